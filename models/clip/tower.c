@@ -1,8 +1,10 @@
 /* The two towers: embedding and blocks, forward and backward (models/README.md). */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "models/clip/learned.h"
 #include "models/clip/pool.h"
 
 static status check_prompt(const struct clip *clip, const int32_t *row, size_t index, size_t *end, struct error *error)
@@ -86,6 +88,27 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
     return result;
 }
 
+status texts_reserve(struct texts *texts, const struct clip *clip, struct arena *arena, size_t learned,
+                     struct error *error)
+{
+    size_t context = clip->dimensions.context, words = texts->positions - texts->learned;
+    if (words + learned > context)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%zu learned tokens: the longest prompt has %zu tokens, and the model's context is %zu",
+                         learned, words, context);
+    int32_t *lengths = xmalloc(array_size(texts->count, sizeof *lengths));
+    status result =
+        clip->backend->ops->download(clip->backend, lengths, texts->lengths, texts->count * sizeof *lengths, error);
+    for (size_t c = 0; result == OK && c < texts->count; c++)
+        lengths[c] += (int32_t)learned - (int32_t)texts->learned;
+    texts->positions = words + learned;
+    texts->learned = learned;
+    if (result == OK)
+        result = upload_rows(texts, clip, arena, lengths, error);
+    free(lengths);
+    return result;
+}
+
 static status take(struct tensor *tensor, const struct encoding *encoding, const char *name, size_t rows,
                    size_t columns, struct error *error)
 {
@@ -115,6 +138,11 @@ static const struct attention_hook *attention_at(const struct encoding *encoding
 {
     bool has = encoding->attention != NULL && encoding->router != NULL && encoding->attention[block].forward != NULL;
     return has ? &encoding->attention[block] : NULL;
+}
+
+static size_t learned_tokens(const struct encoding *encoding)
+{
+    return encoding->embedding != NULL ? encoding->embedding->count : 0;
 }
 
 static struct block_context context_of(const struct clip *clip, const struct encoding *encoding,
@@ -238,9 +266,9 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
     struct backend *backend = clip->backend;
     const struct clip_dimensions *n = &clip->dimensions;
     size_t patch_values = 3 * n->patch * n->patch, rows = pass->batch * pass->patch_count;
-    struct tensor tokens, statistics;
+    struct tensor tokens, statistics, plain;
     TRY(take(&pass->patches, encoding, "patches", rows, patch_values, error));
-    TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
+    TRY(take_positions(&plain, encoding, pass, clip_image_positions(n), n->image_width, error));
     TRY(take(&tokens, encoding, "patch embeddings", rows, n->image_width, error));
     struct patchify patchify = {
         .images = images, .patch = n->patch, .per_image = pass->patch_count, .out = pass->patches.data};
@@ -256,7 +284,13 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                                           .frozen_bias = clip->patch_bias.frozen,
                                           .bias = clip->patch_bias.value},
                            error));
-    TRY(add_positions(clip, encoding, pass, &tokens, &pass->embedded, error));
+    TRY(add_positions(clip, encoding, pass, &tokens, &plain, error));
+    pass->embedded = plain;
+    if (encoding->embedding != NULL) {
+        struct block_context context = context_of(clip, encoding, pass, 0);
+        TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
+        TRY(learned_insert(encoding->embedding, &context, &plain, &pass->embedded, error));
+    }
     *x = pass->embedded;
     if (clip->ln_pre.gain.value == NULL)
         return OK;
@@ -294,28 +328,40 @@ status clip_encode_images(struct clip *clip, const struct encoding *encoding, co
     struct tensor x;
     TRY(check_images(clip, images, error));
     *pass = (struct tower_pass){.tower = TOWER_IMAGE, .batch = images->shape[0], .patch_count = grid * grid};
-    pass->positions = clip_image_positions(&clip->dimensions);
+    pass->positions = clip_image_positions(&clip->dimensions) + learned_tokens(encoding);
     TRY(choose_class_rows(clip, encoding, pass, error));
     TRY(embed_image(clip, encoding, images, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool_forward(clip, encoding, pass, features, error);
 }
 
+/* Words, with the positions where they stand; learned tokens between them have the positions in between. */
 static status embed_text(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
                          const struct tower_pass *pass, struct tensor *x, struct error *error)
 {
+    struct backend *backend = clip->backend;
     size_t width = clip->dimensions.text_width;
+    struct embed_tokens embed = {.batch = texts->count,
+                                 .positions = texts->positions - texts->learned,
+                                 .context = clip->dimensions.context,
+                                 .width = width,
+                                 .tokens = texts->tokens,
+                                 .table = clip->token_embedding.value,
+                                 .position = clip->text_position.value};
+    struct tensor words, none;
     TRY(take_stream(x, encoding, pass, width, error));
-    return clip->backend->ops->embed_tokens(clip->backend,
-                                            &(struct embed_tokens){.batch = texts->count,
-                                                                   .positions = texts->positions,
-                                                                   .context = clip->dimensions.context,
-                                                                   .width = width,
-                                                                   .tokens = texts->tokens,
-                                                                   .table = clip->token_embedding.value,
-                                                                   .position = clip->text_position.value,
-                                                                   .x = x->data},
-                                            error);
+    embed.x = x->data;
+    if (encoding->embedding == NULL)
+        return backend->ops->embed_tokens(backend, &embed, error);
+    struct block_context context = context_of(clip, encoding, pass, 0);
+    TRY(take_positions(&words, encoding, pass, embed.positions, width, error));
+    TRY(take(&none, encoding, "no positions", embed.positions, width, error));
+    TRY(backend->ops->zero(backend, none.data, tensor_bytes(&none), error));
+    embed.position = none.data;
+    embed.x = words.data;
+    TRY(backend->ops->embed_tokens(backend, &embed, error));
+    TRY(learned_insert(encoding->embedding, &context, &words, x, error));
+    return learned_add_positions(&context, clip->text_position.value, x, error);
 }
 
 status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
@@ -331,6 +377,7 @@ status clip_encode_texts(struct clip *clip, const struct encoding *encoding, con
                                 .pool_rows = whole ? texts->end_rows : texts->end_of_two,
                                 .lengths = texts->lengths,
                                 .texts = texts};
+    assert(texts->learned == learned_tokens(encoding));
     TRY(embed_text(clip, encoding, texts, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool_forward(clip, encoding, pass, features, error);
@@ -351,6 +398,20 @@ static status norm_before_backward(struct clip *clip, const struct encoding *enc
                                                                            .dgain = clip->ln_pre.gain.gradient,
                                                                            .dbias = clip->ln_pre.bias.gradient},
                                              error);
+}
+
+/* Splits the gradient of the embedded input: that of learned tokens goes to their hook, *dx becomes that of the others. */
+static status learned_part(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                           struct tensor *dx, struct error *error)
+{
+    if (encoding->embedding == NULL)
+        return OK;
+    struct block_context context = context_of(clip, encoding, pass, 0);
+    struct tensor others;
+    TRY(take_positions(&others, encoding, pass, pass->positions - encoding->embedding->count, dx->shape[2], error));
+    TRY(learned_take(encoding->embedding, &context, dx, &others, error));
+    *dx = others;
+    return OK;
 }
 
 static status positions_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
@@ -392,6 +453,9 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
     struct tensor dembedded = *dx, dtokens;
     if (clip->ln_pre.gain.value != NULL)
         TRY(norm_before_backward(clip, encoding, pass, dx, &dembedded, error));
+    TRY(learned_part(clip, encoding, pass, &dembedded, error));
+    if (clip->conv1.gradient == NULL)
+        return OK;
     TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->patch_count, width, error));
     TRY(positions_backward(clip, encoding, pass, &dembedded, &dtokens, error));
     if (clip->patch_bias.gradient != NULL)
@@ -407,20 +471,30 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
                               error);
 }
 
-static status text_embedding_backward(struct clip *clip, const struct tower_pass *pass, const struct tensor *dx,
-                                      struct error *error)
+static status text_embedding_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                                      const struct tensor *dx, struct error *error)
 {
-    return clip->backend->ops->embed_tokens_backward(
-        clip->backend,
-        &(struct embed_tokens_backward){.batch = pass->batch,
-                                        .positions = pass->positions,
-                                        .context = clip->dimensions.context,
-                                        .width = clip->dimensions.text_width,
-                                        .tokens = pass->texts->tokens,
-                                        .dx = dx->data,
-                                        .dtable = clip->token_embedding.gradient,
-                                        .dposition = clip->text_position.gradient},
-        error);
+    struct backend *backend = clip->backend;
+    size_t width = clip->dimensions.text_width;
+    struct tensor dwords = *dx, unused;
+    struct embed_tokens_backward embed = {.batch = pass->batch,
+                                          .positions = pass->positions - pass->texts->learned,
+                                          .context = clip->dimensions.context,
+                                          .width = width,
+                                          .tokens = pass->texts->tokens,
+                                          .dtable = clip->token_embedding.gradient,
+                                          .dposition = clip->text_position.gradient};
+    TRY(learned_part(clip, encoding, pass, &dwords, error));
+    if (embed.dtable == NULL)
+        return OK;
+    embed.dx = dwords.data;
+    if (encoding->embedding != NULL) { /* a position's gradient is that of whatever stands there */
+        struct matrix samples = matrix_rows(dx->data, pass->batch, pass->positions * width);
+        TRY(backend->ops->column_sum(backend, &(struct column_sum){.x = samples, .out = embed.dposition}, error));
+        TRY(take(&unused, encoding, "gradient of no positions", embed.positions, width, error));
+        embed.dposition = unused.data;
+    }
+    return backend->ops->embed_tokens_backward(backend, &embed, error);
 }
 
 /* The lowest block with an adapter or deltas that are trained; SIZE_MAX: none. */
@@ -441,7 +515,8 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
 {
     struct arena_mark mark = arena_mark(encoding->arena);
     const struct block *blocks = clip->towers[pass->tower].blocks;
-    bool bottom = clip->conv1.gradient != NULL; /* the embeddings need a gradient */
+    bool learned = encoding->embedding != NULL && encoding->embedding->trained,
+         bottom = clip->conv1.gradient != NULL || learned; /* the embeddings need a gradient */
     struct tensor dy, dx;
     size_t width = clip->towers[pass->tower].width, count = clip->towers[pass->tower].count,
            lowest = bottom ? 0 : lowest_trained(encoding, blocks, count);
@@ -458,7 +533,7 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     TRY(block_drop(&embedded, DROPOUT_EMBEDDING, &dy, NULL, &dy, error));
     if (bottom)
         TRY(pass->tower == TOWER_IMAGE ? image_embedding_backward(clip, encoding, pass, &dy, error)
-                                       : text_embedding_backward(clip, pass, &dy, error));
+                                       : text_embedding_backward(clip, encoding, pass, &dy, error));
     arena_release(encoding->arena, mark);
     return OK;
 }

@@ -1,0 +1,256 @@
+/* Learned tokens of both towers, as CoOp's context words and VPT's prompts: where they stand, their gradients by differences, and
+ * a loss that falls while they learn. */
+#include "tests/models/small.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORDS = 1, PROMPTS = 3 };
+
+/* One set of tokens for all samples, in a group of their own. */
+struct learned {
+    struct parameters *group;
+    size_t index, count, width;
+    struct embedding_hook hook;
+};
+
+static struct matrix samples_of(const struct learned *l, const struct tensor *tokens)
+{
+    return matrix_rows(tokens->data, tokens->shape[0], l->count * l->width);
+}
+
+static status fill(void *state, const struct block_context *context, const struct tensor *tokens, struct error *failure)
+{
+    const struct learned *l = state;
+    struct matrix out = samples_of(l, tokens),
+                  same = matrix_rows(parameters_weight(l->group, l->index).value, out.rows, out.columns);
+    struct tensor numbers;
+    same.stride = 0;
+    TRY(tensor_take(&numbers, context->arena, TENSOR_I32, "samples", 1, &out.rows, failure));
+    TRY(context->backend->ops->arange(context->backend,
+                                      &(struct arange){.count = out.rows, .step = 1, .out = numbers.data}, failure));
+    return context->backend->ops->gather_rows(
+        context->backend, &(struct gather_rows){.x = same, .out = out, .rows = numbers.data}, failure);
+}
+
+static status add_gradient(void *state, const struct block_context *context, const struct tensor *dtokens,
+                           struct error *failure)
+{
+    const struct learned *l = state;
+    return context->backend->ops->column_sum(
+        context->backend,
+        &(struct column_sum){.x = samples_of(l, dtokens), .out = parameters_weight(l->group, l->index).gradient},
+        failure);
+}
+
+static void learned_open(struct learned *l, struct small *s, enum tower tower, size_t count)
+{
+    *l = (struct learned){.count = count, .width = s->clip->towers[tower].width};
+    parameters_create(&l->group, s->d.backend);
+    must(parameters_add(l->group, "tokens", 2, (size_t[]){count, l->width}, 1, 0, &l->index, &error));
+    must(parameters_allocate(l->group, &s->d.memory, PARAMETERS_TRAINED, &error));
+    must(parameters_upload(l->group, &l->group->list[0], draw(&s->d, count * l->width, 0.5f).host, &error));
+    l->hook =
+        (struct embedding_hook){.state = l, .count = count, .trained = true, .forward = fill, .backward = add_gradient};
+    s->embedding[tower] = &l->hook;
+}
+
+static void open_both(struct small *s, struct learned l[TOWERS], size_t threads, enum parameters_mode mode)
+{
+    small_open(s, threads, mode, ACTIVATION_QUICK_GELU);
+    learned_open(&l[TOWER_IMAGE], s, TOWER_IMAGE, PROMPTS);
+    learned_open(&l[TOWER_TEXT], s, TOWER_TEXT, WORDS);
+}
+
+static void close_both(struct small *s, struct learned l[TOWERS])
+{
+    parameters_destroy(l[TOWER_IMAGE].group);
+    parameters_destroy(l[TOWER_TEXT].group);
+    small_close(s);
+}
+
+static bool is_f32(const struct small *s)
+{
+    return s->d.backend->precision == PRECISION_F32;
+}
+
+/* The slope of the loss along `direction`, a unit vector, from losses at this distance to either side. */
+static double slope_at(struct small *s, struct parameters *group, const float *before, const float *direction,
+                       float distance)
+{
+    size_t n = group->values_count;
+    float *moved = from_device(&s->d, group->values, n * sizeof *moved);
+    double sides[2];
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < n; i++)
+            moved[i] = before[i] + (side == 0 ? distance : -distance) * direction[i];
+        must(s->d.ops->upload(s->d.backend, parameters_write_all(group), moved, n * sizeof *moved, &error));
+        sides[side] = (double)small_loss(s, false);
+    }
+    return (sides[0] - sides[1]) / (2 * (double)distance);
+}
+
+/* In bf16 a loss is too coarse for the steps of check_gradient: two long steps, whose error of third order cancels. */
+static void check_coarsely(struct small *s, const char *name, struct parameters *group)
+{
+    size_t n = group->values_count;
+    float *slope = from_device(&s->d, group->gradients, n * sizeof *slope);
+    const float *before = from_device(&s->d, group->values, n * sizeof *before);
+    double norm = 0;
+    for (size_t i = 0; i < n; i++)
+        norm += (double)slope[i] * (double)slope[i];
+    norm = sqrt(norm);
+    for (size_t i = 0; i < n; i++)
+        slope[i] /= (float)norm;
+    double numeric = (4 * slope_at(s, group, before, slope, 0.2f) - slope_at(s, group, before, slope, 0.4f)) / 3;
+    must(s->d.ops->upload(s->d.backend, parameters_write_all(group), before, n * sizeof *before, &error));
+    if (!(norm > 1e-3 && fabs(numeric - norm) < 0.1 * norm))
+        fail_msg("%s: gradient %g along itself, central difference %g", name, norm, numeric);
+}
+
+static void check_tokens(struct small *s, struct learned l[TOWERS])
+{
+    static const char *const names[TOWERS] = {"learned tokens of images", "learned words"};
+    small_loss(s, true);
+    for (int t = 0; t < TOWERS; t++) {
+        struct parameters *group = l[t].group;
+        if (is_f32(s))
+            small_check_gradient(s, names[t], parameters_write_all(group), group->gradients, group->values_count);
+        else
+            check_coarsely(s, names[t], group);
+    }
+}
+
+TEST(gradients_in_frozen_towers)
+{
+    struct small s;
+    struct learned l[TOWERS];
+    for (enum pool pool = POOL_CLASS_TOKEN; pool <= POOL_MEAN_PATCHES; pool++) {
+        open_both(&s, l, 2, PARAMETERS_FROZEN);
+        s.clip->pool = pool;
+        check_tokens(&s, l);
+        close_both(&s, l);
+    }
+}
+
+/* The towers' own gradients are right, too: positions are those where words stand. */
+TEST(gradients_with_trained_towers)
+{
+    static const char *const names[] = {"positional_embedding",        "token_embedding.weight",
+                                        "visual.positional_embedding", "visual.class_embedding",
+                                        "visual.conv1.weight",         "visual.ln_pre.weight"};
+    struct small s;
+    struct learned l[TOWERS];
+    open_both(&s, l, 2, PARAMETERS_TRAINED);
+    check_tokens(&s, l);
+    for (size_t i = 0; is_f32(&s) && i < sizeof names / sizeof *names; i++) {
+        const struct parameter *p = parameters_find(s.clip->parameters, names[i]);
+        must(s.d.ops->zero(s.d.backend, s.clip->parameters->gradients, s.clip->parameters->values_count * sizeof(float),
+                           &error));
+        small_loss(&s, true);
+        small_check_gradient(&s, names[i], parameters_write(s.clip->parameters, p->offset, p->size),
+                             s.clip->parameters->gradients + p->offset, p->size);
+    }
+    close_both(&s, l);
+}
+
+/* A step against the gradients of the tokens, which are cleared. */
+static void step(struct small *s, struct learned *l, float rate)
+{
+    struct parameters *group = l->group;
+    size_t n = group->values_count;
+    must(s->d.ops->weighted_sum(s->d.backend,
+                                &(struct weighted_sum){.count = 2,
+                                                       .n = n,
+                                                       .inputs = {group->values, group->gradients},
+                                                       .weights = {1, -rate},
+                                                       .out = parameters_write_all(group)},
+                                &error));
+    must(s->d.ops->zero(s->d.backend, group->gradients, n * sizeof(float), &error));
+}
+
+TEST(loss_falls)
+{
+    for (int alone = 0; alone < TOWERS; alone++) {
+        struct small s;
+        struct learned l[TOWERS];
+        open_both(&s, l, 2, PARAMETERS_FROZEN);
+        float first = small_loss(&s, false), last;
+        for (int i = 0; i < 8; i++) {
+            small_loss(&s, true);
+            step(&s, &l[alone], 0.3f);
+        }
+        last = small_loss(&s, false);
+        if (!(last < first - 0.01f))
+            fail_msg("tower %d: the loss fell from %g to %g only", alone, (double)first, (double)last);
+        close_both(&s, l);
+    }
+}
+
+/* Features [count, embed] of prompts, on the host. */
+static const float *encode(struct small *s, const int32_t *tokens, size_t count, const struct embedding_hook *hook)
+{
+    struct encoding encoding = {.arena = &s->step, .embedding = hook};
+    struct texts texts;
+    struct tower_pass pass;
+    struct tensor features;
+    arena_reset(&s->step);
+    must(texts_create(&texts, s->clip, &s->step, tokens, count, &error));
+    if (hook != NULL)
+        must(texts_reserve(&texts, s->clip, &s->step, hook->count, &error));
+    must(clip_encode_texts(s->clip, &encoding, &texts, &pass, &features, &error));
+    return from_device(&s->d, features.data, tensor_bytes(&features));
+}
+
+/* Words 4 and 5 as learned tokens are the prompt in which they are words. */
+TEST(words_stand_where_they_are_said_to)
+{
+    static const int32_t whole[] = {9, 4, 5, 7, 1, 10, 9, 4, 5, 3, 10, 0},
+                         rest[] = {9, 7, 1, 10, 0, 0, 9, 3, 10, 0, 0, 0};
+    struct small s;
+    struct learned l;
+    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    learned_open(&l, &s, TOWER_TEXT, 2);
+    const struct parameter *table = parameters_find(s.clip->parameters, "token_embedding.weight");
+    const float *words = from_device(&s.d, s.clip->parameters->values + table->offset, table->size * sizeof *words);
+    must(parameters_upload(l.group, &l.group->list[0], words + 4 * l.width, &error));
+    size_t n = 2 * small_dimensions.embed;
+    const float *expected = encode(&s, whole, 2, NULL), *found = encode(&s, rest, 2, &l.hook);
+    for (size_t i = 0; i < n; i++)
+        assert_true(fabsf(found[i] - expected[i]) < (is_f32(&s) ? 1e-5f : 0.02f));
+    parameters_destroy(l.group);
+    small_close(&s);
+}
+
+TEST(prompts_need_room)
+{
+    static const int32_t tokens[] = {9, 1, 2, 10, 0, 0};
+    struct small s;
+    struct texts texts;
+    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    must(texts_create(&texts, s.clip, &s.d.memory, tokens, 1, &error));
+    must(texts_reserve(&texts, s.clip, &s.d.memory, 2, &error));
+    assert_int_equal(texts.positions, 6);
+    assert_int_equal(texts_reserve(&texts, s.clip, &s.d.memory, 3, &error), ERROR_ARGUMENT);
+    assert_string_equal(error.message,
+                        "3 learned tokens: the longest prompt has 4 tokens, and the model's context is 6");
+    must(texts_reserve(&texts, s.clip, &s.d.memory, 1, &error));
+    assert_int_equal(*(const int32_t *)from_device(&s.d, texts.lengths, sizeof(int32_t)), 5);
+    small_close(&s);
+}
+
+TEST(bits_do_not_depend_on_threads)
+{
+    uint64_t first = 0;
+    for (size_t threads = 1; threads <= 3; threads++) {
+        struct small s;
+        struct learned l[TOWERS];
+        open_both(&s, l, threads, PARAMETERS_FROZEN);
+        small_loss(&s, true);
+        for (int t = 0; t < TOWERS; t++)
+            digest(&s.d, l[t].group->gradients, l[t].group->values_count * sizeof(float));
+        first = threads == 1 ? s.d.bits : first;
+        assert_true(s.d.bits == first);
+        close_both(&s, l);
+    }
+}
