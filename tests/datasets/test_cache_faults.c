@@ -23,14 +23,12 @@ static void check_with_new_cache(const struct album *album)
 
 static void read_whole(const char *path, struct bytes *bytes)
 {
-    struct error error;
-    assert_int_equal(file_read(path, FILE_LIMIT, bytes, &error), OK);
+    assert_ok(file_read(path, FILE_LIMIT, bytes, &error));
 }
 
 static void write_whole(const char *path, const void *data, size_t size)
 {
-    struct error error;
-    assert_int_equal(file_write(path, data, size, &error), OK);
+    assert_ok(file_write(path, data, size, &error));
 }
 
 /* --- Damage --- */
@@ -40,12 +38,11 @@ static void expect_made_anew(struct album *album, const char *path, const struct
 {
     struct cache_file file;
     struct image image;
-    struct error error;
     check_with_new_cache(album);
     const struct cache_header *header = (const struct cache_header *)(const void *)good->data;
-    assert_int_equal(cache_file_open(&file, path, &header->label, &error), OK);
+    assert_ok(cache_file_open(&file, path, &header->label, &error));
     uint64_t size;
-    assert_int_equal(file_size(path, &size, &error), OK);
+    assert_ok(file_size(path, &size, &error));
     assert_int_equal(size, good->size);
     for (size_t i = 0; i < ALBUM_TEST; i++) {
         assert_int_equal(cache_file_find(&file, i, &image), CACHE_FOUND);
@@ -118,15 +115,14 @@ TEST_WITH(damaged_pixels_are_told, album_setup, album_teardown)
     struct cache *cache = album_cache(album, CACHE_DISK);
     struct cache_part *part;
     struct image image;
-    struct error error;
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     for (size_t i = 0; i < ALBUM_TEST; i++)
         assert_false(cache_find(part, i, &image));
     assert_int_equal(album->warnings, 1);
     assert_non_null(strstr(album->warning, path));
     assert_false(file_exists(path));
     cache_close(part);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     for (size_t i = 0; i < ALBUM_TEST; i++) {
         assert_true(cache_find(part, i, &image));
         cache_release(part, &image);
@@ -145,11 +141,10 @@ TEST_WITH(files_that_shrink_are_told, album_setup, album_teardown)
     struct album *album = *state;
     struct cache_part *part;
     struct image image;
-    struct error error;
     struct cache *cache = album_cache(album, CACHE_DISK);
     album_check(album, cache);
     assert_int_equal(album->warnings, 0);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     char *path = album_file(album, "test-12");
     assert_int_equal(truncate(path, CACHE_HEADER), 0);
     for (size_t i = 0; i < ALBUM_TEST; i++)
@@ -271,18 +266,17 @@ TEST_WITH(a_rival_s_file_is_not_waited_for, album_setup, album_teardown)
     struct cache_label label = {.dataset = "folder"};
     struct cache_part *part;
     struct image image;
-    struct error error;
     check_with_new_cache(album);
     char *path = album_file(album, "test-12");
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(cache_writer_open(&rival, path, &label, ALBUM_TEST, 1 << 20, &error), OK);
+    assert_ok(cache_writer_open(&rival, path, &label, ALBUM_TEST, 1 << 20, &error));
     struct cache *cache = album_cache(album, CACHE_DISK);
     album_check(album, cache);
     assert_false(file_exists(path));
     cache_writer_abandon(&rival);
     album_check(album, cache);
     assert_true(file_exists(path));
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     assert_true(cache_find(part, 0, &image));
     cache_release(part, &image);
     assert_int_equal(album->warnings, 0);
@@ -351,7 +345,6 @@ TEST_WITH(the_limit_holds_for_all_files_together, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_settings settings = album_settings(album, CACHE_DISK);
-    struct error error;
     struct stat information;
     check_with_new_cache(album);
     char *train = album_file(album, "train-whole"), *test = album_file(album, "test-12");
@@ -362,7 +355,7 @@ TEST_WITH(the_limit_holds_for_all_files_together, album_setup, album_teardown)
         assert_int_equal(unlink(test), 0);
         if (round == 1)
             assert_int_equal(unlink(train), 0);
-        assert_int_equal(cache_create(&cache, &settings, &error), OK);
+        assert_ok(cache_create(&cache, &settings, &error));
         album_check(album, cache); /* training first */
         assert_true(file_exists(train));
         assert_false(file_exists(test));

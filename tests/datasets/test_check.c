@@ -69,9 +69,7 @@ static status check(struct trial *trial, const char *name, const char *root, str
 static struct check check_well(struct trial *trial, const char *name, const char *root)
 {
     struct check found;
-    struct error error;
-    if (check(trial, name, root, &found, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(check(trial, name, root, &found, &error));
     return found;
 }
 
@@ -175,10 +173,9 @@ TEST_WITH(a_stop_request_is_heard, set_up, tear_down)
 {
     struct trial *trial = *state;
     struct check found;
-    struct error error;
     write_root(trial);
     trial->stop = true;
-    assert_int_equal(check(trial, "folder", trial->scratch.path, &found, &error), ERROR_STOPPED);
+    assert_fails(check(trial, "folder", trial->scratch.path, &found, &error), ERROR_STOPPED, "");
     assert_int_equal(found.count, 0);
 }
 

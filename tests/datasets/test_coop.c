@@ -30,9 +30,9 @@ static status open_split(struct dataset **dataset, const char *name, const char 
     static const struct option table[] = {
         OPTION_SPLIT, {.name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error"}, {0}};
     struct options *options;
-    assert_int_equal(options_create(&options, table, &error), OK);
-    assert_int_equal(options_set(options, "split", split, "test", &error), OK);
-    assert_int_equal(options_set(options, "on_missing", on_missing, "test", &error), OK);
+    assert_ok(options_create(&options, table, &error));
+    assert_ok(options_set(options, "split", split, "test", &error));
+    assert_ok(options_set(options, "on_missing", on_missing, "test", &error));
     status result = dataset_open(dataset, name, scratch.path, options, NULL, &error);
     options_destroy(options);
     return result;
@@ -105,8 +105,7 @@ static void check_two_classes(const struct dataset *dataset, const struct place 
     char *name = dataset_item_name(dataset, SPLIT_TEST, 0);
     assert_string_equal(name, expected);
     free(name);
-    if (dataset_read(dataset, SPLIT_TEST, 0, &image, &label, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(dataset_read(dataset, SPLIT_TEST, 0, &image, &label, &error));
     assert_int_equal(image.pixels[0], 0x40);
     assert_int_equal(label, 1);
     image_free(&image);
@@ -194,7 +193,7 @@ TEST_WITH(what_is_not_there, set_up, tear_down)
     assert_int_equal(dataset_classes(dataset), 2);
     for (size_t c = 0; c < 2; c++) { /* a part misses what its classes miss */
         struct dataset *part;
-        assert_int_equal(dataset_select(&part, dataset, &c, 1, &error), OK);
+        assert_ok(dataset_select(&part, dataset, &c, 1, &error));
         assert_int_equal(dataset_missing(part), c == 0 ? 1 : 0);
         dataset_close(part);
     }
@@ -255,7 +254,7 @@ TEST(only_what_is_needed)
 {
     static const char text[] = " {\"test\":\n[ [\"x\",0,\"n\"] ],\"train\":[]} ";
     struct coop_split split;
-    assert_int_equal(coop_split_parse(&split, text, sizeof text - 1, "here", &error), OK);
+    assert_ok(coop_split_parse(&split, text, sizeof text - 1, "here", &error));
     assert_int_equal(split.classes.count, 1);
     assert_int_equal(split.train.files.count, 0);
     assert_string_equal(split.test.files.items[0], "x");

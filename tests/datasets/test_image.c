@@ -10,9 +10,8 @@
 static struct image random_image(int width, int height, uint32_t seed)
 {
     struct image image;
-    struct error error;
     struct rng rng = rng_make(seed, RNG_TEST, 0, 0);
-    assert_int_equal(image_create(&image, width, height, &error), OK);
+    assert_ok(image_create(&image, width, height, &error));
     for (size_t i = 0; i < (size_t)width * (size_t)height * 3; i++)
         image.pixels[i] = (uint8_t)rng_below(&rng, i, 256);
     return image;
@@ -22,7 +21,7 @@ static void expect_refused(const uint8_t *data, size_t size, const char *words)
 {
     struct image image;
     struct error error;
-    assert_int_equal(image_decode(&image, data, size, "file.xyz", &error), ERROR_FORMAT);
+    assert_fails(image_decode(&image, data, size, "file.xyz", &error), ERROR_FORMAT, "");
     assert_null(image.pixels);
     assert_non_null(strstr(error.message, "file.xyz"));
     assert_non_null(strstr(error.message, words));
@@ -32,10 +31,9 @@ TEST(test_png_round_trip)
 {
     struct scratch scratch;
     struct image image = random_image(37, 21, 1), back;
-    struct error error;
     scratch_create(&scratch);
-    assert_int_equal(image_write_png(scratch_file(&scratch, "a.jpg"), &image, &error), OK);
-    assert_int_equal(image_decode_file(&back, scratch_file(&scratch, "a.jpg"), &error), OK);
+    assert_ok(image_write_png(scratch_file(&scratch, "a.jpg"), &image, &error));
+    assert_ok(image_decode_file(&back, scratch_file(&scratch, "a.jpg"), &error));
     assert_int_equal(back.width, 37);
     assert_int_equal(back.height, 21);
     assert_memory_equal(back.pixels, image.pixels, 37 * 21 * 3);
@@ -48,13 +46,12 @@ TEST(test_jpeg_round_trip)
 {
     struct scratch scratch;
     struct image image, back;
-    struct error error;
     scratch_create(&scratch);
-    assert_int_equal(image_create(&image, 64, 48, &error), OK);
+    assert_ok(image_create(&image, 64, 48, &error));
     for (size_t i = 0; i < 64 * 48; i++)
         memcpy(image.pixels + 3 * i, (uint8_t[]){(uint8_t)(i % 64 * 3), (uint8_t)(i / 64 * 4), 90}, 3);
-    assert_int_equal(image_write_jpeg(scratch_file(&scratch, "a.png"), &image, 95, &error), OK);
-    assert_int_equal(image_decode_file(&back, scratch_file(&scratch, "a.png"), &error), OK);
+    assert_ok(image_write_jpeg(scratch_file(&scratch, "a.png"), &image, 95, &error));
+    assert_ok(image_decode_file(&back, scratch_file(&scratch, "a.png"), &error));
     assert_int_equal(back.width, 64);
     for (size_t i = 0; i < 64 * 48 * 3; i++)
         assert_true(abs(back.pixels[i] - image.pixels[i]) <= 12);
@@ -68,11 +65,10 @@ TEST(test_jpeg_claims_too_much)
 {
     struct scratch scratch;
     struct image image = random_image(16, 16, 3);
-    struct error error;
     struct bytes file;
     scratch_create(&scratch);
-    assert_int_equal(image_write_jpeg(scratch_file(&scratch, "a.jpg"), &image, 10, &error), OK);
-    assert_int_equal(file_read(scratch_file(&scratch, "a.jpg"), 1 << 20, &file, &error), OK);
+    assert_ok(image_write_jpeg(scratch_file(&scratch, "a.jpg"), &image, 10, &error));
+    assert_ok(file_read(scratch_file(&scratch, "a.jpg"), 1 << 20, &file, &error));
     uint8_t *frame = memmem(file.data, file.size, "\xff\xc0", 2);
     assert_non_null(frame);
     memcpy(frame + 5, (uint8_t[]){0x30, 0x00, 0x30, 0x00}, 4); /* 12288×12288 */
@@ -85,10 +81,8 @@ TEST(test_jpeg_claims_too_much)
 TEST(test_writing_fails_cleanly)
 {
     struct image image = random_image(4, 4, 2);
-    struct error error;
-    assert_int_equal(image_write_png("/nonexistent/a.png", &image, &error), ERROR_IO);
-    assert_non_null(strstr(error.message, "/nonexistent/a.png"));
-    assert_int_equal(image_write_jpeg("/nonexistent/a.jpg", &image, 90, &error), ERROR_IO);
+    assert_fails(image_write_png("/nonexistent/a.png", &image, &error), ERROR_IO, "/nonexistent/a.png");
+    assert_fails(image_write_jpeg("/nonexistent/a.jpg", &image, 90, &error), ERROR_IO, "");
     image_free(&image);
 }
 
@@ -103,14 +97,13 @@ TEST(test_bmp)
                          flipped[] = {9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4};
     uint8_t copy[sizeof bmp];
     struct image image;
-    struct error error;
-    assert_int_equal(image_decode(&image, bmp, sizeof bmp, "a", &error), OK);
+    assert_ok(image_decode(&image, bmp, sizeof bmp, "a", &error));
     assert_memory_equal(image.pixels, expected, sizeof expected);
     image_free(&image);
     memcpy(copy, bmp, sizeof bmp);
     memset(copy + 22, 0xff, 4);
     copy[22] = 0xfe; /* height −2: rows from the top */
-    assert_int_equal(image_decode(&image, copy, sizeof bmp, "a", &error), OK);
+    assert_ok(image_decode(&image, copy, sizeof bmp, "a", &error));
     assert_memory_equal(image.pixels, flipped, sizeof flipped);
     image_free(&image);
     expect_refused(bmp, sizeof bmp - 1, "ends early");
@@ -126,8 +119,7 @@ TEST(test_gif_frame_is_placed_on_its_screen)
                                   60,  ',', 1,   0,   0,   0,   1, 0, 1, 0, 0,    2, 2, 0x4c, 0x01, 0,  ';'};
     static const uint8_t expected[] = {10, 20, 30, 40, 50, 60};
     struct image image;
-    struct error error;
-    assert_int_equal(image_decode(&image, gif, sizeof gif, "a", &error), OK);
+    assert_ok(image_decode(&image, gif, sizeof gif, "a", &error));
     assert_int_equal(image.width, 2);
     assert_memory_equal(image.pixels, expected, sizeof expected);
     image_free(&image);
@@ -159,8 +151,7 @@ static const uint8_t webp_animated[] = {
 static void expect_pixels(const uint8_t *data, size_t size, int width, const uint8_t *expected, size_t count)
 {
     struct image image;
-    struct error error;
-    assert_int_equal(image_decode(&image, data, size, "a", &error), OK);
+    assert_ok(image_decode(&image, data, size, "a", &error));
     assert_int_equal(image.width, width);
     assert_int_equal((size_t)image.width * (size_t)image.height * 3, count);
     assert_memory_equal(image.pixels, expected, count);
@@ -187,11 +178,10 @@ TEST(test_webp)
 TEST(test_wide_gray_is_marked)
 {
     struct image image;
-    struct error error;
-    assert_int_equal(image_decode_file(&image, FIXTURES "/../fuzz/corpus/image/gray16.png", &error), OK);
+    assert_ok(image_decode_file(&image, FIXTURES "/../fuzz/corpus/image/gray16.png", &error));
     assert_true(image.clipped);
     image_free(&image);
-    assert_int_equal(image_decode_file(&image, FIXTURES "/../fuzz/corpus/image/color.png", &error), OK);
+    assert_ok(image_decode_file(&image, FIXTURES "/../fuzz/corpus/image/color.png", &error));
     assert_false(image.clipped);
     image_free(&image);
 }
@@ -199,14 +189,13 @@ TEST(test_wide_gray_is_marked)
 TEST(test_no_image)
 {
     struct image image;
-    struct error error;
     expect_refused((const uint8_t *)"", 0, "empty");
     expect_refused((const uint8_t *)"hello", 5, "68 65 6c 6c 6f");
     expect_refused((const uint8_t *)"\xff\xd8\xff", 3, "ends early");
     expect_refused((const uint8_t *)"\x89PNG\r\n\x1a\n", 8, "ends early");
-    assert_int_equal(image_decode_file(&image, "/nonexistent.jpg", &error), ERROR_IO);
-    assert_int_equal(image_create(&image, 0, 5, &error), ERROR_FORMAT);
-    assert_int_equal(image_create(&image, 65500, 65500, &error), ERROR_FORMAT);
+    assert_fails(image_decode_file(&image, "/nonexistent.jpg", &error), ERROR_IO, "");
+    assert_fails(image_create(&image, 0, 5, &error), ERROR_FORMAT, "");
+    assert_fails(image_create(&image, 65500, 65500, &error), ERROR_FORMAT, "");
 }
 
 /* Every byte of a file changed in turn: an image or an error, never anything else. */
@@ -216,12 +205,12 @@ TEST(test_damaged_files)
     struct image image = random_image(19, 13, 3);
     struct error error;
     scratch_create(&scratch);
-    assert_int_equal(image_write_png(scratch_file(&scratch, "a"), &image, &error), OK);
-    assert_int_equal(image_write_jpeg(scratch_file(&scratch, "b"), &image, 80, &error), OK);
+    assert_ok(image_write_png(scratch_file(&scratch, "a"), &image, &error));
+    assert_ok(image_write_jpeg(scratch_file(&scratch, "b"), &image, 80, &error));
     image_free(&image);
     for (const char *name = "ab"; *name != 0; name++) {
         struct bytes bytes;
-        assert_int_equal(file_read(scratch_file(&scratch, (char[]){*name, 0}), FILE_LIMIT, &bytes, &error), OK);
+        assert_ok(file_read(scratch_file(&scratch, (char[]){*name, 0}), FILE_LIMIT, &bytes, &error));
         for (size_t i = 0; i < bytes.size; i++) {
             bytes.data[i] ^= (uint8_t)(1 + i * 37 % 255);
             status result = image_decode(&image, bytes.data, bytes.size, "damaged", &error);
@@ -242,7 +231,6 @@ TEST(test_damaged_files)
 TEST(test_filters_agree)
 {
     struct rng rng = rng_make(5, RNG_TEST, 1, 0);
-    struct error error;
     for (uint32_t k = 0; k < 60; k++) {
         int width = 1 + (int)rng_below(&rng, 8 * k, 90), height = 1 + (int)rng_below(&rng, 8 * k + 1, 90);
         struct image image = random_image(width, height, k);
@@ -253,9 +241,9 @@ TEST(test_filters_agree)
         int m = 1 + (int)rng_below(&rng, 8 * k + 6, 70), n = 1 + (int)rng_below(&rng, 8 * k + 7, 70);
         struct resampling plain = {&image, box, m, n, {0, 0, m, n}, &filters_plain}, other = plain;
         uint8_t *one = malloc((size_t)(m * n) * 3), *two = malloc((size_t)(m * n) * 3);
-        assert_int_equal(resample(&plain, one, &error), OK);
+        assert_ok(resample(&plain, one, &error));
         for (size_t i = 0; (other.filters = filters_at(i)) != NULL; i++) {
-            assert_int_equal(resample(&other, two, &error), OK);
+            assert_ok(resample(&other, two, &error));
             assert_memory_equal(one, two, (size_t)(m * n) * 3);
         }
         free(one);
@@ -268,12 +256,11 @@ TEST(test_filters_agree)
 TEST(test_wanted_part)
 {
     struct image image = random_image(70, 50, 9), whole;
-    struct error error;
     struct image_box box = {3, 4, 60, 40}, wanted = {7, 5, 20, 11};
     uint8_t part[20 * 11 * 3];
-    assert_int_equal(image_resize(&image, box, 33, 90, &whole, &error), OK);
+    assert_ok(image_resize(&image, box, 33, 90, &whole, &error));
     struct resampling resampling = {&image, box, 33, 90, wanted, NULL};
-    assert_int_equal(resample(&resampling, part, &error), OK);
+    assert_ok(resample(&resampling, part, &error));
     for (int y = 0; y < wanted.height; y++)
         assert_memory_equal(part + y * 60, whole.pixels + ((y + wanted.top) * 33 + wanted.left) * 3, 60);
     image_free(&image);
@@ -283,10 +270,9 @@ TEST(test_wanted_part)
 TEST(test_constant_stays_constant)
 {
     struct image image, result;
-    struct error error;
-    assert_int_equal(image_create(&image, 41, 23, &error), OK);
+    assert_ok(image_create(&image, 41, 23, &error));
     memset(image.pixels, 200, 41 * 23 * 3);
-    assert_int_equal(image_resize(&image, (struct image_box){0, 0, 41, 23}, 17, 64, &result, &error), OK);
+    assert_ok(image_resize(&image, (struct image_box){0, 0, 41, 23}, 17, 64, &result, &error));
     for (size_t i = 0; i < 17 * 64 * 3; i++)
         assert_int_equal(result.pixels[i], 200);
     image_free(&image);
@@ -296,9 +282,8 @@ TEST(test_constant_stays_constant)
 TEST(test_same_size_is_untouched)
 {
     struct image image = random_image(24, 31, 4);
-    struct error error;
     uint8_t pixels[24 * 24 * 3];
-    assert_int_equal(image_evaluation_crop(&image, 24, pixels, &error), OK);
+    assert_ok(image_evaluation_crop(&image, 24, pixels, &error));
     assert_memory_equal(pixels, image.pixels + 4 * 24 * 3, sizeof pixels); /* (31 − 24) / 2 = 3.5, to the even 4 */
     image_free(&image);
 }
@@ -306,15 +291,14 @@ TEST(test_same_size_is_untouched)
 TEST(test_boxes_outside_are_refused)
 {
     struct image image = random_image(10, 10, 4), result;
-    struct error error;
     uint8_t pixels[4 * 4 * 3];
     static const struct image_box boxes[] = {
         {-1, 0, 5, 5}, {0, 0, 11, 5}, {6, 0, 5, 5}, {0, 0, 0, 5}, {0, 2147483647, 1, 1}};
     for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
-        assert_int_equal(image_training_crop(&image, boxes[i], 4, pixels, &error), ERROR_ARGUMENT);
-        assert_int_equal(image_resize(&image, boxes[i], 4, 4, &result, &error), ERROR_ARGUMENT);
+        assert_fails(image_training_crop(&image, boxes[i], 4, pixels, &error), ERROR_ARGUMENT, "");
+        assert_fails(image_resize(&image, boxes[i], 4, 4, &result, &error), ERROR_ARGUMENT, "");
     }
-    assert_int_equal(image_evaluation_crop(&image, 0, pixels, &error), ERROR_ARGUMENT);
+    assert_fails(image_evaluation_crop(&image, 0, pixels, &error), ERROR_ARGUMENT, "");
     image_free(&image);
 }
 

@@ -17,24 +17,21 @@ struct batch {
 static struct dataset *open_toy(void)
 {
     struct dataset *dataset;
-    struct error error;
-    assert_int_equal(dataset_open(&dataset, "toy", NULL, NULL, NULL, &error), OK);
+    assert_ok(dataset_open(&dataset, "toy", NULL, NULL, NULL, &error));
     return dataset;
 }
 
 static struct loader *create(const struct loader_settings *settings)
 {
     struct loader *loader;
-    struct error error;
-    assert_int_equal(loader_create(&loader, settings, &error), OK);
+    assert_ok(loader_create(&loader, settings, &error));
     return loader;
 }
 
 static void read_batch(struct loader *loader, uint64_t step, struct batch *batch)
 {
-    struct error error;
     memset(batch, 0, sizeof *batch);
-    assert_int_equal(loader_read(loader, step, batch->pixels, batch->labels, batch->items, &batch->count, &error), OK);
+    assert_ok(loader_read(loader, step, batch->pixels, batch->labels, batch->items, &batch->count, &error));
 }
 
 static struct loader_settings training(const struct dataset *dataset, size_t threads)
@@ -237,10 +234,9 @@ TEST(test_evaluation_in_order_and_subset)
     read_batch(loader, 1, &batch);
     assert_int_equal(batch.items[0], BATCH);
     struct image image;
-    struct error error;
     uint8_t pixels[R * R * 3];
-    assert_int_equal(dataset_read(dataset, SPLIT_TEST, BATCH, &image, NULL, &error), OK);
-    assert_int_equal(image_evaluation_crop(&image, R, pixels, &error), OK);
+    assert_ok(dataset_read(dataset, SPLIT_TEST, BATCH, &image, NULL, &error));
+    assert_ok(image_evaluation_crop(&image, R, pixels, &error));
     assert_memory_equal(batch.pixels, pixels, sizeof pixels);
     image_free(&image);
     loader_destroy(loader);
@@ -280,11 +276,9 @@ struct mixed_batch {
 
 static void read_mixed(struct loader *loader, uint64_t step, struct mixed_batch *batch)
 {
-    struct error error;
     memset(batch, 0, sizeof *batch);
-    assert_int_equal(loader_read_mixed(loader, step, batch->of.pixels, batch->of.labels, batch->partners, &batch->own,
-                                       &batch->of.count, &error),
-                     OK);
+    assert_ok(loader_read_mixed(loader, step, batch->of.pixels, batch->of.labels, batch->partners, &batch->own,
+                                &batch->of.count, &error));
 }
 
 /* Each image with the one before it, the first with the last; the augmented images are those of unmixed batches. */
@@ -364,24 +358,21 @@ TEST(test_wrong_settings)
     static const uint32_t beyond[] = {16};
     struct dataset *dataset = open_toy();
     struct loader *loader;
-    struct error error;
     struct loader_settings good = {.dataset = dataset, .split = SPLIT_TEST, .resolution = R, .batch = BATCH},
                            wrong = good;
     wrong.batch = 0;
-    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
+    assert_fails(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT, "");
     wrong = good;
     wrong.resolution = 0;
-    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
+    assert_fails(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT, "");
     wrong = good;
     wrong.items = beyond;
-    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT); /* no items */
+    assert_fails(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT, ""); /* no items */
     wrong.item_count = 1;
-    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "image 16 of 16"));
+    assert_fails(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT, "image 16 of 16");
     wrong = good;
     wrong.augmentation.mixup = 1; /* of images that are not cropped at random */
-    assert_int_equal(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "mixup"));
+    assert_fails(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT, "mixup");
     dataset_close(dataset);
 }
 
@@ -390,13 +381,12 @@ TEST(test_background_errors)
 {
     struct scratch scratch;
     struct dataset *dataset;
-    struct error error;
     static struct batch batch;
     scratch_create(&scratch);
     scratch_copy(&scratch, FIXTURES "/data/roots/food");
     scratch_write_text(&scratch, "food-101/images/cheesecake/2051340.jpg", "broken");
     scratch_write_text(&scratch, "food-101/images/beignets/530224.jpg", "broken");
-    assert_int_equal(dataset_open(&dataset, "food", scratch.path, NULL, NULL, &error), OK);
+    assert_ok(dataset_open(&dataset, "food", scratch.path, NULL, NULL, &error));
     for (size_t threads = 0; threads < 4; threads++) {
         struct loader_settings settings = {
             .dataset = dataset, .split = SPLIT_TRAIN, .resolution = R, .batch = 5, .threads = threads, .ahead = 2};
@@ -404,8 +394,7 @@ TEST(test_background_errors)
         read_batch(loader, 0, &batch);
         for (int again = 0; again < 2; again++) {
             size_t count;
-            assert_int_equal(loader_read(loader, 1, batch.pixels, NULL, NULL, &count, &error), ERROR_FORMAT);
-            assert_non_null(strstr(error.message, "2051340.jpg"));
+            assert_fails(loader_read(loader, 1, batch.pixels, NULL, NULL, &count, &error), ERROR_FORMAT, "2051340.jpg");
             assert_int_equal(count, 0);
         }
         read_batch(loader, 2, &batch);

@@ -31,10 +31,8 @@ static struct survey survey(struct album *album)
 {
     struct survey_settings settings = settings_of(album);
     struct survey found;
-    struct error error;
     album_reopen(album);
-    if (dataset_survey(&found, album->dataset, &settings, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(dataset_survey(&found, album->dataset, &settings, &error));
     return found;
 }
 
@@ -42,10 +40,8 @@ static struct survey survey(struct album *album)
 static size_t decodes_with(struct album *album, const struct survey_settings *settings)
 {
     struct survey_images images;
-    struct error error;
     album_reopen(album);
-    if (survey_images_look(&images, album->dataset, settings, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(survey_images_look(&images, album->dataset, settings, &error));
     size_t decoded = images.count - images.known;
     survey_images_free(&images);
     return decoded;
@@ -95,7 +91,6 @@ TEST_WITH(the_same_images_elsewhere_have_the_same_digest, album_setup, album_tea
 /* The pixels as a BMP, whose size is that of its pixels. The reader looks at the content, not at the name. */
 static void write_bmp(const char *path, const struct image *image)
 {
-    struct error error;
     size_t row = (size_t)(image->width * 3 + 3) / 4 * 4, size = 54 + row * (size_t)image->height;
     uint8_t *bmp = calloc(1, size);
     assert_non_null(bmp);
@@ -111,7 +106,7 @@ static void write_bmp(const char *path, const struct image *image)
             for (int c = 0; c < 3; c++)
                 bmp[54 + row * (size_t)(image->height - 1 - y) + (size_t)(3 * x + 2 - c)] =
                     image->pixels[3 * (y * image->width + x) + c];
-    assert_int_equal(file_write(path, bmp, size, &error), OK);
+    assert_ok(file_write(path, bmp, size, &error));
     free(bmp);
 }
 
@@ -120,9 +115,8 @@ TEST_WITH(another_encoding_has_the_same_digest, album_setup, album_teardown)
     struct album *album = *state;
     struct survey before = survey(album);
     struct image image;
-    struct error error;
     char *path = path_of(album, "test/b/11.png");
-    assert_int_equal(image_decode_file(&image, path, &error), OK);
+    assert_ok(image_decode_file(&image, path, &error));
     write_bmp(path, &image);
     struct survey after = survey(album);
     assert_string_equal(before.splits[SPLIT_TEST].digest, after.splits[SPLIT_TEST].digest);
@@ -161,10 +155,9 @@ TEST_WITH(samples_and_generated_images_have_digests, album_setup, album_teardown
     for (size_t i = 0; i < 2; i++) {
         struct survey first, second;
         struct dataset *dataset;
-        struct error error;
-        assert_int_equal(dataset_open(&dataset, names[i], FIXTURES "/data/roots/mnist", NULL, NULL, &error), OK);
-        assert_int_equal(dataset_survey(&first, dataset, &settings, &error), OK);
-        assert_int_equal(dataset_survey(&second, dataset, &settings, &error), OK);
+        assert_ok(dataset_open(&dataset, names[i], FIXTURES "/data/roots/mnist", NULL, NULL, &error));
+        assert_ok(dataset_survey(&first, dataset, &settings, &error));
+        assert_ok(dataset_survey(&second, dataset, &settings, &error));
         assert_true(same(&first, &second));
         assert_int_equal(first.splits[SPLIT_TEST].files, i == 0 ? 1 : 0);
         assert_true((first.splits[SPLIT_TEST].bytes > 0) == (i == 0));
@@ -185,9 +178,8 @@ TEST_WITH(what_was_found_is_not_looked_for_again, album_setup, album_teardown)
     assert_int_equal(decodes(album), 0);
     struct survey_settings nowhere = {.clock = tomorrow};
     struct survey computed;
-    struct error error;
     assert_int_equal(decodes_with(album, &nowhere), IMAGES);
-    assert_int_equal(dataset_survey(&computed, album->dataset, &nowhere, &error), OK);
+    assert_ok(dataset_survey(&computed, album->dataset, &nowhere, &error));
     assert_true(same(&kept, &computed));
     album_draw(album, "train/a/new.png", 9, 9, 77);
     assert_int_equal(decodes(album), 1);
@@ -201,9 +193,8 @@ TEST_WITH(replaced_pixels_are_noticed, album_setup, album_teardown)
     struct album *album = *state;
     struct stat was, is;
     struct image image;
-    struct error error;
     char *path = path_of(album, "train/b/03.png");
-    assert_int_equal(image_decode_file(&image, path, &error), OK);
+    assert_ok(image_decode_file(&image, path, &error));
     write_bmp(path, &image);
     struct survey before = survey(album);
     assert_int_equal(stat(path, &was), 0);
@@ -257,11 +248,10 @@ TEST_WITH(what_was_found_before_a_stop_is_kept, album_setup, album_teardown)
     struct interruption interruption = {0};
     struct survey_settings settings = settings_of(album);
     struct survey_images images;
-    struct error error;
     settings.stopped = stop_at_the_fifth;
     settings.progress = count_report;
     settings.context = &interruption;
-    assert_int_equal(survey_images_look(&images, album->dataset, &settings, &error), ERROR_STOPPED);
+    assert_fails(survey_images_look(&images, album->dataset, &settings, &error), ERROR_STOPPED, "");
     assert_int_equal(interruption.total, IMAGES);
     size_t left = decodes(album);
     assert_true(left > 0 && left < IMAGES);
@@ -310,9 +300,8 @@ TEST_WITH(parts_share_what_was_found, album_setup, album_teardown)
     struct survey_settings settings = settings_of(album);
     struct survey_images images;
     struct dataset *part;
-    struct error error;
-    assert_int_equal(dataset_select(&part, album->dataset, (size_t[]){1}, 1, &error), OK);
-    assert_int_equal(survey_images_look(&images, part, &settings, &error), OK);
+    assert_ok(dataset_select(&part, album->dataset, (size_t[]){1}, 1, &error));
+    assert_ok(survey_images_look(&images, part, &settings, &error));
     size_t of_part = images.count;
     survey_images_free(&images);
     assert_int_equal(decodes(album), IMAGES - of_part);
@@ -332,11 +321,9 @@ static struct dataset *open_with(const struct album *album, const char *on_unrea
                                           {0}};
     struct options *options;
     struct dataset *dataset;
-    struct error error;
-    assert_int_equal(options_create(&options, table, &error), OK);
-    assert_int_equal(options_set(options, "on_unreadable", on_unreadable, "test", &error), OK);
-    if (dataset_open(&dataset, "folder", album->root, options, NULL, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(options_create(&options, table, &error));
+    assert_ok(options_set(options, "on_unreadable", on_unreadable, "test", &error));
+    assert_ok(dataset_open(&dataset, "folder", album->root, options, NULL, &error));
     options_destroy(options);
     return dataset;
 }
@@ -357,13 +344,12 @@ TEST_WITH(unreadable_images_stop_or_are_left_out, album_setup, album_teardown)
     struct error error;
     scratch_write_text(&album->scratch, "data/train/b/05.png", "<html>");
     scratch_write_text(&album->scratch, "data/test/b/11.png", "");
-    assert_int_equal(open_and_survey(album, "stop", &dataset, &found, &error), ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "2 of 18 images"));
+    assert_fails(open_and_survey(album, "stop", &dataset, &found, &error), ERROR_FORMAT, "2 of 18 images");
     assert_non_null(strstr(error.message, "train/b/05.png"));
     assert_non_null(strstr(error.message, "on_unreadable: skip"));
     dataset_close(dataset);
     assert_int_equal(decodes(album), 0); /* that they are none is kept, too */
-    assert_int_equal(open_and_survey(album, "skip", &dataset, &found, &error), OK);
+    assert_ok(open_and_survey(album, "skip", &dataset, &found, &error));
     assert_int_equal(found.splits[SPLIT_TRAIN].unreadable, 1);
     assert_int_equal(found.splits[SPLIT_TEST].unreadable, 1);
     assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN - 1);
@@ -371,11 +357,11 @@ TEST_WITH(unreadable_images_stop_or_are_left_out, album_setup, album_teardown)
     assert_int_equal(album->warnings, 1);
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++) {
         struct image image;
-        assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error), OK);
+        assert_ok(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error));
         image_free(&image);
     }
     dataset_close(dataset);
-    assert_int_equal(open_and_survey(album, "skip", &dataset, &again, &error), OK);
+    assert_ok(open_and_survey(album, "skip", &dataset, &again, &error));
     assert_true(same(&found, &again));
     dataset_close(dataset);
     run_in(album, "rm data/train/b/05.png data/test/b/11.png");
@@ -391,12 +377,10 @@ TEST_WITH(files_that_cannot_be_read_are_never_left_out, album_setup, album_teard
     struct survey_settings settings = settings_of(album);
     struct dataset *dataset = open_with(album, "skip");
     struct survey found;
-    struct error error;
     run_in(album, "mv data/train/b/05.png away.png");
-    assert_int_equal(dataset_survey(&found, dataset, &settings, &error), ERROR_IO);
-    assert_non_null(strstr(error.message, "05.png"));
+    assert_fails(dataset_survey(&found, dataset, &settings, &error), ERROR_IO, "05.png");
     run_in(album, "mv away.png data/train/b/05.png");
-    assert_int_equal(dataset_survey(&found, dataset, &settings, &error), OK);
+    assert_ok(dataset_survey(&found, dataset, &settings, &error));
     assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
     dataset_close(dataset);
 }
@@ -406,11 +390,10 @@ TEST_WITH(clipped_images_are_told_again, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes gray;
-    struct error error;
-    assert_int_equal(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error), OK);
+    assert_ok(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error));
     char *path = path_format("%s/%s", album->root, album->dataset->items[SPLIT_TRAIN].items[0].file);
     assert_non_null(path);
-    assert_int_equal(file_write(path, gray.data, gray.size, &error), OK);
+    assert_ok(file_write(path, gray.data, gray.size, &error));
     bytes_free(&gray);
     free(path);
     survey(album);

@@ -31,9 +31,7 @@ static struct survey_settings settings_of(const struct album *album)
 static size_t decodes_with(struct album *album, const struct survey_settings *settings)
 {
     struct survey_images images;
-    struct error error;
-    if (survey_images_look(&images, album->dataset, settings, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(survey_images_look(&images, album->dataset, settings, &error));
     size_t decoded = images.count - images.known;
     survey_images_free(&images);
     return decoded;
@@ -52,15 +50,14 @@ TEST_WITH(damaged_files_are_made_anew, album_setup, album_teardown)
     struct survey_settings settings = settings_of(album);
     struct survey whole, found;
     struct bytes bytes;
-    struct error error;
-    assert_int_equal(dataset_survey(&whole, album->dataset, &settings, &error), OK);
+    assert_ok(dataset_survey(&whole, album->dataset, &settings, &error));
     char *path = album_file(album, SEEN_FILE);
-    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
     for (size_t i = 0; i < bytes.size; i += i < 24 ? 5 : 1499) { /* the header, then here and there; and cut there */
         bytes.data[i] ^= 4;
-        assert_int_equal(file_write(path, bytes.data, i % 2 == 0 ? bytes.size : i, &error), OK);
+        assert_ok(file_write(path, bytes.data, i % 2 == 0 ? bytes.size : i, &error));
         bytes.data[i] ^= 4;
-        assert_int_equal(dataset_survey(&found, album->dataset, &settings, &error), OK);
+        assert_ok(dataset_survey(&found, album->dataset, &settings, &error));
         assert_memory_equal(&found, &whole, sizeof found);
         assert_int_equal(decodes(album), 0);
         assert_int_equal(album_files(album), 1);
@@ -167,8 +164,7 @@ static int without_rights(struct album *album)
 TEST_WITH(a_read_only_folder_is_told_once, album_setup, album_teardown)
 {
     struct album *album = *state;
-    struct error error;
-    assert_int_equal(directory_create(album->folder, &error), OK);
+    assert_ok(directory_create(album->folder, &error));
     assert_int_equal(chmod(album->scratch.path, 0755), 0);
     assert_int_equal(chmod(album->folder, 0555), 0);
     expect_success(start_child(without_rights, album));
