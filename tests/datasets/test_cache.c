@@ -87,25 +87,6 @@ static size_t kept_images(struct cache_part *part, size_t count)
     return kept;
 }
 
-TEST_WITH(memory_has_a_limit, album_setup, album_teardown)
-{
-    struct album *album = *state;
-    struct cache *cache;
-    struct cache_part *crops, *whole;
-    struct cache_settings settings = album_settings(album, CACHE_MEMORY);
-    enum { R = ALBUM_RESOLUTION };
-    settings.memory_limit = 5 * (R * R * 3 + 16); /* a few bytes of its own beside an image's */
-    assert_ok(cache_create(&cache, &settings, &error));
-    album_check(album, cache);
-    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, R, &crops, &error));
-    assert_int_equal(kept_images(crops, ALBUM_TEST), 5);
-    assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &whole, &error));
-    assert_int_equal(kept_images(whole, ALBUM_TRAIN), 0); /* the limit is one for all */
-    cache_close(whole);
-    cache_close(crops);
-    cache_destroy(cache);
-}
-
 /* Only a number of bytes that are available allows to keep any. */
 TEST(half_of_what_is_available_is_spared)
 {
@@ -120,25 +101,28 @@ TEST(half_of_what_is_available_is_spared)
     }
 }
 
-/* Nothing is kept where too little would be left; where enough is, the limit counts. */
-TEST_WITH(memory_is_spared, album_setup, album_teardown)
+/* The limit is one for all parts; nothing is kept where too little memory would be left. */
+TEST_WITH(memory_has_a_limit, album_setup, album_teardown)
 {
     struct album *album = *state;
     enum { R = ALBUM_RESOLUTION };
     static const struct {
         uint64_t spare;
         size_t kept;
-    } cases[] = {{UINT64_MAX / 2, 0}, {1, 5}};
+    } cases[] = {{0, 5}, {1, 5}, {UINT64_MAX / 2, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cache *cache;
-        struct cache_part *crops;
+        struct cache_part *crops, *whole;
         struct cache_settings settings = album_settings(album, CACHE_MEMORY);
         settings.memory_spare = cases[i].spare;
-        settings.memory_limit = 5 * (R * R * 3 + 16);
+        settings.memory_limit = 5 * (R * R * 3 + 16); /* a few bytes of its own beside an image's */
         assert_ok(cache_create(&cache, &settings, &error));
         album_check(album, cache);
         assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, R, &crops, &error));
         assert_int_equal(kept_images(crops, ALBUM_TEST), cases[i].kept);
+        assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &whole, &error));
+        assert_int_equal(kept_images(whole, ALBUM_TRAIN), 0);
+        cache_close(whole);
         cache_close(crops);
         cache_destroy(cache);
     }
@@ -191,27 +175,20 @@ static uint64_t inode_of(const char *path)
     return information.st_ino;
 }
 
-static void check_with_new_cache(const struct album *album)
-{
-    struct cache *cache = album_cache(album, CACHE_DISK);
-    album_check(album, cache);
-    cache_destroy(cache);
-}
-
 /* A file that is up to date is used; any change to what it was made from makes another. */
 TEST_WITH(changed_files_are_decoded_again, album_setup, album_teardown)
 {
     struct album *album = *state;
     static uint8_t before[ALBUM_BYTES], after[ALBUM_BYTES];
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *file = album_file(album, "test-12");
     uint64_t first = inode_of(file);
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_equal(inode_of(file), first);
     size_t size = album_read(album, NULL, SPLIT_TEST, 0, before);
 
     album_draw(album, "test/a/12.png", 56, 36, 99); /* the same size in pixels */
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_not_equal(inode_of(file), first);
     assert_int_equal(album_read(album, NULL, SPLIT_TEST, 0, after), size);
     assert_memory_not_equal(before, after, size);
@@ -221,18 +198,18 @@ TEST_WITH(changed_files_are_decoded_again, album_setup, album_teardown)
     struct timespec later[2] = {time_of(image), time_of(image)};
     later[1].tv_nsec += 1;
     assert_int_equal(utimensat(AT_FDCWD, image, later, 0), 0);
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_not_equal(inode_of(file), first);
     first = inode_of(file);
 
     char *replace = path_format("cp -p '%s' '%s.other' && mv '%s.other' '%s'", image, image, image, image);
     assert_int_equal(system(replace), 0); /* neither size nor time: another file */
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_not_equal(inode_of(file), first);
 
     album_draw(album, "test/a/20.png", 30, 31, 5); /* another list */
     album_reopen(album);
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_equal(album->warnings, 0);
     free(replace);
     free(image);
@@ -249,15 +226,15 @@ TEST_WITH(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown
         struct loader_settings settings = {
             .dataset = album->dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 1, .cache = cache};
         struct loader *loader;
-        struct error error;
+        struct error reason;
         assert_ok(loader_create(&loader, &settings, &error));
         for (size_t step = 0; step < ALBUM_TEST; step++) {
             uint8_t pixels[ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3];
             size_t count;
             uint32_t item = 0;
-            status result = loader_read(loader, step, pixels, NULL, &item, &count, &error);
+            status result = loader_read(loader, step, pixels, NULL, &item, &count, &reason);
             if (result != OK)
-                assert_non_null(strstr(error.message, "test/a/12.png"));
+                assert_non_null(strstr(reason.message, "test/a/12.png"));
             assert_int_equal(result, step == 0 ? ERROR_FORMAT : OK);
         }
         loader_destroy(loader);
@@ -360,7 +337,7 @@ TEST_WITH(files_are_listed_and_cleared, album_setup, album_teardown)
     assert_ok(cache_folder_list(&listing, album->folder, &error)); /* there is no folder yet */
     assert_int_equal(listing.count, 0);
     cache_listing_free(&listing);
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *real = realpath(album->root, NULL);
     scratch_write_text(&album->scratch, "cache/mtil/notes.txt", "mine");
     scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-0123.pixels", "no cache at all");
@@ -406,7 +383,7 @@ TEST_WITH(left_overs_go_when_another_file_is_written, album_setup, album_teardow
     scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
     scratch_write_text(&album->scratch, "cache/mtil/dtd-test-4567.features.tmp-mtil-01234567", "left over");
     assert_ok(cache_writer_open(&writer, living, &label, 1, 1 << 20, &error));
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_equal(album_files(album), 3); /* two whole ones, and living.pixels.new */
     cache_writer_abandon(&writer);
     assert_int_equal(album_files(album), 2);

@@ -377,10 +377,10 @@ TEST(addresses_are_checked)
         "/mnt/data",       "file:///mnt/data",      "dict://server/x",           "server/data",
         "http://a b/c",    "http://u:secret/@",     "dict://u:secret@server/x",  "ftp://u:secret@s",
         "u:secret@server", "http:/u:secret@server", "http://u:12#secret@server", "http://server/data?of=me"};
-    struct error error;
+    struct error reason;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_fails(fetch_check_mirror(bad[i], &error), ERROR_ARGUMENT, "");
-        assert_null(strstr(error.message, "secret"));
+        assert_int_equal(fetch_check_mirror(bad[i], &reason), ERROR_ARGUMENT);
+        assert_null(strstr(reason.message, "secret"));
     }
     assert_ok(fetch_check_mirror("HTTPS://u:secret@server:8080/data/", &error));
     assert_ok(fetch_check_mirror("http://127.0.0.1/", &error));

@@ -1,4 +1,5 @@
-/* idx, pickle, CIFAR records, MAT, JSON lists, text lists: what they read and what they refuse. */
+/* idx, pickle, CIFAR records, MAT, JSON lists, text lists: what they read and what they refuse. Files cut and damaged
+ * everywhere are those of tests/fuzz. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,24 +10,8 @@
 #include "datasets/formats/idx.h"
 #include "datasets/formats/json.h"
 #include "datasets/formats/mat.h"
-#include "tests/datasets/scratch.h"
+#include "tests/datasets/root.h"
 #include "tests/test.h"
-
-static struct scratch scratch;
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_create(&scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(&scratch);
-    return 0;
-}
 
 /* --- idx --------------------------------------------------------------------------------------------------------- */
 
@@ -60,22 +45,23 @@ TEST(test_idx)
 
 TEST(test_idx_refuses)
 {
-    uint8_t copy[sizeof idx_file + 1] = {0};
+    static const struct {
+        const char *name, *words;
+        size_t size, at; /* bytes of the file; where one is another */
+        uint8_t value;
+    } cases[] = {{"longer", "more bytes", sizeof idx_file + 1, sizeof idx_file, 0},
+                 {"shorter", "ends early: expected 1 more", sizeof idx_file - 1, 0, 0},
+                 {"header", "ends early", 9, 0, 0},
+                 {"type", "unsigned bytes", sizeof idx_file, 2, 9},
+                 {"huge", "promises", sizeof idx_file, 4, 0xff}};
     struct bytes packed;
-    memcpy(copy, idx_file, sizeof idx_file);
-    scratch_write(&scratch, "longer", copy, sizeof copy);
-    expect_idx_refused("longer", "more bytes");
-    scratch_write(&scratch, "shorter", copy, sizeof idx_file - 1);
-    expect_idx_refused("shorter", "ends early: expected 1 more");
-    scratch_write(&scratch, "header", copy, 9);
-    expect_idx_refused("header", "ends early");
-    copy[2] = 9;
-    scratch_write(&scratch, "type", copy, sizeof idx_file);
-    expect_idx_refused("type", "unsigned bytes");
-    memset(copy + 4, 0xff, 12);
-    copy[2] = 8;
-    scratch_write(&scratch, "huge", copy, sizeof idx_file);
-    expect_idx_refused("huge", "promises");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t copy[sizeof idx_file + 1] = {0};
+        memcpy(copy, idx_file, sizeof idx_file);
+        copy[cases[i].at] = cases[i].value;
+        scratch_write(&scratch, cases[i].name, copy, cases[i].size);
+        expect_idx_refused(cases[i].name, cases[i].words);
+    }
     expect_idx_refused("absent", "No such file");
     assert_ok(file_read(scratch_file(&scratch, "packed.gz"), FILE_LIMIT, &packed, &error));
     for (size_t size = 1; size < packed.size; size++) {
@@ -124,30 +110,6 @@ TEST(test_pickle)
                  "fine_labels");
 }
 
-/* However a pickle is cut or damaged, it is read or refused. */
-TEST(test_damaged_pickles)
-{
-    static uint8_t file[8192];
-    struct cifar cifar;
-    struct error error;
-    size_t size = make_pickle(file);
-    for (size_t i = 0; i < size; i++) {
-        if (i > 200 && i < size - 60)
-            continue; /* the pixels */
-        for (int bit = 0; bit < 8; bit++) {
-            file[i] ^= (uint8_t)(1 << bit);
-            scratch_write(&scratch, "damaged", file, size);
-            file[i] ^= (uint8_t)(1 << bit);
-            if (cifar_read_pickle(&cifar, scratch_file(&scratch, "damaged"), "labels", &error) == OK) {
-                cifar_release(cifar.owner);
-                free(cifar.labels);
-            }
-        }
-        scratch_write(&scratch, "cut", file, i);
-        assert_int_not_equal(cifar_read_pickle(&cifar, scratch_file(&scratch, "cut"), "labels", &error), OK);
-    }
-}
-
 /* The array must be one of bytes, rows first, and its shape that of its bytes. */
 TEST(test_pickle_refuses)
 {
@@ -191,43 +153,6 @@ TEST(test_records)
 }
 
 /* --- MAT --------------------------------------------------------------------------------------------------------- */
-
-static void try_mat(const char *path)
-{
-    struct mat_numbers numbers;
-    struct strings strings = {0};
-    struct error error;
-    if (mat_read_numbers(path, "trnid", NULL, &numbers, &error) == OK)
-        mat_numbers_free(&numbers);
-    if (mat_read_numbers(path, "annotations", "class", &numbers, &error) == OK)
-        mat_numbers_free(&numbers);
-    mat_read_strings(path, "annotations", "fname", &strings, &error);
-    strings_free(&strings);
-}
-
-TEST(test_damaged_mats)
-{
-    static const char *const files[] = {
-        FIXTURES "/data/roots/flowers/mat_variants/setid.scipy_double_plain.mat",
-        FIXTURES "/data/roots/flowers/flowers-102/setid.mat",
-        FIXTURES "/data/roots/stanford_cars/mat_variants/cars_train_annos.scipy_reordered.mat",
-        FIXTURES "/data/roots/stanford_cars/mat_variants/cars_train_annos.scipy_compressed.mat",
-    };
-    static const uint8_t changes[] = {0x01, 0x80, 0xff, 0x0e};
-    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        struct bytes bytes;
-        assert_ok(file_read(files[f], FILE_LIMIT, &bytes, &error));
-        size_t step = bytes.size > 1000 ? 3 : 1;
-        for (size_t i = 120; i < bytes.size; i += step) {
-            uint8_t kept = bytes.data[i];
-            bytes.data[i] = (uint8_t)(kept ^ changes[i % 4]);
-            scratch_write(&scratch, "damaged.mat", bytes.data, bytes.size);
-            try_mat(scratch_file(&scratch, "damaged.mat"));
-            bytes.data[i] = kept;
-        }
-        bytes_free(&bytes);
-    }
-}
 
 TEST(test_mat_names_what_is_missing)
 {
@@ -291,4 +216,4 @@ TEST(test_file_listing)
     strings_free(&files);
 }
 
-TEST_GROUP(set_up, tear_down)
+TEST_GROUP(root_setup, root_teardown)

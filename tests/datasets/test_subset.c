@@ -5,34 +5,14 @@
 
 #include "datasets/dataset.h"
 #include "datasets/readers/reader.h"
+#include "tests/datasets/root.h"
 #include "tests/test.h"
 
-static struct error error;
-
-static void remember_warning(void *context, enum log_level level, const char *message)
+static struct dataset *open_toy(size_t train)
 {
-    if (level == LOG_WARN)
-        snprintf(context, 512, "%s", message);
-}
-
-static struct dataset *open_toy(size_t train, char warning[512])
-{
-    const struct dataset_reader *reader;
-    struct options *options;
-    struct dataset *dataset;
-    char number[24];
-    struct log log = {.write = remember_warning, .context = warning};
-    snprintf(number, sizeof number, "%zu", train);
-    assert_ok(dataset_reader_find(&reader, "toy", &error));
-    assert_ok(options_create(&options, reader->options, &error));
-    assert_ok(options_set(options, "train", number, "test", &error));
-    assert_ok(dataset_open(&dataset, "toy", NULL, options, NULL, &error));
-    options_destroy(options);
-    if (warning != NULL)
-        dataset->log = &log;
-    assert_ok(warning != NULL && dataset_keep_shots(dataset, 5, false, 1, &error));
-    dataset->log = NULL;
-    return dataset;
+    char option[32];
+    snprintf(option, sizeof option, "train=%zu", train);
+    return root_open("toy", NULL, option);
 }
 
 static size_t count_of(const struct dataset *dataset, int label)
@@ -46,7 +26,7 @@ static size_t count_of(const struct dataset *dataset, int label)
 /* The positions that stay, as text. */
 static void kept(uint64_t seed, size_t shots, char text[512])
 {
-    struct dataset *dataset = open_toy(40, NULL);
+    struct dataset *dataset = open_toy(40);
     assert_ok(dataset_keep_shots(dataset, shots, false, seed, &error));
     *text = 0;
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
@@ -87,7 +67,7 @@ TEST(more_shots_keep_what_fewer_kept)
 
 TEST(images_stay_the_same_and_in_order)
 {
-    struct dataset *all = open_toy(40, NULL), *few = open_toy(40, NULL);
+    struct dataset *all = open_toy(40), *few = open_toy(40);
     struct image image, expected;
     int label;
     uint32_t last = 0;
@@ -109,21 +89,24 @@ TEST(images_stay_the_same_and_in_order)
 
 TEST(a_class_with_fewer_keeps_all_and_says_so)
 {
-    char warning[512] = "";
-    struct dataset *dataset = open_toy(5, warning);
-    assert_string_equal(warning, "");
-    dataset_close(dataset);
-    dataset = open_toy(3, warning);
-    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 12);
-    assert_non_null(strstr(warning, "toy: 4 of 4 classes have fewer than 5 training images"));
-    assert_non_null(strstr(warning, "red (3), green (3), blue (3), …"));
-    dataset_close(dataset);
+    struct root_log log;
+    root_log_start(&log);
+    for (size_t train = 5; train >= 3; train -= 2) {
+        struct dataset *dataset = open_toy(train);
+        dataset->log = &log.log;
+        assert_ok(dataset_keep_shots(dataset, 5, false, 1, &error));
+        assert_true((*log.warning == 0) == (train == 5));
+        assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 4 * train);
+        dataset_close(dataset);
+    }
+    assert_non_null(strstr(log.warning, "toy: 4 of 4 classes have fewer than 5 training images"));
+    assert_non_null(strstr(log.warning, "red (3), green (3), blue (3), …"));
 }
 
 /* How often each of the toy's images is drawn, where there are `train` per class. */
 static void drawn(size_t train, size_t shots, uint64_t seed, size_t *times)
 {
-    struct dataset *dataset = open_toy(train, NULL);
+    struct dataset *dataset = open_toy(train);
     memset(times, 0, 4 * train * sizeof *times);
     assert_ok(dataset_keep_shots(dataset, shots, true, seed, &error));
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
@@ -160,9 +143,8 @@ TEST(a_class_with_fewer_is_filled_up)
 /* Items are files: a repeated one is read like any other. Their labels and number are those of a class with enough. */
 TEST(repeated_files_are_read)
 {
-    struct dataset *dataset;
     struct image image;
-    assert_ok(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error));
+    struct dataset *dataset = root_open("food", ROOTS "food", NULL);
     assert_ok(dataset_keep_shots(dataset, 40, true, 1, &error));
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 40 * dataset_classes(dataset));
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++) {
@@ -175,8 +157,7 @@ TEST(repeated_files_are_read)
 /* Datasets whose items are files, in a root with classes of different sizes. */
 TEST(files_are_dropped)
 {
-    struct dataset *dataset;
-    assert_ok(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error));
+    struct dataset *dataset = root_open("food", ROOTS "food", NULL);
     assert_ok(dataset_keep_shots(dataset, 1, false, 1, &error));
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), dataset_classes(dataset));
     for (size_t label = 0; label < dataset_classes(dataset); label++)
@@ -202,12 +183,11 @@ TEST(a_part_has_the_images_of_its_classes)
 {
     static const struct {
         const char *name, *root;
-    } datasets[] = {{"food", FIXTURES "/data/roots/food"}, {"mnist", FIXTURES "/data/roots/mnist"}, {"toy", NULL}};
+    } datasets[] = {{"food", ROOTS "food"}, {"mnist", ROOTS "mnist"}, {"toy", NULL}};
     static const size_t classes[] = {2, 0};
     for (size_t d = 0; d < sizeof datasets / sizeof *datasets; d++) {
-        struct dataset *whole, *part;
+        struct dataset *whole = root_open(datasets[d].name, datasets[d].root, NULL), *part;
         size_t next = 0;
-        assert_ok(dataset_open(&whole, datasets[d].name, datasets[d].root, NULL, NULL, &error));
         assert_ok(dataset_select(&part, whole, classes, 2, &error));
         assert_int_equal(dataset_classes(part), 2);
         assert_string_equal(dataset_class_name(part, 0), dataset_class_name(whole, 2));
@@ -232,7 +212,7 @@ TEST(a_part_has_the_images_of_its_classes)
 
 TEST(one_template_replaces_all)
 {
-    struct dataset *dataset = open_toy(4, NULL);
+    struct dataset *dataset = open_toy(4);
     assert_ok(dataset_set_template(dataset, "a drawing of a {}.", &error));
     assert_int_equal(dataset_templates(dataset), 1);
     assert_string_equal(dataset_template(dataset, 0), "a drawing of a {}.");

@@ -99,7 +99,6 @@ TEST(splits_of_coop_are_written)
     static const struct option table[] = {
         OPTION_SPLIT, {.name = "on_missing", .type = OPTION_TEXT, .fallback = "error"}, {0}};
     struct options *options;
-    struct error error = {0};
     size_t splits = 0;
     assert_ok(options_create(&options, table, &error));
     assert_ok(options_set(options, "split", "coop", "test", &error));
@@ -200,9 +199,10 @@ TEST(complete_suite_is_left_alone)
 TEST(another_seed_is_refused)
 {
     struct root *root = *state;
-    struct error error = {0};
-    assert_fails(write_root(root, 2, &error), ERROR_ARGUMENT, "\"seed\": 1");
-    assert_non_null(strstr(error.message, "\"seed\": 2"));
+    struct error reason = {0};
+    assert_int_equal(write_root(root, 2, &reason), ERROR_ARGUMENT);
+    assert_non_null(strstr(reason.message, "\"seed\": 1"));
+    assert_non_null(strstr(reason.message, "\"seed\": 2"));
     assert_int_equal(root->reports, 0);
 }
 

@@ -101,11 +101,11 @@ static void expect(const struct clip_stated *stated, size_t image_heads, size_t 
 static void refused(const struct clip_stated *stated, const char *const *words)
 {
     struct clip_config config;
-    struct error error;
-    assert_fails(look(&config, stated, &error), ERROR_FORMAT, "");
+    struct error reason;
+    assert_int_equal(look(&config, stated, &reason), ERROR_FORMAT);
     for (; *words != NULL; words++)
-        if (strstr(error.message, *words) == NULL)
-            fail_msg("'%s' is not in: %s", *words, error.message);
+        if (strstr(reason.message, *words) == NULL)
+            fail_msg("'%s' is not in: %s", *words, reason.message);
 }
 
 static void beside(const char *name, const char *text)

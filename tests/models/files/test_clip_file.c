@@ -169,14 +169,14 @@ static void assert_refused(const struct fixture *fixture, const struct set *set,
                            const char *c)
 {
     struct clip_file *file;
-    struct error error;
+    struct error reason;
     write_set(fixture, set);
-    assert_fails(clip_file_open(&file, fixture->path, &error), ERROR_FORMAT, "");
+    assert_int_equal(clip_file_open(&file, fixture->path, &reason), ERROR_FORMAT);
     assert_null(file);
     const char *words[] = {fixture->path, a, b, c};
     for (size_t i = 0; i < 4; i++)
-        if (strstr(error.message, words[i]) == NULL)
-            fail_msg("'%s' is not in: %s", words[i], error.message);
+        if (strstr(reason.message, words[i]) == NULL)
+            fail_msg("'%s' is not in: %s", words[i], reason.message);
 }
 
 TEST(dimensions_follow_from_shapes)
@@ -331,18 +331,18 @@ static void not_finite(struct fixture *fixture, const struct set *set, const cha
                        const char *found)
 {
     struct clip_file *file;
-    struct error error;
+    struct error reason;
     write_set(fixture, set);
     assert_ok(clip_file_open(&file, fixture->path, &error));
     for (size_t i = 0; i < clip_tensors(clip_file_dimensions(file)); i++) {
         struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), CLIP_OPENAI, i);
         float *values = malloc(elements_of(&tensor) * sizeof *values);
         bool bad = strcmp(tensor.openai, openai) == 0;
-        assert_int_equal(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &error),
+        assert_int_equal(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &reason),
                          bad ? ERROR_FORMAT : OK);
-        if (bad && (strstr(error.message, name) == NULL || strstr(error.message, found) == NULL ||
-                    strstr(error.message, fixture->path) == NULL))
-            fail_msg("expected \"%s\" and \"%s\" in: %s", name, found, error.message);
+        if (bad && (strstr(reason.message, name) == NULL || strstr(reason.message, found) == NULL ||
+                    strstr(reason.message, fixture->path) == NULL))
+            fail_msg("expected \"%s\" and \"%s\" in: %s", name, found, reason.message);
         free(values);
     }
     clip_file_close(file);

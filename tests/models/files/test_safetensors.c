@@ -1,4 +1,5 @@
-/* Files go out and come back; every way a file can lie about itself is refused with a message that says where. */
+/* Files go out and come back; every way a file can lie about itself is refused with a message that says where.
+ * Files cut and damaged everywhere are those of tests/fuzz. */
 #include <glob.h>
 #include <math.h>
 #include <signal.h>
@@ -57,6 +58,15 @@ static void assert_words(const char *message, const char *first, const char *sec
     for (size_t i = 0; i < 3; i++)
         if (strstr(message, words[i]) == NULL)
             fail_msg("'%s' is not in: %s", words[i], message);
+}
+
+static void expect_refused(const void *bytes, size_t size, const char *first, const char *second)
+{
+    struct safetensors *file;
+    struct error error;
+    assert_int_equal(safetensors_open_memory(&file, "bad.safetensors", bytes, size, &error), ERROR_FORMAT);
+    assert_null(file);
+    assert_words(error.message, first, second);
 }
 
 TEST_WITH(what_is_written_is_read, NULL, tear_down)
@@ -168,12 +178,9 @@ TEST(lying_headers_are_refused)
         {"{\"__metadata__\":[]}", 0, "__metadata__", "object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct safetensors *file;
-        struct error error;
-        uint8_t *bytes;
-        assert_fails(open_header(&file, cases[i].header, cases[i].data, &bytes, &error), ERROR_FORMAT, "");
-        assert_null(file);
-        assert_words(error.message, cases[i].first, cases[i].second);
+        size_t size;
+        uint8_t *bytes = make_file(cases[i].header, cases[i].data, &size);
+        expect_refused(bytes, size, cases[i].first, cases[i].second);
         free(bytes);
     }
 }
@@ -182,41 +189,12 @@ TEST(impossible_header_lengths_are_refused)
 {
     static const uint64_t lengths[] = {3, 100, 100000001, UINT64_MAX};
     uint8_t bytes[10] = {0};
-    struct safetensors *file;
-    struct error error;
-    for (size_t size = 0; size < 8; size++) {
-        assert_fails(safetensors_open_memory(&file, "bad.safetensors", bytes, size, &error), ERROR_FORMAT, "");
-        assert_words(error.message, "only", "bytes");
-    }
+    for (size_t size = 0; size < 8; size++)
+        expect_refused(bytes, size, "only", "bytes");
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         memcpy(bytes, &lengths[i], sizeof lengths[i]);
-        assert_fails(safetensors_open_memory(&file, "bad.safetensors", bytes, sizeof bytes, &error), ERROR_FORMAT, "");
-        assert_words(error.message, "header", "cut off");
+        expect_refused(bytes, sizeof bytes, "header", "cut off");
     }
-}
-
-/* Whatever byte of a file changes or is missing, the reader says yes or no and stays within the file. */
-TEST(every_damaged_byte_is_survived)
-{
-    size_t size;
-    uint8_t *bytes =
-        make_file("{\"w\":" ENTRY("F32", "[2]", "[0,8]") ",\"x\":" ENTRY("U8", "[1]", "[8,9]") "}", 9, &size);
-    struct safetensors *file;
-    struct error error;
-    assert_ok(safetensors_open_memory(&file, "w", bytes, size, &error));
-    safetensors_close(file);
-    for (size_t cut = 0; cut < size; cut++)
-        assert_fails(safetensors_open_memory(&file, "w", bytes, cut, &error), ERROR_FORMAT, "");
-    for (size_t i = 0; i < size; i++) {
-        for (int bit = 0; bit < 8; bit++) {
-            bytes[i] ^= (uint8_t)(1 << bit);
-            if (safetensors_open_memory(&file, "w", bytes, size, &error) == OK)
-                assert_int_equal(safetensors_count(file), 2);
-            safetensors_close(file);
-            bytes[i] ^= (uint8_t)(1 << bit);
-        }
-    }
-    free(bytes);
 }
 
 static void write_small(const char *iteration)
@@ -239,13 +217,13 @@ TEST_WITH(every_flipped_bit_of_a_written_file_is_refused_or_harmless, set_up, te
 {
     struct bytes bytes;
     struct safetensors *file;
-    struct error error;
+    struct error reason;
     size_t harmless = 0;
     write_small("41");
     assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
     for (size_t i = 0; i < bytes.size * 8; i++) {
         bytes.data[i / 8] ^= (uint8_t)(1 << i % 8);
-        if (safetensors_open_memory(&file, path, bytes.data, bytes.size, &error) == OK) {
+        if (safetensors_open_memory(&file, path, bytes.data, bytes.size, &reason) == OK) {
             harmless++;
             assert_null(safetensors_metadata_value(file, SAFETENSORS_DIGEST));
             assert_same_text(safetensors_metadata_value(file, "task"), "3");
@@ -272,17 +250,12 @@ TEST_WITH(edited_files_are_refused, set_up, tear_down)
                                            {"[0,8]", "[8,16"}};
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         struct bytes bytes;
-        struct safetensors *file;
-        struct error error;
         write_small("41");
         assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
         uint8_t *at = memmem(bytes.data, bytes.size, edits[i][0], strlen(edits[i][0]));
         assert_non_null(at);
         memcpy(at, edits[i][1], strlen(edits[i][1]));
-        assert_fails(safetensors_open_memory(&file, "bad.safetensors", bytes.data, bytes.size, &error), ERROR_FORMAT,
-                     "");
-        if (i < 4)
-            assert_words(error.message, "damaged or edited", "write it again");
+        expect_refused(bytes.data, bytes.size, i < 4 ? "damaged or edited" : "", i < 4 ? "write it again" : "");
         bytes_free(&bytes);
     }
 }
@@ -309,16 +282,18 @@ TEST_WITH(the_order_of_entries_is_no_part_of_the_digest, set_up, tear_down)
 TEST(expectations_name_both_shapes)
 {
     struct safetensors *file;
-    struct error error;
+    struct error reason;
     uint8_t *bytes;
     const struct safetensor *tensor;
     assert_ok(open_header(&file, "{\"w\":" ENTRY("F32", "[1,2]", "[0,8]") "}", 8, &bytes, &error));
-    assert_fails(safetensors_expect(file, "w", SAFETENSOR_F32, 2, (size_t[]){2, 1}, &tensor, &error), ERROR_FORMAT, "");
-    assert_words(error.message, "expected F32 [2, 1]", "found F32 [1, 2]");
-    assert_fails(safetensors_expect(file, "w", SAFETENSOR_I32, 2, (size_t[]){1, 2}, &tensor, &error), ERROR_FORMAT, "");
-    assert_words(error.message, "expected I32 [1, 2]", "found F32 [1, 2]");
-    assert_fails(safetensors_expect(file, "v", SAFETENSOR_F32, 1, (size_t[]){5}, &tensor, &error), ERROR_FORMAT, "");
-    assert_words(error.message, "'v' is missing", "F32 [5]");
+    assert_int_equal(safetensors_expect(file, "w", SAFETENSOR_F32, 2, (size_t[]){2, 1}, &tensor, &reason),
+                     ERROR_FORMAT);
+    assert_words(reason.message, "expected F32 [2, 1]", "found F32 [1, 2]");
+    assert_int_equal(safetensors_expect(file, "w", SAFETENSOR_I32, 2, (size_t[]){1, 2}, &tensor, &reason),
+                     ERROR_FORMAT);
+    assert_words(reason.message, "expected I32 [1, 2]", "found F32 [1, 2]");
+    assert_int_equal(safetensors_expect(file, "v", SAFETENSOR_F32, 1, (size_t[]){5}, &tensor, &reason), ERROR_FORMAT);
+    assert_words(reason.message, "'v' is missing", "F32 [5]");
     safetensors_close(file);
     free(bytes);
 }

@@ -154,8 +154,9 @@ TEST(heads_of_other_widths_are_not_guessed)
     struct clip *clip;
     open_files(&f);
     write_named(&f, CLIP_HUGGINGFACE);
-    assert_fails(clip_load(&clip, f.s.d.backend, &f.s.d.memory, f.path, PARAMETERS_FROZEN, NULL, &error), ERROR_FORMAT,
-                 "number of attention heads is unknown");
+    assert_int_equal(clip_load(&clip, f.s.d.backend, &f.s.d.memory, f.path, PARAMETERS_FROZEN, NULL, &error),
+                     ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "number of attention heads is unknown"));
     close_files(&f);
 }
 
@@ -168,7 +169,8 @@ TEST(a_vit_refuses_its_tower)
     struct vit_settings settings = vit_settings_of(f.s.clip);
     settings.pool = POOL_CLASS_TOKEN;
     must(vit_create(&vit, f.s.d.backend, &f.s.d.memory, &settings, PARAMETERS_FROZEN, &error));
-    assert_fails(vit_copy_image_tower(vit, f.s.clip, &error), ERROR_ARGUMENT, "SigLIP");
+    assert_int_equal(vit_copy_image_tower(vit, f.s.clip, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "SigLIP"));
     clip_destroy(vit);
     close_files(&f);
 }

@@ -280,8 +280,8 @@ TEST(what_is_not_stated_is_not_guessed)
     rewrite(&f, &(struct change){0}, &(struct safetensors_metadata){"pool", "first"}, 1);
     refused(&f, &stated, (const char *const[]){"'pool'", "'first'", NULL});
     struct linear_head *head;
-    assert_fails(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error), ERROR_FORMAT,
-                 "'head.weight'");
+    assert_int_equal(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "'head.weight'"));
     close_files(&f);
 }
 
@@ -391,10 +391,12 @@ TEST(what_no_file_can_hold_is_not_written)
     struct vit_settings form = plain;
     form.ln_pre = true;
     open_files(&f, &form);
-    assert_fails(vit_save(f.vit, f.head, VIT_HUGGINGFACE, f.path, &error), ERROR_ARGUMENT, "no norm before its blocks");
+    assert_int_equal(vit_save(f.vit, f.head, VIT_HUGGINGFACE, f.path, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "no norm before its blocks"));
     const struct parameter *p = parameters_find(f.head->parameters, "head.bias");
     must(parameters_upload(f.head->parameters, p, (const float[]){0, 1.0f / 0.0f, 0}, &error));
-    assert_fails(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error), ERROR_FORMAT, "'head.bias' is not finite");
+    assert_int_equal(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "'head.bias' is not finite"));
     assert_null(fopen(f.path, "rb"));
     close_files(&f);
 }
