@@ -9,6 +9,8 @@
 
 struct scratch scratch;
 
+enum { MOST_OPTIONS = 16 };
+
 int root_setup(void **state)
 {
     (void)state;
@@ -26,12 +28,21 @@ int root_teardown(void **state)
 status root_try(struct dataset **dataset, const char *name, const char *root, const char *options,
                 const struct log *log, struct error *error)
 {
+    static const struct option shared[] = {OPTION_SPLIT, OPTION_CLASS_NAMES, OPTION_ON_UNREADABLE};
+    struct option table[MOST_OPTIONS + 1] = {0};
+    size_t count = 0;
     const struct dataset_reader *reader;
     struct options *set;
     char words[512], *rest;
     snprintf(words, sizeof words, "%s", options != NULL ? options : "");
     assert_int_equal(dataset_reader_find(&reader, name, error), OK);
-    assert_int_equal(options_create(&set, reader->options, error), OK);
+    for (const struct option *own = reader->options; own != NULL && own->name != NULL && count < MOST_OPTIONS - 3;
+         own++)
+        table[count++] = *own;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if (options_find(table, shared[i].name) == NULL)
+            table[count++] = shared[i];
+    assert_int_equal(options_create(&set, table, error), OK);
     for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
         char *value = strchr(word, '=');
         *value = 0;

@@ -20,7 +20,7 @@ extern struct scratch scratch;
 int root_setup(void **state);
 int root_teardown(void **state);
 
-/* Options are "key=value key=value", or NULL. */
+/* Options are "key=value key=value", of the reader and of every dataset in a suite, or NULL. */
 status root_try(struct dataset **dataset, const char *name, const char *root, const char *options,
                 const struct log *log, struct error *error);
 struct dataset *root_open(const char *name, const char *root, const char *options);

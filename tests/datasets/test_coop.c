@@ -116,21 +116,13 @@ TEST_WITH(torchvision_split_in_coops_layout, root_setup, root_teardown)
 /* Among a suite's keys split is every dataset's. */
 TEST_WITH(datasets_without_a_split, root_setup, root_teardown)
 {
-    static const struct option table[] = {OPTION_SPLIT, {0}};
     static const char *const names[] = {"cifar100", "mnist", "toy", "tiny_imagenet"};
-    static const char every[] = "aircraft, caltech101, dtd, eurosat, flowers, food, oxford_pet, stanford_cars, sun397";
-    struct options *options;
-    assert_ok(options_create(&options, table, &error));
-    assert_ok(options_set(options, "split", "coop", "test", &error));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct dataset *dataset;
-        assert_fails(dataset_open(&dataset, names[i], scratch.path, options, NULL, &error), ERROR_ARGUMENT, every);
-        assert_null(dataset);
-        assert_fails(dataset_open(&dataset, names[i], scratch.path, options, NULL, &error), ERROR_ARGUMENT, names[i]);
-        assert_fails(dataset_open(&dataset, names[i], scratch.path, options, NULL, &error), ERROR_ARGUMENT,
-                     "split: torchvision");
+        root_refused(names[i], "split=coop", names[i]);
+        root_refused(names[i], "split=coop",
+                     "aircraft, caltech101, dtd, eurosat, flowers, food, oxford_pet, stanford_cars, sun397");
+        root_refused(names[i], "split=coop", "split: torchvision");
     }
-    options_destroy(options);
 }
 
 TEST_WITH(what_is_not_there, root_setup, root_teardown)

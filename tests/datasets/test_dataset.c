@@ -391,7 +391,7 @@ TEST_WITH(folders_of_several_sessions, root_setup, root_teardown)
     static const char *const sessions[] = {"s1", "s2", "s3", "s10"};
     static const struct root_refusal refusals[] = {
         {"folder", "path=core50 train=s1 test=s4", NULL, NULL, "core50/s4: expected a folder"},
-        {"folder", "path=core50 train=s1 test=../core50/s2", NULL, NULL, "expected a folder below"},
+        {"folder", "path=core50 train=s1 test=../core50/s2", NULL, NULL, "expected a folder or list below"},
         {"folder", "path=core50 train=s1", NULL, NULL, "found train alone"},
         {"folder", "path=core50 train=s1 test=s2", NULL, NULL, "the class \"o12\" has test images but no train folder"},
         {0}};

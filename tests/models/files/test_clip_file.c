@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "core/rng.h"
-#include "models/clip.h"
+#include "models/files/clip_file.h"
 #include "models/files/safetensors.h"
 #include "tests/test.h"
 
@@ -217,73 +216,6 @@ TEST(both_namings_give_the_same_model)
     assert_same_model(fixture);
     write_set(fixture, &fixture->huggingface);
     assert_same_model(fixture);
-}
-
-static void must(status result, const struct error *error)
-{
-    if (result != OK)
-        fail_msg("%s", error->message);
-}
-
-enum { IMAGES = 3, PROMPTS = 2, RESOLUTION = 16, CONTEXT = 77, EMBED = 48 };
-
-struct features {
-    float images[IMAGES * EMBED], prompts[PROMPTS * EMBED];
-};
-
-static void encode_inputs(struct backend *backend, struct clip *clip, struct arena *arena, struct features *features)
-{
-    struct error error;
-    struct encoding encoding = {.arena = arena};
-    struct tower_pass pass;
-    struct tensor encoded;
-    struct texts texts;
-    struct tensor batch = {0};
-    float pixels[IMAGES * 3 * RESOLUTION * RESOLUTION];
-    int32_t tokens[PROMPTS * CONTEXT] = {254, 3, 17, 255};
-    const struct rng rng = rng_make(1, RNG_TEST, 0, 0);
-    for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
-        pixels[i] = rng_normal(&rng, i);
-    for (int l = 0; l < CONTEXT; l++) /* the longest prompt that fits */
-        tokens[CONTEXT + l] = l == 0 ? 254 : l == CONTEXT - 1 ? 255 : l;
-    must(tensor_take(&batch, arena, TENSOR_F32, "images", 4, (size_t[]){IMAGES, 3, RESOLUTION, RESOLUTION}, &error),
-         &error);
-    must(backend->ops->upload(backend, batch.data, pixels, sizeof pixels, &error), &error);
-    must(clip_encode_images(clip, &encoding, &batch, &pass, &encoded, &error), &error);
-    must(backend->ops->download(backend, features->images, encoded.data, sizeof features->images, &error), &error);
-    must(texts_create(&texts, clip, arena, tokens, PROMPTS, &error), &error);
-    must(clip_encode_texts(clip, &encoding, &texts, &pass, &encoded, &error), &error);
-    must(backend->ops->download(backend, features->prompts, encoded.data, sizeof features->prompts, &error), &error);
-}
-
-static void encode(const char *path, struct features *features)
-{
-    struct error error;
-    struct backend *backend;
-    struct arena arena;
-    struct clip *clip;
-    const struct clip_stated stated = {.config = {2, 1, ACTIVATION_QUICK_GELU}};
-    must(backend_open(&backend, &(struct backend_settings){.name = "auto", .threads = 2}, &error), &error);
-    must(backend->ops->arena_create(backend, &arena, (size_t)1 << 28, "test", &error), &error);
-    must(clip_load(&clip, backend, &arena, path, PARAMETERS_FROZEN, &stated, &error), &error);
-    encode_inputs(backend, clip, &arena, features);
-    clip_destroy(clip);
-    backend->ops->arena_destroy(backend, &arena);
-    backend_close(backend);
-}
-
-TEST(both_namings_encode_to_the_same_bits)
-{
-    struct fixture *fixture = require(state);
-    struct features openai, huggingface;
-    encode(source_path, &openai);
-    write_set(fixture, &fixture->huggingface);
-    encode(fixture->path, &huggingface);
-    assert_memory_equal(&openai, &huggingface, sizeof openai);
-    for (size_t i = 0; i < PROMPTS * EMBED; i++)
-        assert_true(openai.prompts[i] < 1e3F && openai.prompts[i] > -1e3F);
-    assert_memory_not_equal(openai.images, openai.images + EMBED, EMBED * sizeof(float));
-    assert_memory_not_equal(openai.prompts, openai.prompts + EMBED, EMBED * sizeof(float));
 }
 
 TEST(wrappers_and_harmless_extras_are_seen_through)
