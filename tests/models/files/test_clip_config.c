@@ -242,6 +242,7 @@ TEST(other_models_are_refused)
         {"{\"vision_config\": {}}", "patch_size is 32 by default"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"attentional_pool\": true}, \"text_cfg\": {}}", "attentional_pool"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"mlp_ratio\": 3}, \"text_cfg\": {}}", "mlp_ratio"},
+        {"{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {\"mlp_ratio\": 3}}", "text_cfg.mlp_ratio"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"head_width\": 65}, \"text_cfg\": {}}", "head_width"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"layers\": [3, 4, 6, 3]}, \"text_cfg\": {}}", "layers"},
         {"{\"model_cfg\": {\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}}, \"preprocess_cfg\": {\"mean\": "
