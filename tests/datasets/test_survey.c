@@ -64,7 +64,7 @@ static void write_bmp(const char *path, const struct image *image)
     size_t row = (size_t)(image->width * 3 + 3) / 4 * 4, size = 54 + row * (size_t)image->height;
     uint8_t *bmp = calloc(1, size);
     assert_non_null(bmp);
-    memcpy(bmp, "BM", 2);
+    memcpy(bmp, (uint8_t[]){'B', 'M'}, 2);
     memcpy(bmp + 2, &(uint32_t){(uint32_t)size}, 4);
     memcpy(bmp + 10, &(uint32_t){54}, 4);
     memcpy(bmp + 14, &(uint32_t){40}, 4);
