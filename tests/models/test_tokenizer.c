@@ -43,7 +43,6 @@ static void write_text(const char *path, const char *text)
 static struct tokenizer *open_tokenizer(const char *path)
 {
     struct tokenizer *tokenizer;
-    struct error error;
     assert_ok(tokenizer_open(&tokenizer, path, &error));
     return tokenizer;
 }
