@@ -533,9 +533,13 @@ TEST(sizes_that_do_not_fit_are_refused)
         size_t patch, width, heads, blocks, share_groups;
         bool share_norms;
         const char *words;
-    } cases[] = {{5, 64, 1, 2, 0, false, "multiple of the patch"},  {4, 64, 3, 2, 0, false, "divides the width"},
-                 {4, 60, 1, 2, 0, false, "multiple of 8"},          {4, 64, 1, 65, 0, false, "1 to 64 blocks"},
-                 {4, 64, 1, 12, 5, false, "5 groups of 12 blocks"}, {4, 64, 1, 2, 0, true, "no groups"}};
+    } cases[] = {{5, 64, 1, 2, 0, false, "multiple of the patch"},
+                 {0, 64, 1, 2, 0, false, "multiple of the patch"},
+                 {4, 64, 3, 2, 0, false, "divides the width"},
+                 {4, 60, 1, 2, 0, false, "multiple of 8"},
+                 {4, 64, 1, 65, 0, false, "1 to 64 blocks"},
+                 {4, 64, 1, 12, 5, false, "5 groups of 12 blocks"},
+                 {4, 64, 1, 2, 0, true, "no groups"}};
     struct device d;
     struct clip *vit;
     device_open(&d, 1);
