@@ -15,17 +15,17 @@ EMBEDDED_FILES(metric_files);
 #define EACH "-- each"
 
 /* Words of templates, in pairs with what stands for them, as text_add_replaced takes them. */
-enum { NAME = 1, PLACE = 3, BEST = 5, TAGS = 7, SQL = 9, WORDS = 24 };
+enum { NAME = 1, PLACE = 3, BEST = 5, TAGS = 7, SQL = 9, WORDS = 26 };
 
 struct metric {
     const char *word[WORDS + 1];
 };
 
 /* What a head need not say. */
-static const struct metric usual = {{"{name}",   "",         "{place}", "0",       "{best}", "",          "{tags}",
-                                     "",         "{sql}",    "",        "{title}", "",       "{formula}", "",
-                                     "{source}", "",         "{low}",   "-100",    "{high}", "100",       "{skips}",
-                                     "0",        "{images}", "0",       NULL}};
+static const struct metric usual = {{"{name}",   "",         "{place}", "0",        "{best}", "",          "{tags}",
+                                     "",         "{sql}",    "",        "{title}",  "",       "{formula}", "",
+                                     "{source}", "",         "{low}",   "-100",     "{high}", "100",       "{skips}",
+                                     "0",        "{images}", "0",       "{latest}", "NULL",   NULL}};
 
 static struct metric *metrics; /* by place, to the end of the program */
 static size_t metric_count;

@@ -10,6 +10,8 @@
  *     -- high: 100
  *     -- skips: 1              tasks at an end for which it is not defined
  *     -- images: 1             where classes accumulate it is of the accuracies over all images so far, no mean over tasks
+ *     -- latest: accuracy      SQL: what the papers' table has of a task that was not tested after each other; accuracy and
+ *                              after_task are its latest ones, after_task -1: it was never trained; none: nothing
  *     -- tags: board|paper     where it is shown beside the lists of all: main (with its spread, and compared unless others are
  *                              asked for), board (a mean on leaderboards), paper (a block of the papers' table)
  *     max(accuracy) FILTER (WHERE after_task >= task) - …           an aggregate of SQL over a task's column of the matrix

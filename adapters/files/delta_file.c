@@ -61,8 +61,12 @@ static status read_gate(const struct safetensors *file, struct delta_settings *s
 static status read_settings(const struct safetensors *file, const struct clip *clip, struct delta_settings *s,
                             size_t *apart, struct error *error)
 {
-    const char *scale = safetensors_metadata_value(file, "delta_scale");
-    *s = (struct delta_settings){.place.blocks.rule = BLOCKS_LISTED, .scale = scale != NULL ? strtof(scale, NULL) : 0};
+    const char *text = safetensors_metadata_value(file, "delta_scale");
+    double scale = 0;
+    if (text == NULL || !parse_real(text, &scale) || scale == 0)
+        return error_set(error, ERROR_FORMAT, "%s: metadata delta_scale: expected a number that is not 0, found %s",
+                         safetensors_path(file), text != NULL ? text : "none");
+    *s = (struct delta_settings){.place.blocks.rule = BLOCKS_LISTED, .scale = (float)scale};
     TRY(read_number(file, "delta_tasks", &s->tasks, error));
     TRY(read_number(file, "delta_apart", apart, error));
     TRY(read_gate(file, s, error));
@@ -79,12 +83,13 @@ static status read_settings(const struct safetensors *file, const struct clip *c
                 s->matrices |= 1U << m;
                 s->place.blocks.listed[t] |= (uint64_t)1 << b;
             }
-    if (s->matrices != 0 && s->tasks > 0 && *apart <= s->tasks && s->scale != 0)
+    if (s->matrices != 0 && s->tasks > 0 && *apart <= s->tasks)
         return OK;
-    return error_set(error, ERROR_FORMAT,
-                     "%s: expected deltas of this model's matrices, with their number of tasks and "
-                     "a scale that is not 0; the file is damaged, or belongs to another model",
-                     safetensors_path(file));
+    return error_set(
+        error, ERROR_FORMAT,
+        "%s: expected deltas of this model's matrices, with their number of tasks; the file is damaged, or "
+        "belongs to another model",
+        safetensors_path(file));
 }
 
 status deltas_open(struct deltas **deltas, struct clip *clip, struct arena *arena, const struct safetensors *file,

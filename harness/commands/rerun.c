@@ -62,7 +62,6 @@ static status read_suite(struct rerun *r, struct error *error)
 {
     const struct command_call *call = r->call;
     size_t given = call->argument_count - 2, count = given;
-    bool same;
     const char **words = xmalloc((given + 3) * sizeof *words);
     char *own[] = {path_format("run.folder=%s/runs", r->folder), path_format("run.database=%s", r->database),
                    path_format("run.checkpoints=none")};
@@ -71,12 +70,7 @@ static status read_suite(struct rerun *r, struct error *error)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         words[count++] = own[i];
     status result =
-        suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections, words, count, &same, error);
-    if (result == OK && !same)
-        result = error_set(
-            error, ERROR_ARGUMENT,
-            "command line: rerun: expected settings that do not change what is computed, such as run.threads=2, "
-            "found others");
+        suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections, words, count, error);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
     free(words);

@@ -50,12 +50,7 @@ static status read_suite(struct command_trials *c, const char **words, struct er
 {
     const struct run_row *run = &c->source.run;
     size_t count = pick(c, false, words);
-    bool same;
-    TRY(suite_parse_stored(&c->suite, run->suite_text, run->suite, settings_sections, words, count, &same, error));
-    return same ? OK
-                : error_set(error, ERROR_ARGUMENT,
-                            "command line: eval: expected selector.KEY=value, or settings that do not change what is "
-                            "computed, such as data.root=…, found others");
+    return suite_parse_stored(&c->suite, run->suite_text, run->suite, settings_sections, words, count, error);
 }
 
 static status check_run(const struct command_trials *c, struct error *error)

@@ -341,14 +341,34 @@ status suite_parse(struct suite **result, const char *text, size_t size, const c
     return outcome;
 }
 
+/* The first override that changes by itself what the stored suite computes, or is wrong by itself. */
+static const char *changing_override(const struct suite *stored, const char *text, const char *name,
+                                     const struct suite_section *sections, const char *const *overrides, size_t count)
+{
+    for (size_t i = 0; i + 1 < count; i++) {
+        struct error error;
+        struct suite *one = NULL;
+        bool same = suite_parse(&one, text, strlen(text), name, sections, overrides + i, 1, &error) == OK &&
+                    strcmp(stored->hash, one->hash) == 0;
+        suite_destroy(one);
+        if (!same)
+            return overrides[i];
+    }
+    return overrides[count - 1];
+}
+
 status suite_parse_stored(struct suite **suite, const char *text, const char *name,
                           const struct suite_section *sections, const char *const *overrides, size_t override_count,
-                          bool *same, struct error *error)
+                          struct error *error)
 {
     struct suite *stored = NULL;
-    TRY(suite_parse(suite, text, strlen(text), name, sections, overrides, override_count, error));
-    status result = suite_parse(&stored, text, strlen(text), name, sections, NULL, 0, error);
-    *same = result == OK && strcmp(stored->hash, (*suite)->hash) == 0;
+    TRY(suite_parse(&stored, text, strlen(text), name, sections, NULL, 0, error));
+    status result = suite_parse(suite, text, strlen(text), name, sections, overrides, override_count, error);
+    if (result == OK && strcmp(stored->hash, (*suite)->hash) != 0)
+        result = error_set(error, ERROR_ARGUMENT,
+                           "command line: expected settings that do not change what is computed, such as data.root=… "
+                           "or run.threads=2, found %s",
+                           changing_override(stored, text, name, sections, overrides, override_count));
     suite_destroy(stored);
     return result;
 }

@@ -88,10 +88,10 @@ status suite_parse(struct suite **suite, const char *text, size_t size, const ch
                    struct error *error);
 void suite_destroy(struct suite *suite); /* NULL is allowed */
 
-/* A suite that a run stored, with overrides. *same: they do not change what it computes. */
+/* A suite that a run stored, with overrides; ERROR_ARGUMENT names one that changes what it computes. */
 status suite_parse_stored(struct suite **suite, const char *text, const char *name,
                           const struct suite_section *sections, const char *const *overrides, size_t override_count,
-                          bool *same, struct error *error);
+                          struct error *error);
 
 /* The values of a section without each_of; a section that the table lacks is a bug in the caller. Borrowed. */
 const struct options *suite_options(const struct suite *suite, const char *section);

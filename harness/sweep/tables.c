@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "results/metrics.h"
 #include "results/query.h"
 
 static bool varies(const struct grid_axis *axis)
@@ -71,43 +72,28 @@ void sweep_tables_plan(const struct sweep *sweep, const struct placement *placem
 
 /* --- The results --- */
 
-static const char *const shown_metrics[] = {"transfer", "average", "last"};
-enum { METRICS = sizeof shown_metrics / sizeof *shown_metrics };
-
 /* The last row of the matrix is there even of methods that train once, which have no sequence to measure. */
-static const char results_sql[] =
-    " SELECT configuration, count(asked.run), avg(transfer), half_width(transfer), avg(average), half_width(average), "
-    "avg(accuracy), half_width(accuracy) FROM asked LEFT JOIN runs USING (run) LEFT JOIN metrics USING (run) LEFT JOIN "
-    "mean_accuracy ON mean_accuracy.run = runs.run AND after_task = tasks - 1 GROUP BY configuration ORDER BY 1";
+static const char results_sql[] = "SELECT configuration, count(asked.run) AS seeds\n"
+                                  "-- each main: , avg({name}) AS {name}, half_width({name}) AS \"{name} ±\"\n"
+                                  "FROM asked LEFT JOIN (SELECT run\n"
+                                  "-- each main: , iif(metrics.run IS NULL, {latest}, {name}) AS {name}\n"
+                                  "FROM (SELECT run, 0 AS task, after_task, accuracy FROM runs JOIN mean_accuracy "
+                                  "USING (run) WHERE after_task = tasks - 1) "
+                                  "LEFT JOIN metrics USING (run)) USING (run) GROUP BY configuration ORDER BY 1";
 
-struct results {
-    const struct sweep *sweep;
-    struct table *table;
-};
-
-static status take_results(void *context, struct statement *row, struct error *error)
-{
-    const struct results *results = context;
-    (void)error;
-    add_axis_cells(results->sweep, (size_t)statement_integer(row, 0), results->table);
-    table_add_integer(results->table, statement_integer(row, 1));
-    for (size_t column = 2; column < 2 + 2 * METRICS; column++) {
-        struct value value = statement_value(row, column);
-        table_add_real(results->table, value.kind == VALUE_REAL ? value.real : NAN);
-    }
-    return OK;
-}
-
-static void add_result_columns(const struct sweep *sweep, struct table *table)
+static void add_results(const struct sweep *sweep, const struct table *rows, struct table *table)
 {
     add_axis_columns(sweep, table);
-    table_add_column(table, &(struct table_column){.title = "seeds"});
-    for (size_t m = 0; m < METRICS; m++) {
-        struct text title = {0};
-        text_add(&title, "%s ±", shown_metrics[m]);
-        table_add_column(table, &(struct table_column){.title = shown_metrics[m], .decimals = 1, .best = BEST_HIGHEST});
-        table_add_column(table, &(struct table_column){.title = title.data, .decimals = 1});
-        text_free(&title);
+    for (size_t column = 1; column < rows->columns; column++) {
+        struct table_column about = rows->column[column];
+        about.decimals = 1;
+        table_add_column(table, &about);
+    }
+    for (size_t row = 0; row < table_rows(rows); row++) {
+        add_axis_cells(sweep, (size_t)table_cell_at(rows, row, 0)->integer, table);
+        table_add_integer(table, table_cell_at(rows, row, 1)->integer);
+        for (size_t column = 2; column < rows->columns; column++)
+            table_add_real(table, table_cell_real(table_cell_at(rows, row, column)));
     }
 }
 
@@ -144,20 +130,24 @@ static status add_classifiers(const struct sweep *sweep, struct store *store, st
 status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error)
 {
     bool classifiers;
-    struct text sql = {0};
+    struct text script = {0}, sql = {0};
+    struct table rows = {0};
     TRY(add_classifiers(sweep, store, table, &classifiers, error));
     if (classifiers)
         return OK;
-    add_result_columns(sweep, table);
-    text_add(&sql, "WITH asked (configuration, run) AS (VALUES (0, NULL)");
+    text_add(&script, "WITH asked (configuration, run) AS (VALUES (0, NULL)");
     for (size_t i = 1; i < sweep->configuration_count; i++)
-        text_add(&sql, ", (%zu, NULL)", i);
+        text_add(&script, ", (%zu, NULL)", i);
     for (const struct sweep_run *run = sweep->runs; run < sweep->runs + sweep->run_count; run++)
         if (run->standing == SWEEP_FINISHED)
-            text_add(&sql, ", (%zu, %" PRId64 ")", run->configuration, run->row);
-    text_add(&sql, ")%s", results_sql);
-    status result =
-        database_each(store_database(store), sql.data, NO_VALUES, take_results, &(struct results){sweep, table}, error);
+            text_add(&script, ", (%zu, %" PRId64 ")", run->configuration, run->row);
+    text_add(&script, ")\n%s", results_sql);
+    metrics_expand(&sql, script.data, NULL);
+    status result = query_sql(store, sql.data, &rows, error);
+    if (result == OK)
+        add_results(sweep, &rows, table);
+    table_free(&rows);
+    text_free(&script);
     text_free(&sql);
     return result;
 }

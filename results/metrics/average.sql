@@ -6,5 +6,6 @@
 -- low: 0
 -- high: 100
 -- images: 1
+-- latest: iif(after_task < 0, accuracy, NULL)
 -- tags: main|paper
 avg(accuracy) FILTER (WHERE after_task >= 0)

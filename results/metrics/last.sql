@@ -6,5 +6,6 @@
 -- low: 0
 -- high: 100
 -- images: 1
+-- latest: accuracy
 -- tags: main|paper
 max(accuracy) FILTER (WHERE after_task = tasks - 1)

@@ -2,12 +2,13 @@
 -- draw: table wrapped
 -- details: {runs}
 -- caption: Accuracies in percent, times in UTC.{cut}
--- column: Transfer, Average, Last 1
+-- each main: -- column: "{title}" 1
 WITH counted AS (
     SELECT count(*) AS all_runs FROM members
 )
-SELECT members.run AS run, label AS configuration, members.seed AS seed, transfer AS Transfer, average AS Average, last AS Last,
-       members.status AS status, started, runs.finished AS ended, message,
+SELECT members.run AS run, label AS configuration, members.seed AS seed
+-- each main: , {name} AS "{title}"
+       , members.status AS status, started, runs.finished AS ended, message,
        all_runs || iif(all_runs = 1, ' run', ' runs') AS runs,
        iif(all_runs > 500, ' The first 500 of ' || all_runs || '.', '') AS cut
 FROM members

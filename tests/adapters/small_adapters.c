@@ -1,8 +1,11 @@
 #include "tests/adapters/small_adapters.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "adapters/experts/kind.h"
+#include "adapters/options.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/adapters.h"
 
@@ -17,6 +20,35 @@ const struct adapter_settings small_ffn_settings = {.kind = &expert_ffn,
                                                     .input = EXPERT_INPUT_POST_LN,
                                                     .activation = ACTIVATION_QUICK_GELU};
 const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+
+static void set_words(struct options *options, const char *words)
+{
+    char *copy = strdup(words), *rest = copy, *word;
+    while ((word = strsep(&rest, " ")) != NULL) {
+        char *value = strchr(word, '=');
+        if (value == NULL)
+            continue;
+        *value++ = 0;
+        must(options_set(options, word, value, words, &error));
+    }
+    free(copy);
+}
+
+struct adapter_settings small_settings_of(const char *words)
+{
+    struct adapter_settings settings;
+    struct options *options;
+    must(options_create(&options, adapter_options, &error));
+    set_words(options, "experts=5 freeze=none freeze_top_k=0");
+    if (strstr(words, "kind=ffn") == NULL)
+        set_words(options, "bottleneck=8 scale=0.5 dropout=0");
+    set_words(options, words);
+    must(adapter_settings_of(&settings, options, SMALL_TASKS, false, &error));
+    if (settings.kind->models_activation)
+        settings.activation = ACTIVATION_QUICK_GELU;
+    options_destroy(options);
+    return settings;
+}
 
 /* Routers are steeper than the rest, so that a small change elsewhere does not change who is chosen. */
 static void draw_values(struct small *s, const struct adapter_tower *tower)
@@ -38,6 +70,18 @@ struct adapters *small_adapters_open(struct small *s, size_t threads, const stru
     return small_adapters_add(s, settings != NULL ? settings : &small_settings);
 }
 
+struct adapters *small_adapters_form(struct small *s, size_t threads, const char *words)
+{
+    const struct adapter_settings settings = small_settings_of(words);
+    return small_adapters_open(s, threads, &settings);
+}
+
+void small_adapters_use(struct small *s, const struct adapters *adapters)
+{
+    for (int t = 0; t < TOWERS; t++)
+        s->hooks[t] = adapters_hooks(adapters, (enum tower)t);
+}
+
 struct adapters *small_adapters_add(struct small *s, const struct adapter_settings *settings)
 {
     struct adapters *adapters;
@@ -45,10 +89,10 @@ struct adapters *small_adapters_add(struct small *s, const struct adapter_settin
                          &error));
     for (int t = 0; t < TOWERS; t++) {
         draw_values(s, &adapters->towers[t]);
-        s->hooks[t] = adapters_hooks(adapters, (enum tower)t);
         int32_t r = adapters_router(&adapters->settings, SMALL_TASK);
         small_set_routers(s, (enum tower)t, (const int32_t[]){r, r, r, r});
     }
+    small_adapters_use(s, adapters);
     adapters_add_loss(adapters, s->loss, NULL, 1.0f);
     must(adapters_begin_task(adapters, SMALL_TASK, &error));
     return adapters;
@@ -71,6 +115,11 @@ struct expert_slice expert_slice(const struct adapters *adapters, enum tower tow
     const struct parameter *p = &adapters->towers[tower].parameters->list[index];
     size_t size = p->size / p->shape[0];
     return (struct expert_slice){p->offset + expert * size, size};
+}
+
+const float *slice_values(struct small *s, const struct adapters *adapters, enum tower tower, struct expert_slice slice)
+{
+    return from_device(&s->d, adapters->towers[tower].parameters->values + slice.offset, slice.size * sizeof(float));
 }
 
 void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4])
@@ -104,4 +153,13 @@ void small_adapters_check(const struct adapter_settings *settings)
     assert_int_equal(adapters_count_values(&small_dimensions, settings), adapters_values(adapters));
     small_adapters_check_gradients(&s, adapters);
     small_adapters_close(&s, adapters);
+}
+
+void small_adapters_check_forms(const char *const *forms, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct adapter_settings settings = small_settings_of(forms[i]);
+        print_message("%s\n", forms[i]);
+        small_adapters_check(&settings);
+    }
 }

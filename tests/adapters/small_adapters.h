@@ -15,17 +15,27 @@ extern const struct adapter_settings small_settings;
 extern const struct adapter_settings small_ffn_settings; /* experts in the place of the MLPs */
 extern const struct update_rule small_rule;
 
+/* Keys of section adapter over those of small_settings, or small_ffn_settings with kind=ffn: "top_k=3 dropout=0.25". */
+struct adapter_settings small_settings_of(const char *words);
+
 /* settings NULL: small_settings. Values are normal numbers, none zero; every sample has router SMALL_TASK. */
 struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings);
 void small_adapters_close(struct small *s, struct adapters *adapters);
 
+struct adapters *small_adapters_form(struct small *s, size_t threads, const char *words); /* small_settings_of */
+
 /* The same in a model that is open; the caller destroys them. */
 struct adapters *small_adapters_add(struct small *s, const struct adapter_settings *settings);
+
+/* Puts these into the model's blocks. */
+void small_adapters_use(struct small *s, const struct adapters *adapters);
 
 /* Every tensor of both towers, stacked ones whole, along its gradient of the loss. */
 void small_adapters_check_gradients(struct small *s, struct adapters *adapters);
 /* The same of fresh adapters with these settings, whose number of values must be what it was said to be. */
 void small_adapters_check(const struct adapter_settings *settings);
+/* The same of every form, in words. */
+void small_adapters_check_forms(const char *const *forms, size_t count);
 
 /* Gives every sample of a tower its router; [batch of the tower] */
 void small_set_routers(struct small *s, enum tower tower, const int32_t *routers);
@@ -35,5 +45,7 @@ struct expert_slice {
     size_t offset, size; /* in the group's values */
 };
 struct expert_slice expert_slice(const struct adapters *adapters, enum tower tower, size_t index, size_t expert);
+const float *slice_values(struct small *s, const struct adapters *adapters, enum tower tower,
+                          struct expert_slice slice);
 /* The four tensors of a block's experts, by number in the tower's group. */
 void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4]);

@@ -9,18 +9,17 @@ enum { WIDTH = 65, CODE = 7, ROWS = 63, PATTERNS = 4 };
 
 TEST(smallest_error_within_its_threshold_wins)
 {
-    const float thresholds[] = {0.5f, 0.2f, 0.2f};
-    assert_int_equal(autoencoder_choice((const float[]){0.3f, 0.1f, 0.4f}, thresholds, 3), 1);
-    assert_int_equal(autoencoder_choice((const float[]){0.3f, 0.4f, 0.4f}, thresholds, 3), 0);
-    assert_int_equal(autoencoder_choice((const float[]){0.6f, 0.3f, 0.25f}, thresholds, 3),
-                     -1); /* 2 wins, but is above its own */
-    assert_int_equal(autoencoder_choice((const float[]){0.4f, 0.3f, 0.25f}, thresholds, 3),
-                     -1); /* though 0 is below its own */
-    assert_int_equal(autoencoder_choice((const float[]){0.9f, 0.2f, 0.2f}, thresholds, 3),
-                     1); /* ties: the lowest; at the threshold */
-    assert_int_equal(autoencoder_choice((const float[]){NAN, NAN, NAN}, thresholds, 3), -1);
-    assert_int_equal(autoencoder_choice((const float[]){NAN, 0.1f, 0.2f}, thresholds, 3),
-                     1); /* one that diverged does not hide the rest */
+    static const float thresholds[] = {0.5f, 0.2f, 0.2f};
+    static const struct {
+        float errors[3];
+        int choice;
+    } cases[] = {{{0.3f, 0.1f, 0.4f}, 1},   {{0.3f, 0.4f, 0.4f}, 0},
+                 {{0.6f, 0.3f, 0.25f}, -1},                          /* 2 wins, but is above its own */
+                 {{0.4f, 0.3f, 0.25f}, -1},                          /* though 0 is below its own */
+                 {{0.9f, 0.2f, 0.2f}, 1},                            /* ties: the lowest; at the threshold */
+                 {{NAN, NAN, NAN}, -1},     {{NAN, 0.1f, 0.2f}, 1}}; /* one that diverged does not hide the rest */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(autoencoder_choice(cases[i].errors, thresholds, 3), cases[i].choice);
     assert_int_equal(autoencoder_choice(NULL, NULL, 0), -1);
 }
 
@@ -114,27 +113,6 @@ TEST(starts_as_a_linear_layer_does)
     device_close(&d);
 }
 
-DEVICE_TEST(training_lowers_the_loss)
-{
-    struct coder c = open_coder(d);
-    const struct step_state state = {.learning_rate = 0.01f};
-    const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = 1e-4};
-    const struct step_state *device_state = to_device(d, &state, sizeof state);
-    float errors[ROWS], loss, first = 0;
-    for (int step = 0; step < 100; step++) {
-        double mean = 0;
-        must(autoencoder_errors(c.coder, &c.step, &c.features, errors, &error));
-        for (int i = 0; i < ROWS; i++)
-            mean += (double)errors[i] / ROWS;
-        must(autoencoder_train_step(c.coder, &c.step, &c.features, device_state, &rule, &loss, &error));
-        expect_close(d, "loss before the step", to_device(d, &loss, sizeof loss), &mean, 1, 1e-6);
-        first = step == 0 ? loss : first;
-    }
-    assert_true(loss < 0.5f * first);
-    assert_int_equal(c.step.used, 0);
-    close_coder(d, &c);
-}
-
 static double mean_error(struct coder *c)
 {
     float errors[ROWS];
@@ -143,6 +121,24 @@ static double mean_error(struct coder *c)
     for (int i = 0; i < ROWS; i++)
         mean += (double)errors[i] / ROWS;
     return mean;
+}
+
+DEVICE_TEST(training_lowers_the_loss)
+{
+    struct coder c = open_coder(d);
+    const struct step_state state = {.learning_rate = 0.01f};
+    const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = 1e-4};
+    const struct step_state *device_state = to_device(d, &state, sizeof state);
+    float loss, first = 0;
+    for (int step = 0; step < 100; step++) {
+        double mean = mean_error(&c);
+        must(autoencoder_train_step(c.coder, &c.step, &c.features, device_state, &rule, &loss, &error));
+        expect_close(d, "loss before the step", to_device(d, &loss, sizeof loss), &mean, 1, 1e-6);
+        first = step == 0 ? loss : first;
+    }
+    assert_true(loss < 0.5f * first);
+    assert_int_equal(c.step.used, 0);
+    close_coder(d, &c);
 }
 
 /* With an ε far above the gradients, Adam's first step is −rate/ε · g, so the loss falls by the step's square · ε/rate. */

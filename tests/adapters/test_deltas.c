@@ -30,11 +30,21 @@ static void close_deltas(struct small *s, struct deltas *deltas)
     small_close(s);
 }
 
-/* Where the rows of a task begin. */
-static size_t rows_of(const struct deltas *deltas, size_t parameter, size_t task)
+/* Where the rows of a task begin, and how many values they are. */
+static size_t rows_of(const struct deltas *deltas, size_t parameter, size_t task, size_t *n)
 {
     const struct parameter *p = &deltas->parameters->list[parameter];
-    return p->offset + task * (p->size / TASKS);
+    *n = p->size / TASKS;
+    return p->offset + task * *n;
+}
+
+/* The gradients of the rows of so many tasks, from this one on. */
+static void check_rows(struct small *s, struct deltas *deltas, size_t parameter, size_t task, size_t tasks)
+{
+    size_t n, at = rows_of(deltas, parameter, task, &n);
+    small_check_gradient(s, deltas->parameters->list[parameter].name,
+                         parameters_write(deltas->parameters, at, tasks * n), deltas->parameters->gradients + at,
+                         tasks * n);
 }
 
 static bool is_bf16(void)
@@ -43,16 +53,16 @@ static bool is_bf16(void)
     return precision != NULL && strcmp(precision, "bf16") == 0;
 }
 
+/* Of both towers. */
 static double *features(struct small *s, size_t *n)
 {
-    small_encode(s);
-    size_t images = tensor_elements(&s->features[TOWER_IMAGE]), texts = tensor_elements(&s->features[TOWER_TEXT]);
-    *n = images + texts;
-    double *all = doubles(&s->d, NULL, *n);
-    memcpy(all, doubles(&s->d, from_device(&s->d, s->features[TOWER_IMAGE].data, images * sizeof(float)), images),
-           images * sizeof *all);
-    memcpy(all + images, doubles(&s->d, from_device(&s->d, s->features[TOWER_TEXT].data, texts * sizeof(float)), texts),
-           texts * sizeof *all);
+    double *all = doubles(&s->d, NULL, (SMALL_IMAGES + SMALL_PROMPTS) * small_dimensions.embed);
+    *n = 0;
+    for (int t = 0; t < TOWERS; t++) {
+        const float *of_tower = small_features(s, (enum tower)t);
+        for (size_t i = 0; i < tensor_elements(&s->features[t]); i++)
+            all[(*n)++] = (double)of_tower[i];
+    }
     return all;
 }
 
@@ -88,13 +98,8 @@ TEST(gradients_match_differences)
             small_loss(&s, true);
             for (size_t i = 0; i < deltas->count; i++) {
                 const struct delta_entry *e = &deltas->list[i];
-                const size_t numbers[] = {e->a, e->b};
-                for (int half = 0; half < 2; half++) {
-                    const struct parameter *p = &deltas->parameters->list[numbers[half]];
-                    size_t n = p->size / TASKS, at = rows_of(deltas, numbers[half], 2);
-                    small_check_gradient(&s, p->name, parameters_write(deltas->parameters, at, n),
-                                         deltas->parameters->gradients + at, n);
-                }
+                check_rows(&s, deltas, e->a, 2, 1);
+                check_rows(&s, deltas, e->b, 2, 1);
             }
             close_deltas(&s, deltas);
         }
@@ -117,14 +122,9 @@ TEST(magnitudes_scale_the_tasks)
     if (!is_bf16()) {
         small_loss(&s, true);
         for (size_t i = 0; i < deltas->count; i++) {
-            const size_t numbers[] = {deltas->list[i].a, deltas->list[i].b, deltas->list[i].magnitude};
-            for (int part = 0; part < 3; part++) {
-                const struct parameter *p = &deltas->parameters->list[numbers[part]];
-                size_t count = p->size / TASKS * (part < 2 ? 1 : 2),
-                       at = rows_of(deltas, numbers[part], part < 2 ? 1 : 0);
-                small_check_gradient(&s, p->name, parameters_write(deltas->parameters, at, count),
-                                     deltas->parameters->gradients + at, count);
-            }
+            check_rows(&s, deltas, deltas->list[i].a, 1, 1);
+            check_rows(&s, deltas, deltas->list[i].b, 1, 1);
+            check_rows(&s, deltas, deltas->list[i].magnitude, 0, 2);
         }
     }
     double *gated = features(&s, &n), *kept = malloc(n * sizeof *kept);
@@ -151,39 +151,32 @@ TEST(gradients_are_those_of_the_weight)
     small_loss(&s, true);
     for (size_t i = 0; i < deltas->count; i++) {
         const struct delta_entry *e = &deltas->list[i];
-        size_t a_at = rows_of(deltas, e->a, 1), b_at = rows_of(deltas, e->b, 1);
-        float *a = malloc(RANK * e->in * sizeof *a), *b = malloc(RANK * e->out * sizeof *b);
-        must(deltas_read(deltas, e, DELTA_A, 1, a, &error));
-        must(deltas_read(deltas, e, DELTA_B, 1, b, &error));
+        const enum delta_part parts[] = {DELTA_A, DELTA_B};
+        const size_t numbers[] = {e->a, e->b};
+        float *values[2];
+        double *expected[2];
+        for (int half = 0; half < 2; half++) {
+            size_t n = RANK * (half == 0 ? e->in : e->out);
+            values[half] = draw(&s.d, n, 1.0f).host;
+            expected[half] = doubles(&s.d, NULL, n);
+            must(deltas_read(deltas, e, parts[half], 1, values[half], &error));
+        }
         const float *dw =
             from_device(&s.d, e->linear->weight.gradient + e->delta->first * e->in, e->out * e->in * sizeof *dw);
-        double *da = doubles(&s.d, NULL, RANK * e->in), *db = doubles(&s.d, NULL, RANK * e->out);
-        double largest = 0;
         for (size_t r = 0; r < RANK; r++)
             for (size_t o = 0; o < e->out; o++)
                 for (size_t k = 0; k < e->in; k++) {
-                    da[r * e->in + k] += 0.5 * (double)b[r * e->out + o] * (double)dw[o * e->in + k];
-                    db[r * e->out + o] += 0.5 * (double)a[r * e->in + k] * (double)dw[o * e->in + k];
+                    double half_slope = 0.5 * (double)dw[o * e->in + k];
+                    expected[0][r * e->in + k] += half_slope * (double)values[1][r * e->out + o];
+                    expected[1][r * e->out + o] += half_slope * (double)values[0][r * e->in + k];
                 }
-        for (size_t k = 0; k < RANK * e->in; k++)
-            largest = fmax(largest, fabs(da[k]));
-        assert_true(largest > 1e-5);
-        const float *found[] = {deltas->parameters->gradients + a_at, deltas->parameters->gradients + b_at};
-        const double *expected[] = {da, db};
-        const size_t n[] = {RANK * e->in, RANK * e->out};
         for (int half = 0; half < 2; half++) { /* expect_close takes magnitudes below 1 for 1 */
-            const float *f = from_device(&s.d, found[half], n[half] * sizeof *f);
-            double apart = 0, size = 0;
-            for (size_t k = 0; k < n[half]; k++) {
-                apart += ((double)f[k] - expected[half][k]) * ((double)f[k] - expected[half][k]);
-                size += expected[half][k] * expected[half][k];
-            }
-            if (!(sqrt(apart) <= (is_bf16() ? 0.02 : 1e-5) * sqrt(size)))
-                fail_msg("block %zu, %s, half %d: %g apart of %g", e->block, delta_matrix_names[e->matrix], half,
-                         sqrt(apart), sqrt(size));
+            size_t n, at = rows_of(deltas, numbers[half], 1, &n);
+            const float *gradient = from_device(&s.d, deltas->parameters->gradients + at, n * sizeof *gradient);
+            double apart = distance(doubles(&s.d, gradient, n), expected[half], n);
+            if (!(apart <= (is_bf16() ? 0.02 : 1e-5))) /* nor may all be zero */
+                fail_msg("block %zu, %s, half %d: %g apart", e->block, delta_matrix_names[e->matrix], half, apart);
         }
-        free(a);
-        free(b);
     }
     close_deltas(&s, deltas);
 }
@@ -197,16 +190,16 @@ TEST(what_is_not_trained_stays)
     struct deltas *deltas = add_deltas(&s, &everywhere);
     struct parameters *p = deltas->parameters;
     must(deltas_begin_task(deltas, 1, 0, DELTA_B, &error));
-    const float *before = from_device(&s.d, p->values, p->values_count * sizeof *before);
+    const float *before = small_values(&s, p);
     small_loss(&s, true);
     must(parameters_step(p, s.state, &rule, &error));
-    const float *after = from_device(&s.d, p->values, p->values_count * sizeof *after);
+    const float *after = small_values(&s, p);
     for (size_t i = 0; i < deltas->count; i++)
         for (size_t k = 0; k < TASKS; k++) {
-            const struct delta_entry *e = &deltas->list[i];
-            size_t a = rows_of(deltas, e->a, k), b = rows_of(deltas, e->b, k);
-            assert_memory_equal(before + a, after + a, RANK * e->in * sizeof *after);
-            assert_true((memcmp(before + b, after + b, RANK * e->out * sizeof *after) != 0) == (k == 1));
+            size_t n, a = rows_of(deltas, deltas->list[i].a, k, &n);
+            assert_memory_equal(before + a, after + a, n * sizeof *after);
+            size_t b = rows_of(deltas, deltas->list[i].b, k, &n);
+            assert_int_equal(memcmp(before + b, after + b, n * sizeof *after) != 0, k == 1);
         }
     close_deltas(&s, deltas);
 }
@@ -274,18 +267,20 @@ TEST(a_file_gives_the_bits_of_the_run)
     unlink(path);
 }
 
+static uint64_t bits_of(size_t threads)
+{
+    struct small s;
+    small_open(&s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    struct deltas *deltas = add_deltas(&s, &everywhere);
+    must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
+    small_loss(&s, true);
+    digest(&s.d, deltas->parameters->gradients, deltas->parameters->values_count * sizeof(float));
+    uint64_t bits = s.d.bits;
+    close_deltas(&s, deltas);
+    return bits;
+}
+
 TEST(bits_do_not_depend_on_threads)
 {
-    uint64_t bits[3];
-    for (size_t threads = 1; threads <= 3; threads++) {
-        struct small s;
-        small_open(&s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-        struct deltas *deltas = add_deltas(&s, &everywhere);
-        must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
-        small_loss(&s, true);
-        digest(&s.d, deltas->parameters->gradients, deltas->parameters->values_count * sizeof(float));
-        bits[threads - 1] = s.d.bits;
-        close_deltas(&s, deltas);
-        assert_true(bits[threads - 1] == bits[0]);
-    }
+    expect_same_bits(bits_of);
 }

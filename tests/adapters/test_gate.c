@@ -47,7 +47,7 @@ static void gate_of(const struct check *c, const struct block_context *context, 
 static void add_expert(const struct check *c, const struct expert_bank *bank, const struct parameters *group, size_t e,
                        double weight, size_t width, const float *x, double *y)
 {
-    const float *values = from_device(&c->s->d, group->values, group->values_count * sizeof *values);
+    const float *values = small_values(c->s, group);
     size_t m = c->adapters->settings.bottleneck;
     const float *down = values + group->list[bank->down_weight].offset + e * m * width,
                 *down_bias = values + group->list[bank->down_bias].offset + e * m,
@@ -136,70 +136,49 @@ static status begin(void *state, const struct block_context *context, const stru
     return inner->begin(inner->state, context, x, failure);
 }
 
-static void check_forward(const struct adapter_settings *settings)
+/* Means, tokens, and the experts of the first block in both, each with its own decision, or with that of the first. */
+TEST(experts_add_what_the_formula_says)
 {
-    struct small s;
-    struct check checks[TOWERS];
-    struct block_hook hooks[TOWERS][2];
-    struct adapters *adapters = small_adapters_open(&s, 2, settings);
-    for (int t = 0; t < TOWERS; t++) {
-        checks[t] = (struct check){.s = &s, .adapters = adapters, .inner = s.hooks[t]};
-        for (size_t b = 0; b < 2; b++) {
-            hooks[t][b] = s.hooks[t][b];
-            hooks[t][b].state = &checks[t];
-            hooks[t][b].forward = checked_forward;
-            hooks[t][b].begin = hooks[t][b].begin != NULL ? begin : NULL;
+    static const char *const forms[] = {
+        "gate_input=mean",
+        "routing=per_token",
+        "routing=per_token top_k=1",
+        "routing=per_token top_k=5",
+        "routing=per_token share_across_blocks=1",
+        "routing=per_token share_across_blocks=1 share_routing=1",
+        "routing=per_token share_across_blocks=1 share_routing=2",
+        "gate_input=mean share_across_blocks=1",
+        "gate_input=mean share_across_blocks=1 share_routing=1",
+        "gate_input=mean share_across_blocks=1 share_routing=2",
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct small s;
+        struct check checks[TOWERS];
+        struct block_hook hooks[TOWERS][2];
+        struct adapters *adapters = small_adapters_form(&s, 2, forms[i]);
+        print_message("%s\n", forms[i]);
+        for (int t = 0; t < TOWERS; t++) {
+            checks[t] = (struct check){.s = &s, .adapters = adapters, .inner = s.hooks[t]};
+            for (size_t b = 0; b < 2; b++) {
+                hooks[t][b] = s.hooks[t][b];
+                hooks[t][b].state = &checks[t];
+                hooks[t][b].forward = checked_forward;
+                hooks[t][b].begin = hooks[t][b].begin != NULL ? begin : NULL;
+            }
+            s.hooks[t] = hooks[t];
         }
-        s.hooks[t] = hooks[t];
-    }
-    small_encode(&s);
-    assert_int_equal(checks[TOWER_IMAGE].blocks_seen, 2);
-    assert_int_equal(checks[TOWER_TEXT].blocks_seen, 2);
-    small_adapters_close(&s, adapters);
-}
-
-TEST(means_decide)
-{
-    struct adapter_settings settings = small_settings;
-    settings.gate_input = GATE_MEAN;
-    check_forward(&settings);
-}
-
-TEST(tokens_decide)
-{
-    struct adapter_settings settings = small_settings;
-    settings.routing = ROUTING_PER_TOKEN;
-    check_forward(&settings);
-    settings.top_k = 1;
-    check_forward(&settings);
-    settings.top_k = settings.experts;
-    check_forward(&settings);
-}
-
-/* The experts of the first block in both, each with its own decision, or with that of the first. */
-TEST(blocks_share_experts_and_decisions)
-{
-    struct adapter_settings settings = small_settings;
-    settings.place.banks = 1;
-    for (settings.place.decisions = 0; settings.place.decisions < 3; settings.place.decisions++) {
-        settings.routing = ROUTING_PER_TOKEN;
-        settings.gate_input = GATE_CLASS_TOKEN;
-        check_forward(&settings);
-        settings.routing = ROUTING_PER_SAMPLE;
-        settings.gate_input = GATE_MEAN;
-        check_forward(&settings);
+        small_encode(&s);
+        assert_int_equal(checks[TOWER_IMAGE].blocks_seen, 2);
+        assert_int_equal(checks[TOWER_TEXT].blocks_seen, 2);
+        small_adapters_close(&s, adapters);
     }
 }
 
 /* Every token of an image and of a prompt counts, nothing after a prompt's end does. */
 TEST(tokens_are_counted)
 {
-    struct adapter_settings settings = small_settings;
-    settings.routing = ROUTING_PER_TOKEN;
-    settings.balance = BALANCE_CV;
-    settings.balance_weight = 0.1f;
     struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    struct adapters *adapters = small_adapters_form(&s, 2, "routing=per_token balance_loss=cv balance_weight=0.1");
     const int32_t routers[] = {SMALL_TASK, -1, SMALL_TASK, SMALL_TASK};
     small_set_routers(&s, TOWER_TEXT, routers);
     small_set_routers(&s, TOWER_IMAGE, routers);
@@ -211,37 +190,26 @@ TEST(tokens_are_counted)
             must(adapters_read_counts(adapters, (enum tower)t, b, counts, &error));
             for (size_t e = 0; e < 5; e++)
                 total += counts[e];
-            assert_int_equal(total, expected[t] * settings.top_k);
+            assert_int_equal(total, expected[t] * small_settings.top_k);
         }
     small_adapters_close(&s, adapters);
 }
 
 /* An image's features have the same bits alone and beside others, and for any number of threads. */
+static uint64_t features_bits(size_t threads)
+{
+    struct small s;
+    struct adapters *adapters = small_adapters_form(&s, threads, "routing=per_token shared_expert=true");
+    small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){2, -1, 0});
+    small_expect_parts(&s);
+    uint64_t bits = s.d.bits;
+    small_adapters_close(&s, adapters);
+    return bits;
+}
+
 TEST(tokens_do_not_depend_on_others)
 {
-    struct adapter_settings settings = small_settings;
-    settings.routing = ROUTING_PER_TOKEN;
-    settings.shared_expert = true;
-    size_t embed = small_dimensions.embed;
-    float first_run[SMALL_IMAGES * 8];
-    for (size_t threads = 1; threads <= 3; threads++) {
-        struct small s;
-        struct adapters *adapters = small_adapters_open(&s, threads, &settings);
-        small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){2, -1, 0});
-        small_encode(&s);
-        const float *together =
-            from_device(&s.d, s.features[TOWER_IMAGE].data, SMALL_IMAGES * embed * sizeof *together);
-        if (threads == 1)
-            memcpy(first_run, together, sizeof first_run);
-        assert_memory_equal(together, first_run, sizeof first_run);
-        for (size_t first = 0; first < SMALL_IMAGES; first++)
-            for (size_t count = 1; first + count <= SMALL_IMAGES; count++) {
-                struct tensor features;
-                small_encode_images(&s, first, count, &features);
-                expect_floats(&s.d, "part of a batch", features.data, together + first * embed, count * embed);
-            }
-        small_adapters_close(&s, adapters);
-    }
+    expect_same_bits(features_bits);
 }
 
 /* Features of `count` prompts, on the host. */
@@ -262,12 +230,6 @@ static const float *encode(struct small *s, const int32_t *tokens, size_t count,
     return from_device(&s->d, features.data, tensor_bytes(&features));
 }
 
-static const float *encode_prompts(struct small *s, const int32_t *tokens, size_t count)
-{
-    return encode(s, tokens, count, false);
-}
-
-/* Whatever follows the end token, and however long the other prompts are. */
 /* The prompts, with other tokens after their ends. */
 static void change_rests(int32_t *others)
 {
@@ -277,40 +239,31 @@ static void change_rests(int32_t *others)
             others[c * CONTEXT + l] = (int32_t)(1 + (c + 3 * l) % 8);
 }
 
-static void check_prompts(const struct adapter_settings *settings)
-{
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, settings);
-    int32_t others[(SMALL_PROMPTS + 1) * CONTEXT] = {0};
-    change_rests(others);
-    memcpy(others + SMALL_PROMPTS * CONTEXT, (const int32_t[]){START, 8, 6, 2, 1, END}, CONTEXT * sizeof *others);
-    size_t embed = small_dimensions.embed;
-    const float *plain = encode_prompts(&s, prompts, SMALL_PROMPTS);
-    assert_memory_equal(encode_prompts(&s, others, SMALL_PROMPTS), plain, SMALL_PROMPTS * embed * sizeof *plain);
-    assert_memory_equal(encode_prompts(&s, others, SMALL_PROMPTS + 1), plain, SMALL_PROMPTS * embed * sizeof *plain);
-    for (size_t c = 0; c < SMALL_PROMPTS; c++)
-        assert_memory_equal(encode_prompts(&s, prompts + c * CONTEXT, 1), plain + c * embed, embed * sizeof *plain);
-    small_adapters_close(&s, adapters);
-}
-
+/* Nor do other prompts, however long they are. */
 TEST(what_follows_a_prompt_changes_no_bit)
 {
-    struct adapter_settings settings = small_settings;
-    settings.shared_expert = true;
-    settings.gate_input = GATE_MEAN;
-    check_prompts(&settings);
-    settings.gate_input = GATE_CLASS_TOKEN;
-    settings.routing = ROUTING_PER_TOKEN;
-    check_prompts(&settings);
+    static const char *const forms[] = {"shared_expert=true gate_input=mean", "shared_expert=true routing=per_token"};
+    for (size_t i = 0; i < 2; i++) {
+        struct small s;
+        struct adapters *adapters = small_adapters_form(&s, 2, forms[i]);
+        int32_t others[(SMALL_PROMPTS + 1) * CONTEXT] = {0};
+        change_rests(others);
+        memcpy(others + SMALL_PROMPTS * CONTEXT, (const int32_t[]){START, 8, 6, 2, 1, END}, CONTEXT * sizeof *others);
+        size_t embed = small_dimensions.embed, bytes = SMALL_PROMPTS * embed * sizeof(float);
+        const float *plain = encode(&s, prompts, SMALL_PROMPTS, false);
+        assert_memory_equal(encode(&s, others, SMALL_PROMPTS, false), plain, bytes);
+        assert_memory_equal(encode(&s, others, SMALL_PROMPTS + 1, false), plain, bytes);
+        for (size_t c = 0; c < SMALL_PROMPTS; c++)
+            assert_memory_equal(encode(&s, prompts + c * CONTEXT, 1, false), plain + c * embed, embed * sizeof *plain);
+        small_adapters_close(&s, adapters);
+    }
 }
 
 /* What policies ask for, too. */
 TEST(statistics_are_of_tokens)
 {
     struct small s;
-    struct adapter_settings settings = small_settings;
-    settings.routing = ROUTING_PER_TOKEN;
-    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    struct adapters *adapters = small_adapters_form(&s, 2, "routing=per_token");
     int32_t others[SMALL_PROMPTS * CONTEXT], tokens = 0;
     const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
     size_t probes = tower->blocks * PROBES * tower->width;

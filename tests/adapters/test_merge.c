@@ -2,102 +2,14 @@
 #include "adapters/freeze.h"
 #include "adapters/merge.h"
 
-#include "adapters/merge/combine.h"
+#include "adapters/merge/policies.h"
 #include "adapters/statistics.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { EXPERTS = 5 };
-
-static const struct merge_policy *policy_called(const char *name)
-{
-    const struct merge_policy *policy = NULL;
-    must(merge_policy_find(&policy, name, &error));
-    return policy;
-}
-
-/* The plan of a one-block tower. */
-static struct merge plan_one(const char *name, const int32_t *counts, const int32_t *frozen, size_t experts,
-                             size_t *planned)
-{
-    struct merge_view view = {.tower = TOWER_TEXT, .blocks = 1, .experts = experts, .counts = counts, .frozen = frozen};
-    struct merge_list list = {0};
-    struct merge merge = {.target = -9};
-    policy_called(name)->plan(&view, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &list);
-    *planned = list.count;
-    if (list.count > 0)
-        merge = list.merges[0];
-    free(list.merges);
-    return merge;
-}
-
-TEST(most_used_takes_the_extremes)
-{
-    static const struct {
-        int32_t counts[EXPERTS], frozen[EXPERTS];
-        int first, second, target;
-        enum merge_skip skip;
-    } cases[] = {
-        {{4, 9, 1, 7, 2}, {0}, 1, 3, 2, MERGE_DONE},
-        {{4, 9, 1, 7, 2}, {0, 0, 1, 0, 0}, 1, 3, 4, MERGE_DONE}, /* the least used one is frozen */
-        {{4, 9, 1, 7, 2}, {0, 1, 0, 1, 0}, 1, 3, 2, MERGE_DONE}, /* frozen ones may be sources */
-        {{3, 3, 3, 3, 3}, {0}, 0, 1, 0, MERGE_TARGET_IS_SOURCE}, /* ties: the lowest index, everywhere */
-        {{3, 3, 3, 3, 3}, {1, 0, 0, 0, 0}, 0, 1, 1, MERGE_TARGET_IS_SOURCE},
-        {{3, 3, 3, 3, 3}, {1, 1, 0, 0, 0}, 0, 1, 2, MERGE_DONE},
-        {{0, 5, 0, 5, 0}, {0}, 1, 3, 0, MERGE_DONE},
-        {{4, 9, 1, 7, 2}, {1, 1, 1, 1, 1}, 1, 3, -1, MERGE_NO_FREE_EXPERT},
-        {{4, 9, 1, 7, 2}, {1, 0, 1, 1, 1}, 1, 3, 1, MERGE_TARGET_IS_SOURCE}, /* the only free one is the best */
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        size_t planned;
-        struct merge merge = plan_one("most_used", cases[i].counts, cases[i].frozen, EXPERTS, &planned);
-        assert_int_equal(planned, 1);
-        assert_int_equal(merge.sources, 2);
-        assert_int_equal(merge.source[0], cases[i].first);
-        assert_int_equal(merge.source[1], cases[i].second);
-        assert_int_equal(merge.target, cases[i].target);
-        assert_int_equal(merge.skip, cases[i].skip);
-    }
-}
-
-TEST(nothing_to_merge)
-{
-    size_t planned;
-    assert_true(policy_called("none")->plan == NULL && policy_called("none")->after_step == NULL);
-    plan_one("most_used", (const int32_t[]){5}, (const int32_t[1]){0}, 1, &planned);
-    assert_int_equal(planned, 0);
-}
-
-static void expect_line(const char *name, const char *what, const char *text)
-{
-    if (text == NULL || *text == 0 || strchr(text, '\n') != NULL)
-        fail_msg("%s: expected a %s in one line", name, what);
-}
-
-TEST(policies_are_found_by_name)
-{
-    const struct merge_policy *policy;
-    assert_int_equal(merge_policy_find(&policy, "most_usd", &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "did you mean \"most_used\""));
-    size_t count = 0;
-    for (; (policy = merge_policy_at(count)) != NULL; count++) {
-        assert_ptr_equal(policy_called(policy->name), policy);
-        expect_line(policy->name, "source", policy->source);
-        expect_line(policy->name, "formula", policy->formula);
-    }
-    const struct merge_combiner *combiner;
-    for (size_t i = 0; (combiner = merge_combiner_at(i)) != NULL; i++) {
-        expect_line(combiner->name, "source", combiner->source);
-        expect_line(combiner->name, "formula", combiner->formula);
-    }
-    assert_true(count >= 2);
-    assert_string_equal(merge_skip_name(MERGE_DONE), "");
-    assert_string_equal(merge_skip_name(MERGE_TARGET_IS_SOURCE), "target_is_source");
-    assert_string_equal(merge_skip_name(MERGE_NO_FREE_EXPERT), "no_free_expert");
-}
 
 /* Counts for which expert 2 becomes the mean of 1 and 3, in every block but one that has no free expert. */
 static struct adapters *open_counted(struct small *s)
@@ -105,11 +17,10 @@ static struct adapters *open_counted(struct small *s)
     struct adapters *adapters = small_adapters_open(s, 2, NULL);
     for (int t = 0; t < TOWERS; t++) {
         struct parameters *group = adapters->towers[t].parameters;
-        size_t bytes = group->values_count * sizeof(float);
-        must(s->d.ops->upload(s->d.backend, group->first_moment, draw(&s->d, group->values_count, 1.0f).host, bytes,
-                              &error));
-        must(s->d.ops->upload(s->d.backend, group->second_moment, draw(&s->d, group->values_count, 1.0f).host, bytes,
-                              &error));
+        float *const moments[] = {group->first_moment, group->second_moment};
+        for (int i = 0; i < 2; i++)
+            must(s->d.ops->upload(s->d.backend, moments[i], draw(&s->d, group->values_count, 1.0f).host,
+                                  group->values_count * sizeof(float), &error));
         int32_t *steps = from_device(&s->d, group->steps, group->segments * sizeof *steps);
         for (size_t i = 0; i < group->segments; i++)
             steps[i] = (int32_t)(10 + i % EXPERTS * i % EXPERTS);
@@ -179,7 +90,7 @@ static void check_merge(enum merge_moments moments, bool one_moment)
     for (int t = 0; one_moment && t < TOWERS; t++)
         adapters->towers[t].parameters->second_moment = NULL;
     struct expert_changes changes = {0};
-    struct merge_plan plan = {.policy = policy_called("most_used"), .moments = moments};
+    struct merge_plan plan = {.policy = &policy_most_used, .moments = moments};
     const struct merge_call call = {.moment = MERGE_AFTER_STEP};
     must(adapters_merge(adapters, &plan, &call, &changes, &error));
     for (int t = 0; t < TOWERS; t++) {
@@ -202,7 +113,7 @@ static void check_merge(enum merge_moments moments, bool one_moment)
             assert_true(c->merge.weight[k] == (i < 3 ? 0.5f : 0));
     }
     expert_changes_clear(&changes);
-    plan.policy = policy_called("none");
+    plan.policy = &policy_none;
     must(adapters_merge(adapters, &plan, &call, &changes, &error));
     assert_int_equal(changes.count, 0);
     expert_changes_free(&changes);
@@ -223,24 +134,30 @@ static status freeze_most(struct adapters *adapters, size_t top_k, struct expert
     return adapters_freeze(adapters, &plan, (struct rng){0}, changes, &error);
 }
 
-/* A frozen expert that is overwritten (target least_used_any) stays frozen. */
-static void expect_frozen_after_any_merge(struct adapters *adapters)
+/* The expert of the image tower's second block that a merge overwrites. */
+static int target_of(struct adapters *adapters, const char *target)
 {
-    int32_t frozen[EXPERTS];
     struct options *options;
     struct expert_changes changes = {0};
-    const struct merge_plan plan = {.policy = policy_called("most_used")};
+    struct merge_plan plan = {.policy = &policy_most_used};
     must(options_create(&options, plan.policy->options, &error));
-    must(options_set(options, "target", "least_used_any", "test", &error));
-    must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){5, 0, 8, 7, 2}, &error));
+    must(options_set(options, "target", target, "test", &error));
     must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP, .options = options}, &changes,
                         &error));
+    plan.policy_options = options;
+    assert_int_equal(merge_needs(&plan) == NEEDS_EARLIER_COUNTS, strcmp(target, "least_used_ever") == 0);
     assert_int_equal(changes.changes[1].kind, CHANGE_MERGE);
-    assert_int_equal(changes.changes[1].merge.target, 1);
-    must(adapters_read_frozen(adapters, TOWER_IMAGE, 1, frozen, &error));
-    assert_memory_equal(frozen, ((const int32_t[]){0, 1, 1, 1, 0}), sizeof frozen);
+    int found = changes.changes[1].merge.target;
     expert_changes_free(&changes);
     options_destroy(options);
+    return found;
+}
+
+static void expect_frozen(const struct adapters *adapters, enum tower tower, size_t block, const int32_t *expected)
+{
+    int32_t frozen[EXPERTS];
+    must(adapters_read_frozen(adapters, tower, block, frozen, &error));
+    assert_memory_equal(frozen, expected, sizeof frozen);
 }
 
 TEST(frozen_sets_only_grow)
@@ -248,7 +165,7 @@ TEST(frozen_sets_only_grow)
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     struct expert_changes changes = {0};
-    int32_t frozen[EXPERTS];
+    static const int32_t grown[] = {0, 1, 1, 1, 0};
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){4, 9, 1, 9, 2}, &error));
     must(freeze_most(adapters, 2, &changes));
     assert_int_equal(changes.count, 4); /* one per block */
@@ -263,34 +180,15 @@ TEST(frozen_sets_only_grow)
     must(adapters_begin_task(adapters, 2, &error));
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){1, 9, 8, 7, 2}, &error));
     must(freeze_most(adapters, 2, NULL)); /* no events are wanted; 1 is picked again */
-    must(adapters_read_frozen(adapters, TOWER_IMAGE, 1, frozen, &error));
-    assert_memory_equal(frozen, ((const int32_t[]){0, 1, 1, 1, 0}), sizeof frozen);
-    must(adapters_read_frozen(adapters, TOWER_TEXT, 0, frozen, &error));
-    assert_memory_equal(frozen, ((const int32_t[]){1, 1, 0, 0, 0}), sizeof frozen);
-    expect_frozen_after_any_merge(adapters);
-    assert_int_equal(freeze_most(adapters, EXPERTS + 1, &changes), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "6 most used of 5"));
+    expect_frozen(adapters, TOWER_IMAGE, 1, grown);
+    expect_frozen(adapters, TOWER_TEXT, 0, (const int32_t[]){1, 1, 0, 0, 0});
+    /* a frozen expert that is overwritten stays frozen */
+    must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){5, 0, 8, 7, 2}, &error));
+    assert_int_equal(target_of(adapters, "least_used_any"), 1);
+    expect_frozen(adapters, TOWER_IMAGE, 1, grown);
+    must_refuse(freeze_most(adapters, EXPERTS + 1, &changes), ERROR_ARGUMENT, "6 most used of 5");
     expert_changes_free(&changes);
     small_adapters_close(&s, adapters);
-}
-
-/* The same counts in the present task, after tasks that used others. */
-static int target_of(struct adapters *adapters, const char *target)
-{
-    struct options *options;
-    struct expert_changes changes = {0};
-    struct merge_plan plan = {.policy = policy_called("most_used")};
-    must(options_create(&options, plan.policy->options, &error));
-    must(options_set(options, "target", target, "test", &error));
-    must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP, .options = options}, &changes,
-                        &error));
-    plan.policy_options = options;
-    assert_int_equal(merge_needs(&plan) == NEEDS_EARLIER_COUNTS, strcmp(target, "least_used_ever") == 0);
-    assert_int_equal(changes.changes[1].kind, CHANGE_MERGE);
-    int found = changes.changes[1].merge.target;
-    expert_changes_free(&changes);
-    options_destroy(options);
-    return found;
 }
 
 TEST(use_by_earlier_tasks_protects)
@@ -309,11 +207,4 @@ TEST(use_by_earlier_tasks_protects)
     must(adapters_write_frozen(adapters, TOWER_IMAGE, 1, (const int32_t[]){0, 0, 1, 0, 0}, &error));
     assert_int_equal(target_of(adapters, "least_used_ever"), 0);
     small_adapters_close(&s, adapters);
-}
-
-TEST(highest_counts_break_ties_low)
-{
-    int highest[EXPERTS];
-    highest_counts((const int32_t[]){3, 7, 3, 7, 9}, EXPERTS, EXPERTS, highest);
-    assert_memory_equal(highest, ((const int[]){4, 1, 3, 0, 2}), sizeof highest);
 }

@@ -1,5 +1,6 @@
 /* What happens to experts besides merging by a plan: averaging after every step, noise around what is merged, freezing. */
 #include "adapters/freeze.h"
+#include "adapters/merge/policies.h"
 #include "adapters/statistics.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
@@ -9,18 +10,6 @@
 #include <string.h>
 
 enum { EXPERTS = 5, PARTS = 4 };
-
-static const struct merge_policy *policy_called(const char *name)
-{
-    const struct merge_policy *policy = NULL;
-    must(merge_policy_find(&policy, name, &error));
-    return policy;
-}
-
-static float *read_values(struct small *s, const struct parameters *group)
-{
-    return from_device(&s->d, group->values, group->values_count * sizeof(float));
-}
 
 /* --- Averaging --- */
 
@@ -56,7 +45,7 @@ static void check_average(const char *ramp, const char *until, size_t iteration,
     static const int32_t frozen[4][EXPERTS] = {{0}, {0, 1, 0, 0, 1}, {1, 1, 1, 0, 1}, {0, 0, 1, 0, 0}};
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
-    const struct merge_policy *policy = policy_called("ewa");
+    const struct merge_policy *policy = &policy_ewa;
     struct options *options;
     must(options_create(&options, policy->options, &error));
     must(options_set(options, "rate", "0.4", "test", &error));
@@ -66,8 +55,8 @@ static void check_average(const char *ramp, const char *until, size_t iteration,
         must(adapters_write_frozen(adapters, (enum tower)(i / 2), i % 2, frozen[i], &error));
     float *old[TOWERS], *expected[TOWERS];
     for (int t = 0; t < TOWERS; t++) {
-        old[t] = read_values(&s, adapters->towers[t].parameters);
-        expected[t] = read_values(&s, adapters->towers[t].parameters);
+        old[t] = small_values(&s, adapters->towers[t].parameters);
+        expected[t] = small_values(&s, adapters->towers[t].parameters);
         for (size_t b = 0; b < 2; b++) {
             size_t tensors[PARTS];
             expert_tensors(adapters, (enum tower)t, b, tensors);
@@ -80,7 +69,7 @@ static void check_average(const char *ramp, const char *until, size_t iteration,
     must(policy->after_step(adapters, &call, &error));
     for (int t = 0; t < TOWERS; t++) {
         size_t n = adapters->towers[t].parameters->values_count, changed = 0;
-        float *found = read_values(&s, adapters->towers[t].parameters);
+        float *found = small_values(&s, adapters->towers[t].parameters);
         expect_near("averaged experts", found, expected[t], n);
         for (size_t i = 0; i < n; i++) {
             changed += found[i] != old[t][i];
@@ -111,20 +100,16 @@ TEST(free_experts_move_towards_the_others)
 
 /* --- Noise --- */
 
-static void open_options(struct options **options, const char *target, const char *noise)
+/* Expert 2 becomes the mean of 1 and 3, with noise: all values of a tower, which the caller frees. */
+static float *merge_with_noise(enum tower tower, float noise, uint32_t step)
 {
-    must(options_create(options, policy_called("most_used")->options, &error));
-    must(options_set(*options, "target", target, "test", &error));
-    must(options_set(*options, "noise", noise, "test", &error));
-}
-
-/* Expert 2 becomes the mean of 1 and 3, with noise; the caller frees what lies beside the device. */
-static float *merge_with_noise(struct small *s, enum tower tower, float noise, uint32_t step)
-{
-    struct adapters *adapters = small_adapters_open(s, 1, NULL);
-    struct merge_plan plan = {.policy = policy_called("most_used"), .noise = noise};
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
+    struct merge_plan plan = {.policy = &policy_most_used, .noise = noise};
     struct options *options;
-    open_options(&options, "noise", "0.5");
+    must(options_create(&options, policy_most_used.options, &error));
+    must(options_set(options, "target", "noise", "test", &error));
+    must(options_set(options, "noise", "0.5", "test", &error));
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < 2; b++)
             must(adapters_write_counts(adapters, (enum tower)t, b, (const int32_t[]){4, 9, 1, 7, 2}, &error));
@@ -132,9 +117,9 @@ static float *merge_with_noise(struct small *s, enum tower tower, float noise, u
     must(adapters_merge(adapters, &plan, &call, NULL, &error));
     const struct parameters *group = adapters->towers[tower].parameters;
     float *found = malloc(group->values_count * sizeof *found);
-    memcpy(found, read_values(s, group), group->values_count * sizeof *found);
+    memcpy(found, small_values(&s, group), group->values_count * sizeof *found);
     options_destroy(options);
-    adapters_destroy(adapters);
+    small_adapters_close(&s, adapters);
     return found;
 }
 
@@ -150,10 +135,8 @@ static double deviation(const float *values, size_t n)
 
 TEST(noise_is_around_the_mean)
 {
-    struct small plain, noisy, again, later;
-    float *mean = merge_with_noise(&plain, TOWER_TEXT, 0, 3), *found = merge_with_noise(&noisy, TOWER_TEXT, 0.5f, 3),
-          *repeated = merge_with_noise(&again, TOWER_TEXT, 0.5f, 3),
-          *other = merge_with_noise(&later, TOWER_TEXT, 0.5f, 4);
+    float *mean = merge_with_noise(TOWER_TEXT, 0, 3), *found = merge_with_noise(TOWER_TEXT, 0.5f, 3),
+          *repeated = merge_with_noise(TOWER_TEXT, 0.5f, 3), *other = merge_with_noise(TOWER_TEXT, 0.5f, 4);
     struct adapters *shape;
     struct small s;
     shape = small_adapters_open(&s, 1, NULL);
@@ -184,10 +167,6 @@ TEST(noise_is_around_the_mean)
     free(repeated);
     free(other);
     small_adapters_close(&s, shape);
-    small_close(&plain);
-    small_close(&noisy);
-    small_close(&again);
-    small_close(&later);
 }
 
 /* The first value of n that each block's expert 2 received, image tower first. */
@@ -195,10 +174,9 @@ TEST(each_block_draws_noise_of_its_own)
 {
     double drawn[2 * TOWERS];
     for (int t = 0; t < TOWERS; t++) {
-        struct small plain, noisy, s;
+        struct small s;
         struct adapters *shape = small_adapters_open(&s, 1, NULL);
-        float *mean = merge_with_noise(&plain, (enum tower)t, 0, 3),
-              *found = merge_with_noise(&noisy, (enum tower)t, 0.5f, 3);
+        float *mean = merge_with_noise((enum tower)t, 0, 3), *found = merge_with_noise((enum tower)t, 0.5f, 3);
         for (size_t b = 0; b < 2; b++) {
             size_t tensors[PARTS];
             expert_tensors(shape, (enum tower)t, b, tensors);
@@ -209,8 +187,6 @@ TEST(each_block_draws_noise_of_its_own)
         free(mean);
         free(found);
         small_adapters_close(&s, shape);
-        small_close(&plain);
-        small_close(&noisy);
     }
     for (int i = 0; i < 2 * TOWERS; i++)
         for (int k = 0; k < i; k++)
@@ -262,7 +238,7 @@ TEST(distances_are_of_outputs_on_the_probes)
     must(adapters_collect(adapters, NEEDS_PROBES, &s.d.memory, &error));
     const float *probes = draw(&s.d, n, 1.0f).host;
     must(s.d.ops->upload(s.d.backend, tower->statistics.probes + n, probes, n * sizeof *probes, &error));
-    float *values = read_values(&s, tower->parameters);
+    float *values = small_values(&s, tower->parameters);
     double *merged = outputs_of(adapters, values, probes, 2), *first = outputs_of(adapters, values, probes, 4),
            *second = outputs_of(adapters, values, probes, 0);
     double one = relative_distance(merged, first, n), two = relative_distance(merged, second, n);
@@ -271,8 +247,7 @@ TEST(distances_are_of_outputs_on_the_probes)
     expert_tensors(adapters, TOWER_TEXT, 1, tensors);
     for (size_t k = 2; k < PARTS; k++) { /* a source whose output is zero */
         struct expert_slice up = expert_slice(adapters, TOWER_TEXT, tensors[k], 0);
-        must(s.d.ops->zero(s.d.backend, parameters_write(tower->parameters, up.offset, up.size),
-                           up.size * sizeof(float), &error));
+        small_clear(&s, tower->parameters, up.offset, up.size);
     }
     must(statistics_distance(tower, &merge, &s.d.memory, &distance, &error));
     assert_true(fabs(distance - (one + 1) / 2) < 1e-5 * distance);
@@ -287,11 +262,11 @@ TEST(distances_are_of_outputs_on_the_probes)
 
 /* --- Freezing --- */
 
-static size_t pick_at(enum tower tower, size_t block, const char *name, const char *share, size_t top_k,
-                      const int32_t *counts, size_t experts, uint32_t task, int *picked)
+static size_t pick(enum tower tower, size_t block, const char *name, const char *share, size_t top_k,
+                   const int32_t *counts, uint32_t task, int *picked)
 {
     const struct freeze_policy *policy;
-    struct freeze_view view = {.tower = tower, .block = block, .experts = experts, .counts = counts};
+    struct freeze_view view = {.tower = tower, .block = block, .experts = EXPERTS, .counts = counts};
     struct options *options;
     struct rng rng = rng_make(3, RNG_POLICY, task, 0);
     must(freeze_policy_find(&policy, name, &error));
@@ -303,67 +278,63 @@ static size_t pick_at(enum tower tower, size_t block, const char *name, const ch
     return count;
 }
 
-static size_t pick(const char *name, const char *share, size_t top_k, const int32_t *counts, size_t experts,
-                   uint32_t task, int *picked)
-{
-    return pick_at(TOWER_TEXT, 1, name, share, top_k, counts, experts, task, picked);
-}
-
 TEST(each_freeze_policy_picks_its_own)
 {
-    static const int32_t counts[EXPERTS] = {10, 50, 0, 30, 10}, none[EXPERTS] = {0};
-    int picked[EXPERTS];
-    assert_int_equal(pick("none", NULL, 2, counts, EXPERTS, 0, picked), 0);
-    assert_int_equal(pick("most_used", NULL, 2, counts, EXPERTS, 0, picked), 2);
-    assert_memory_equal(picked, ((const int[]){1, 3}), 2 * sizeof *picked);
-    assert_int_equal(pick("share", "0.29", 2, counts, EXPERTS, 0, picked), 2);
-    assert_memory_equal(picked, ((const int[]){1, 3}), 2 * sizeof *picked);
-    assert_int_equal(pick("share", "0.3", 2, counts, EXPERTS, 0, picked), 1); /* above, not at it */
-    assert_int_equal(pick("share", "0.09", 0, counts, EXPERTS, 0, picked), 4);
-    assert_memory_equal(picked, ((const int[]){1, 3, 0, 4}), 4 * sizeof *picked);
-    assert_int_equal(pick("share", "0", 2, none, EXPERTS, 0, picked), 0);
+    static const struct {
+        const char *name, *share;
+        size_t top_k;
+        int32_t counts[EXPERTS];
+        size_t count;
+        int picked[EXPERTS];
+    } cases[] = {{"none", NULL, 2, {10, 50, 0, 30, 10}, 0, {0}},
+                 {"most_used", NULL, 2, {10, 50, 0, 30, 10}, 2, {1, 3}},
+                 {"most_used", NULL, 5, {3, 7, 3, 7, 9}, 5, {4, 1, 3, 0, 2}}, /* of equals the lowest */
+                 {"share", "0.29", 2, {10, 50, 0, 30, 10}, 2, {1, 3}},
+                 {"share", "0.3", 2, {10, 50, 0, 30, 10}, 1, {1}}, /* above, not at it */
+                 {"share", "0.09", 0, {10, 50, 0, 30, 10}, 4, {1, 3, 0, 4}},
+                 {"share", "0", 2, {0}, 0, {0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int picked[EXPERTS];
+        assert_int_equal(pick(TOWER_TEXT, 1, cases[i].name, cases[i].share, cases[i].top_k, cases[i].counts, 0, picked),
+                         cases[i].count);
+        for (size_t k = 0; k < cases[i].count; k++)
+            assert_int_equal(picked[k], cases[i].picked[k]);
+    }
 }
 
-/* Two different ones a time, all of them equally often, whatever their use. */
+/* Two different ones a time, all of them equally often, whatever their use; other ones in another block. */
 TEST(random_freezing_does_not_look_at_use)
 {
+    enum { TASKS = 500 };
     static const int32_t counts[EXPERTS] = {10, 50, 0, 30, 10};
-    size_t drawn[EXPERTS] = {0};
-    int picked[EXPERTS], again[EXPERTS];
-    for (uint32_t task = 0; task < 500; task++) {
-        assert_int_equal(pick("random", NULL, 2, counts, EXPERTS, task, picked), 2);
-        assert_int_equal(pick("random", NULL, 2, counts, EXPERTS, task, again), 2);
-        assert_memory_equal(picked, again, 2 * sizeof *picked);
-        assert_int_not_equal(picked[0], picked[1]);
-        drawn[picked[0]]++;
-        drawn[picked[1]]++;
-    }
-    for (size_t e = 0; e < EXPERTS; e++)
-        assert_in_range(drawn[e], 150, 250); /* 1000 draws of 5 */
-    assert_int_equal(pick("random", NULL, EXPERTS, counts, EXPERTS, 1, picked), EXPERTS);
-}
-
-TEST(random_freezing_differs_from_block_to_block)
-{
-    enum { TASKS = 20 };
-    static const int32_t counts[EXPERTS] = {0};
-    int picked[2 * TOWERS][TASKS][2];
-    for (int i = 0; i < 2 * TOWERS; i++)
-        for (uint32_t task = 0; task < TASKS; task++)
-            pick_at((enum tower)(i / 2), (size_t)(i % 2), "random", NULL, 2, counts, EXPERTS, task, picked[i][task]);
-    for (int i = 0; i < 2 * TOWERS; i++)
+    static int picked[2 * TOWERS][TASKS][2];
+    int again[EXPERTS];
+    for (int i = 0; i < 2 * TOWERS; i++) {
+        size_t drawn[EXPERTS] = {0};
+        for (uint32_t task = 0; task < TASKS; task++) {
+            const int *pair = picked[i][task];
+            assert_int_equal(
+                pick((enum tower)(i / 2), (size_t)(i % 2), "random", NULL, 2, counts, task, picked[i][task]), 2);
+            pick((enum tower)(i / 2), (size_t)(i % 2), "random", NULL, 2, counts, task, again);
+            assert_memory_equal(pair, again, 2 * sizeof *pair);
+            assert_int_not_equal(pair[0], pair[1]);
+            drawn[pair[0]]++;
+            drawn[pair[1]]++;
+        }
+        for (size_t e = 0; e < EXPERTS; e++)
+            assert_in_range(drawn[e], 150, 250); /* 1000 draws of 5 */
         for (int k = 0; k < i; k++)
-            assert_memory_not_equal(picked[i], picked[k], sizeof picked[i]);
+            assert_memory_not_equal(picked[i], picked[k], 20 * sizeof picked[i][0]);
+    }
+    assert_int_equal(pick(TOWER_TEXT, 1, "random", NULL, EXPERTS, counts, 1, again), EXPERTS);
 }
 
 /* More than an event holds: several events, all experts frozen. */
 TEST(many_experts_are_frozen_together)
 {
     enum { MANY = 40 };
-    struct adapter_settings settings = small_settings;
     struct small s;
-    settings.experts = MANY;
-    struct adapters *adapters = small_adapters_open(&s, 1, &settings);
+    struct adapters *adapters = small_adapters_form(&s, 1, "experts=40");
     int32_t counts[MANY], frozen[MANY];
     struct expert_changes changes = {0};
     struct options *options;

@@ -86,106 +86,77 @@ TEST(what_no_model_has_is_refused)
         {"image.1, text.0", ADAPT_TEXT, {"image.1", "image tower can have adapters in only 0 blocks"}},
     };
     struct block_choice choice;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (block_choice_parse(&choice, words[i], &error) != ERROR_ARGUMENT)
-            fail_msg("'%s' is accepted", words[i]);
-        assert_non_null(strstr(error.message, "first_N"));
-    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        must_refuse(block_choice_parse(&choice, words[i], &error), ERROR_ARGUMENT, "first_N");
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct adapter_place place = place_of(places[i].blocks, places[i].towers);
-        assert_int_equal(adapter_place_check("adapter", &place, &vit_l_14, &error), ERROR_ARGUMENT);
-        for (size_t w = 0; w < 2; w++)
-            if (strstr(error.message, places[i].words[w]) == NULL)
-                fail_msg("'%s' is not in: %s", places[i].words[w], error.message);
+        must_refuse(adapter_place_check("adapter", &place, &vit_l_14, &error), ERROR_ARGUMENT, places[i].words[0],
+                    places[i].words[1]);
     }
     const struct adapter_place place = place_of("first_13", ADAPT_TEXT);
-    assert_int_equal(adapter_place_check("delta", &place, &vit_l_14, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "delta.blocks is first_13 with delta.towers text"));
+    must_refuse(adapter_place_check("delta", &place, &vit_l_14, &error), ERROR_ARGUMENT,
+                "delta.blocks is first_13 with delta.towers text");
 }
 
 /* Every tensor there is, along its gradient: also where no block below is trained. */
-static void check_gradients(struct adapter_place place, size_t image_blocks, size_t text_blocks)
-{
-    struct small s;
-    struct adapter_settings settings = small_settings;
-    settings.place = place;
-    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
-    size_t blocks[TOWERS] = {image_blocks, text_blocks};
-    assert_int_equal(adapters_count_values(&small_dimensions, &settings), adapters_values(adapters));
-    small_adapters_check_gradients(&s, adapters);
-    for (int t = 0; t < TOWERS; t++)
-        assert_int_equal(adapters->towers[t].parameters->count, 6 * blocks[t]);
-    must(adapters_step(adapters, s.state, &small_rule, &error));
-    small_adapters_close(&s, adapters);
-}
-
 TEST(gradients_match_differences)
 {
-    check_gradients(place_of("last_1", ADAPT_BOTH), 1, 1);
-    check_gradients(place_of("first_1", ADAPT_BOTH), 1, 1);
-    check_gradients(place_of("all", ADAPT_IMAGE), 2, 0);
-    check_gradients(place_of("1", ADAPT_TEXT), 0, 1);
+    static const struct {
+        const char *form;
+        size_t blocks[TOWERS];
+    } cases[] = {{"blocks=last_1", {1, 1}},
+                 {"blocks=first_1", {1, 1}},
+                 {"towers=image", {2, 0}},
+                 {"blocks=1 towers=text", {0, 1}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct small s;
+        struct adapters *adapters = small_adapters_form(&s, 2, cases[i].form);
+        assert_int_equal(adapters_count_values(&small_dimensions, &adapters->settings), adapters_values(adapters));
+        small_adapters_check_gradients(&s, adapters);
+        for (int t = 0; t < TOWERS; t++)
+            assert_int_equal(adapters->towers[t].parameters->count, 6 * cases[i].blocks[t]);
+        must(adapters_step(adapters, s.state, &small_rule, &error));
+        small_adapters_close(&s, adapters);
+    }
 }
 
-/* The features of adapters in both blocks of both towers, with those that a place leaves out made to add nothing. */
-static const float *features_without(struct small *s, struct adapters *adapters, const struct adapter_place *place,
-                                     enum tower tower)
+/* Of adapters in both blocks of both towers, makes those that a place leaves out add nothing. */
+static void silence(struct small *s, struct adapters *adapters, const struct adapter_place *place)
 {
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
-            if (adapter_place_has(place, &small_dimensions, (enum tower)t, b))
-                continue;
-            const struct expert_bank *bank = &adapters->towers[t].banks[b];
             struct parameters *group = adapters->towers[t].parameters;
-            const size_t tensors[] = {bank->up_weight, bank->up_bias};
-            for (int i = 0; i < 2; i++) {
-                const struct parameter *p = &group->list[tensors[i]];
-                must(s->d.ops->zero(s->d.backend, parameters_write(group, p->offset, p->size), p->size * sizeof(float),
-                                    &error));
-            }
+            size_t tensors[4];
+            expert_tensors(adapters, (enum tower)t, b, tensors);
+            for (int i = 2; i < 4 && !adapter_place_has(place, &small_dimensions, (enum tower)t, b); i++)
+                small_clear(s, group, group->list[tensors[i]].offset, group->list[tensors[i]].size);
         }
-    small_encode(s);
-    return from_device(&s->d, s->features[tower].data, tensor_bytes(&s->features[tower]));
-}
-
-/* Moves the values of the tensors that both have. */
-static void copy_values(struct small *s, struct adapters *to, const struct adapters *from)
-{
-    for (int t = 0; t < TOWERS; t++) {
-        struct parameters *group = to->towers[t].parameters;
-        const struct parameters *source = from->towers[t].parameters;
-        for (size_t i = 0; i < group->count; i++) {
-            const struct parameter *p = parameters_find(source, group->list[i].name);
-            assert_non_null(p);
-            const float *values = from_device(&s->d, source->values + p->offset, p->size * sizeof *values);
-            must(parameters_upload(group, &group->list[i], values, &error));
-        }
-    }
 }
 
 TEST(blocks_left_out_are_the_original_clips)
 {
-    static const struct {
-        const char *blocks;
-        enum adapted_towers towers;
-    } cases[] = {{"0", ADAPT_BOTH}, {"last_1", ADAPT_TEXT}, {"all", ADAPT_IMAGE}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    static const char *const forms[] = {"blocks=0", "blocks=last_1 towers=text", "towers=image"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct small s;
+        struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
+        const struct adapter_settings settings = small_settings_of(forms[i]);
+        must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error));
         for (int t = 0; t < TOWERS; t++) {
-            struct small s;
-            struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
-            struct adapter_settings settings = small_settings;
-            settings.place = place_of(cases[i].blocks, cases[i].towers);
-            must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN,
-                                 &error));
-            copy_values(&s, part, whole);
-            const float *expected = features_without(&s, whole, &settings.place, (enum tower)t);
-            s.hooks[TOWER_IMAGE] = adapters_hooks(part, TOWER_IMAGE);
-            s.hooks[TOWER_TEXT] = adapters_hooks(part, TOWER_TEXT);
-            small_encode(&s);
-            expect_floats(&s.d, "features", s.features[t].data, expected, tensor_elements(&s.features[t]));
-            adapters_destroy(part);
-            small_adapters_close(&s, whole);
+            const struct parameters *from = whole->towers[t].parameters;
+            struct parameters *to = part->towers[t].parameters;
+            for (size_t k = 0; k < to->count; k++)
+                must(parameters_upload(to, &to->list[k],
+                                       small_values(&s, from) + parameters_find(from, to->list[k].name)->offset,
+                                       &error));
         }
+        silence(&s, whole, &settings.place);
+        const float *expected[] = {small_features(&s, TOWER_IMAGE), small_features(&s, TOWER_TEXT)};
+        small_adapters_use(&s, part);
+        for (int t = 0; t < TOWERS; t++)
+            assert_memory_equal(small_features(&s, (enum tower)t), expected[t], tensor_bytes(&s.features[t]));
+        adapters_destroy(part);
+        small_adapters_close(&s, whole);
+    }
 }
 
 /* What is drawn belongs to the block, whichever others have adapters. */
@@ -193,8 +164,7 @@ TEST(blocks_start_and_draw_as_among_all)
 {
     struct small s;
     struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
-    struct adapter_settings settings = small_settings;
-    settings.place = place_of("1", ADAPT_TEXT);
+    const struct adapter_settings settings = small_settings_of("blocks=1 towers=text");
     must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_TRAINED, &error));
     assert_false(adapters_in_tower(part, TOWER_IMAGE));
     assert_int_equal(part->towers[TOWER_TEXT].banks[0].block, 1);

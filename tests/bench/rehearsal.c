@@ -92,14 +92,13 @@ static char *below(const struct rehearsal *r, const char *name)
 
 static void write_model(const struct rehearsal *r)
 {
-    char *weights = below(r, "clip.safetensors"), *vocabulary = below(r, "vocabulary.txt");
+    char *weights = below(r, "clip.safetensors");
     struct clip_dimensions dimensions = models[r->model].dimensions;
     struct tokenizer *tokenizer;
     struct backend *backend;
     struct arena arena;
     struct clip *clip;
-    must(rehearsal_vocabulary_write(vocabulary, &r->data, &error));
-    must(tokenizer_open(&tokenizer, vocabulary, &error));
+    must(tokenizer_open(&tokenizer, VOCABULARY, &error));
     dimensions.vocabulary = tokenizer_vocabulary(tokenizer);
     dimensions.context = CONTEXT;
     tokenizer_close(tokenizer);
@@ -111,7 +110,6 @@ static void write_model(const struct rehearsal *r)
     clip_destroy(clip);
     backend->ops->arena_destroy(backend, &arena);
     backend_close(backend);
-    free(vocabulary);
     free(weights);
 }
 
@@ -175,10 +173,10 @@ static void run_suite(struct rehearsal *r)
     must(directory_create(output, &error));
     text_add(&command,
              "exec '%s' run mtil --verbose run.row=Park-clip model.weights='%s/clip.safetensors' "
-             "model.vocabulary='%s/vocabulary.txt' data.root='%s/data' data.on_missing=skip run.folder='%s' "
+             "model.vocabulary='" VOCABULARY "' data.root='%s/data' data.on_missing=skip run.folder='%s' "
              "run.database='%s/results.db' run.cache_folder='%s/cache' training.iterations=%zu training.warmup=%zu "
              "selector.iterations=%zu %s >'%s' 2>&1",
-             program_path(), r->folder, r->folder, r->folder, output, output, output, scaled(r, ITERATIONS),
+             program_path(), r->folder, r->folder, output, output, output, scaled(r, ITERATIONS),
              scaled(r, ITERATIONS) > 1 ? scaled(r, WARMUP) : 0, scaled(r, SELECTOR), r->overrides, log);
     double start = clock_seconds();
     int ended = system(command.data);

@@ -6,16 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/array.h"
 #include "core/file.h"
 #include "core/rng.h"
 #include "datasets/image/image.h"
 #include "datasets/mini/layout.h"
-#include "datasets/prompts.h"
 #include "datasets/readers/published.h"
-#include "tests/models/tokenizer_learn.h"
 
-enum { SEED = 1, QUALITY = 90, NAME = 32, MOST_CLASSES = 397, MERGES = 1000, KIB = 1024 };
+enum { SEED = 1, QUALITY = 90, NAME = 32, MOST_CLASSES = 397, KIB = 1024 };
 enum { READS = 1000 * 64 }; /* of training images, in each task of the suite */
 
 /* Sides that are typical of the published files, and the bytes of the published archive per image in KiB. */
@@ -279,34 +276,4 @@ status rehearsal_data_write(struct rehearsal_data *data, struct error *error)
     for (size_t k = 0; k < SUITE_DOMAINS; k++)
         TRY(write_dataset(data, k, error));
     return OK;
-}
-
-/* "a photo of a {}." with the name in place of {}. */
-static char *prompt_of(const char *template, const char *name)
-{
-    const char *place = strstr(template, "{}");
-    return path_format("%.*s%s%s", (int)(place - template), template, name, place + 2);
-}
-
-status rehearsal_vocabulary_write(const char *path, const struct rehearsal_data *data, struct error *error)
-{
-    char names[MOST_CLASSES][NAME], **texts = NULL;
-    const char *list[MOST_CLASSES];
-    size_t count = 0;
-    for (size_t k = 0; k < SUITE_DOMAINS; k++) {
-        name_classes(k, names, list);
-        struct domain domain = domain_of(data, k, list);
-        struct strings templates = {0};
-        prompts_add_templates(kinds[k].name, &templates);
-        for (size_t i = 0; i < (size_t)domain.classes; i++) {
-            GROW(texts, count);
-            texts[count++] = prompt_of(templates.items[0], list[i]);
-        }
-        strings_free(&templates);
-    }
-    status result = tokenizer_learn((const char *const *)texts, count, MERGES, path, error);
-    for (size_t i = 0; i < count; i++)
-        free(texts[i]);
-    free(texts);
-    return result;
 }

@@ -22,6 +22,3 @@ struct rehearsal_data {
 };
 
 status rehearsal_data_write(struct rehearsal_data *data, struct error *error);
-
-/* Learns a vocabulary from the prompts of all classes. */
-status rehearsal_vocabulary_write(const char *path, const struct rehearsal_data *data, struct error *error);

@@ -7,15 +7,13 @@
 
 #include "tests/test.h"
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/file.h"
-
-static void must(status result, const struct error *error)
-{
-    if (result != OK)
-        fail_msg("%s", error->message);
-}
 
 static void hear(void *context, enum log_level level, const char *message)
 {
@@ -30,15 +28,14 @@ void album_draw(const struct album *album, const char *name, int width, int heig
 {
     static long drawn;
     struct image image;
-    struct error error;
     struct rng rng = rng_make(seed, RNG_TEST, 0, 0);
     char *path = path_format("%s/%s", album->root, name), *folder = strdup(path);
     *strrchr(folder, '/') = 0;
-    must(directory_create(folder, &error), &error);
-    must(image_create(&image, width, height, &error), &error);
+    assert_ok(directory_create(folder, &error));
+    assert_ok(image_create(&image, width, height, &error));
     for (size_t i = 0; i < (size_t)width * (size_t)height * 3; i++)
         image.pixels[i] = (uint8_t)rng_below(&rng, i, 256);
-    must(image_write_png(path, &image, &error), &error);
+    assert_ok(image_write_png(path, &image, &error));
     /* A clock that ticks slowly may show the same time twice. */
     drawn++;
     struct timespec times[2] = {{.tv_sec = 1000000000 + drawn}, {.tv_sec = 1000000000 + drawn}};
@@ -50,9 +47,8 @@ void album_draw(const struct album *album, const char *name, int width, int heig
 
 void album_reopen(struct album *album)
 {
-    struct error error;
     dataset_close(album->dataset);
-    must(dataset_open(&album->dataset, "folder", album->root, NULL, NULL, &error), &error);
+    assert_ok(dataset_open(&album->dataset, "folder", album->root, NULL, NULL, &error));
 }
 
 void album_create(struct album *album)
@@ -107,9 +103,8 @@ struct cache_settings album_settings(const struct album *album, enum cache_kind 
 struct cache *album_cache(const struct album *album, enum cache_kind kind)
 {
     struct cache *cache;
-    struct error error;
     struct cache_settings settings = album_settings(album, kind);
-    must(cache_create(&cache, &settings, &error), &error);
+    assert_ok(cache_create(&cache, &settings, &error));
     return cache;
 }
 
@@ -128,13 +123,12 @@ size_t album_read(const struct album *album, struct cache *cache, enum split spl
                                        .ahead = 2,
                                        .cache = cache};
     struct loader *loader;
-    struct error error;
     size_t used = 0;
-    must(loader_create(&loader, &settings, &error), &error);
+    assert_ok(loader_create(&loader, &settings, &error));
     for (size_t step = 0; step < loader_batches(loader) * (training ? 2 : 1); step++) {
         size_t count, each = (size_t)ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3;
         assert_true(used + 4 * each <= ALBUM_BYTES);
-        must(loader_read(loader, step, pixels + used, NULL, NULL, &count, &error), &error);
+        assert_ok(loader_read(loader, step, pixels + used, NULL, NULL, &count, &error));
         used += count * each;
     }
     loader_destroy(loader);
@@ -151,12 +145,75 @@ void album_check(const struct album *album, struct cache *cache)
     }
 }
 
+void album_check_anew(const struct album *album)
+{
+    struct cache *cache = album_cache(album, CACHE_DISK);
+    album_check(album, cache);
+    cache_destroy(cache);
+}
+
+/* Long after the test has written its files. */
+static int64_t tomorrow(void)
+{
+    return ((int64_t)time(NULL) + 86400) * 1000000000;
+}
+
+struct survey_settings album_survey_settings(const struct album *album)
+{
+    return (struct survey_settings){.folder = album->folder, .log = &album->log, .clock = tomorrow};
+}
+
+size_t album_decodes_with(struct album *album, const struct survey_settings *settings)
+{
+    struct survey_images images;
+    album_reopen(album);
+    assert_ok(survey_images_look(&images, album->dataset, settings, &error));
+    size_t decoded = images.count - images.known;
+    survey_images_free(&images);
+    return decoded;
+}
+
+size_t album_decodes(struct album *album)
+{
+    struct survey_settings settings = album_survey_settings(album);
+    return album_decodes_with(album, &settings);
+}
+
+pid_t album_start_child(int (*work)(struct album *album), struct album *album)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(work(album));
+    assert_true(child > 0);
+    return child;
+}
+
+void album_expect_success(pid_t child)
+{
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
+        fail_msg("the child ended with %d", ended);
+}
+
+void album_drop_rights(void)
+{
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+        _exit(2);
+}
+
+void album_limit_files(size_t size)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){size, size});
+}
+
 char *album_file(const struct album *album, const char *part)
 {
     struct directory directory;
-    struct error error;
     char *found = NULL;
-    must(directory_list(&directory, album->folder, &error), &error);
+    assert_ok(directory_list(&directory, album->folder, &error));
     for (size_t i = 0; i < directory.count; i++) {
         if (strstr(directory.names[i], part) == NULL)
             continue;
@@ -173,10 +230,9 @@ char *album_file(const struct album *album, const char *part)
 size_t album_files(const struct album *album)
 {
     struct directory directory;
-    struct error error;
     if (!file_exists(album->folder))
         return 0;
-    must(directory_list(&directory, album->folder, &error), &error);
+    assert_ok(directory_list(&directory, album->folder, &error));
     size_t count = directory.count;
     directory_free(&directory);
     return count;

@@ -9,7 +9,10 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "datasets/loader.h"
+#include "datasets/survey/survey_images.h"
 #include "tests/datasets/scratch.h"
 
 enum { ALBUM_RESOLUTION = 12, ALBUM_TRAIN = 11, ALBUM_TEST = 7, ALBUM_MOST = 16 };
@@ -44,6 +47,22 @@ size_t album_read(const struct album *album, struct cache *cache, enum split spl
 
 /* Compares both splits with what is read without a cache. */
 void album_check(const struct album *album, struct cache *cache);
+
+void album_check_anew(const struct album *album); /* with a new cache on disk */
+
+/* Surveys that believe every file, since their clock is a day ahead; how many images one has to decode. */
+struct survey_settings album_survey_settings(const struct album *album);
+size_t album_decodes_with(struct album *album, const struct survey_settings *settings);
+size_t album_decodes(struct album *album);
+
+/* Runs work in a process of its own; it is to return 0. */
+pid_t album_start_child(int (*work)(struct album *album), struct album *album);
+void album_expect_success(pid_t child);
+
+/* In such a process: a user without rights to folders of others, for root would not notice; files of at most size bytes,
+ * as on a disk without room. */
+void album_drop_rights(void);
+void album_limit_files(size_t size);
 
 /* The cache's only file whose name has part in it; the caller frees. Fails the test when there is not just one. */
 char *album_file(const struct album *album, const char *part);

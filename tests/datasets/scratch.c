@@ -27,18 +27,16 @@ const char *scratch_file(const struct scratch *scratch, const char *name)
 
 static void make_parent(const struct scratch *scratch, const char *name)
 {
-    struct error error;
     char *path = path_format("%s/%s", scratch->path, name);
     *strrchr(path, '/') = 0;
-    assert_int_equal(directory_create(path, &error), OK);
+    assert_ok(directory_create(path, &error));
     free(path);
 }
 
 void scratch_write(const struct scratch *scratch, const char *name, const void *data, size_t size)
 {
-    struct error error;
     make_parent(scratch, name);
-    assert_int_equal(file_write(scratch_file(scratch, name), data, size, &error), OK);
+    assert_ok(file_write(scratch_file(scratch, name), data, size, &error));
 }
 
 void scratch_write_text(const struct scratch *scratch, const char *name, const char *text)
@@ -48,25 +46,23 @@ void scratch_write_text(const struct scratch *scratch, const char *name, const c
 
 void scratch_write_png(const struct scratch *scratch, const char *name, int width, int height, unsigned color)
 {
-    struct error error;
     struct image image;
     make_parent(scratch, name);
-    assert_int_equal(image_create(&image, width, height, &error), OK);
+    assert_ok(image_create(&image, width, height, &error));
     for (size_t i = 0; i < (size_t)width * (size_t)height * 3; i++)
         image.pixels[i] = (uint8_t)(color >> (16 - 8 * (i % 3)));
-    assert_int_equal(image_write_png(scratch_file(scratch, name), &image, &error), OK);
+    assert_ok(image_write_png(scratch_file(scratch, name), &image, &error));
     image_free(&image);
 }
 
 void scratch_copy(const struct scratch *scratch, const char *folder)
 {
     struct strings files = {0};
-    struct error error;
-    assert_int_equal(strings_list_files(&files, folder, ".", NULL, &error), OK);
+    assert_ok(strings_list_files(&files, folder, ".", NULL, &error));
     for (size_t i = 0; i < files.count; i++) {
         struct bytes bytes;
         char *source = path_format("%s/%s", folder, files.items[i]);
-        assert_int_equal(file_read(source, FILE_LIMIT, &bytes, &error), OK);
+        assert_ok(file_read(source, FILE_LIMIT, &bytes, &error));
         scratch_write(scratch, files.items[i], bytes.data, bytes.size);
         bytes_free(&bytes);
         free(source);

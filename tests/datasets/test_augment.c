@@ -159,9 +159,8 @@ TEST(policies_are_drawn_uniformly)
 
 static void augment(const struct augmentation *a, uint32_t epoch, uint64_t item, uint8_t *pixels)
 {
-    struct error error;
     draw("dim", R, pixels);
-    assert_int_equal(augment_image(a, rng_make(5, RNG_TEST, 3, epoch), item, R, pixels, &error), OK);
+    assert_ok(augment_image(a, rng_make(5, RNG_TEST, 3, epoch), item, R, pixels, &error));
 }
 
 TEST(an_image_gets_a_sub_policy)

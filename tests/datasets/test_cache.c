@@ -48,8 +48,7 @@ TEST_WITH(real_formats_too, album_setup, album_teardown)
     static uint8_t expected[MOST * R * R * 3], found[MOST * R * R * 3];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dataset *dataset;
-        struct error error;
-        assert_int_equal(dataset_open(&dataset, cases[i].reader, cases[i].root, NULL, NULL, &error), OK);
+        assert_ok(dataset_open(&dataset, cases[i].reader, cases[i].root, NULL, NULL, &error));
         for (size_t k = 0; k < 2 * KINDS; k++) {
             struct cache *cache = album_cache(album, kinds[k % KINDS]);
             struct loader_settings settings = {.dataset = dataset,
@@ -63,8 +62,8 @@ TEST_WITH(real_formats_too, album_setup, album_teardown)
                 struct loader *loader;
                 size_t count;
                 uint8_t *pixels = k % KINDS == 0 ? expected : found;
-                assert_int_equal(loader_create(&loader, &settings, &error), OK);
-                assert_int_equal(loader_read(loader, 0, pixels, NULL, NULL, &count, &error), OK);
+                assert_ok(loader_create(&loader, &settings, &error));
+                assert_ok(loader_read(loader, 0, pixels, NULL, NULL, &count, &error));
                 assert_true(count > 0);
                 assert_memory_equal(pixels, expected, count * R * R * 3);
                 loader_destroy(loader);
@@ -88,26 +87,6 @@ static size_t kept_images(struct cache_part *part, size_t count)
     return kept;
 }
 
-TEST_WITH(memory_has_a_limit, album_setup, album_teardown)
-{
-    struct album *album = *state;
-    struct cache *cache;
-    struct cache_part *crops, *whole;
-    struct error error;
-    struct cache_settings settings = album_settings(album, CACHE_MEMORY);
-    enum { R = ALBUM_RESOLUTION };
-    settings.memory_limit = 5 * (R * R * 3 + 16); /* a few bytes of its own beside an image's */
-    assert_int_equal(cache_create(&cache, &settings, &error), OK);
-    album_check(album, cache);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, R, &crops, &error), OK);
-    assert_int_equal(kept_images(crops, ALBUM_TEST), 5);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &whole, &error), OK);
-    assert_int_equal(kept_images(whole, ALBUM_TRAIN), 0); /* the limit is one for all */
-    cache_close(whole);
-    cache_close(crops);
-    cache_destroy(cache);
-}
-
 /* Only a number of bytes that are available allows to keep any. */
 TEST(half_of_what_is_available_is_spared)
 {
@@ -122,26 +101,28 @@ TEST(half_of_what_is_available_is_spared)
     }
 }
 
-/* Nothing is kept where too little would be left; where enough is, the limit counts. */
-TEST_WITH(memory_is_spared, album_setup, album_teardown)
+/* The limit is one for all parts; nothing is kept where too little memory would be left. */
+TEST_WITH(memory_has_a_limit, album_setup, album_teardown)
 {
     struct album *album = *state;
-    struct error error;
     enum { R = ALBUM_RESOLUTION };
     static const struct {
         uint64_t spare;
         size_t kept;
-    } cases[] = {{UINT64_MAX / 2, 0}, {1, 5}};
+    } cases[] = {{0, 5}, {1, 5}, {UINT64_MAX / 2, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cache *cache;
-        struct cache_part *crops;
+        struct cache_part *crops, *whole;
         struct cache_settings settings = album_settings(album, CACHE_MEMORY);
         settings.memory_spare = cases[i].spare;
-        settings.memory_limit = 5 * (R * R * 3 + 16);
-        assert_int_equal(cache_create(&cache, &settings, &error), OK);
+        settings.memory_limit = 5 * (R * R * 3 + 16); /* a few bytes of its own beside an image's */
+        assert_ok(cache_create(&cache, &settings, &error));
         album_check(album, cache);
-        assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, R, &crops, &error), OK);
+        assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, R, &crops, &error));
         assert_int_equal(kept_images(crops, ALBUM_TEST), cases[i].kept);
+        assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &whole, &error));
+        assert_int_equal(kept_images(whole, ALBUM_TRAIN), 0);
+        cache_close(whole);
         cache_close(crops);
         cache_destroy(cache);
     }
@@ -155,13 +136,12 @@ TEST_WITH(whole_images_are_let_go, album_setup, album_teardown)
     struct cache_settings settings = album_settings(album, CACHE_MEMORY);
     struct cache_part *first, *second;
     struct image image;
-    struct error error;
     settings.memory_limit = 5 * 4 * 3 + 16; /* of one image */
-    assert_int_equal(cache_create(&cache, &settings, &error), OK);
-    assert_int_equal(image_create(&image, 5, 4, &error), OK);
+    assert_ok(cache_create(&cache, &settings, &error));
+    assert_ok(image_create(&image, 5, 4, &error));
     memset(image.pixels, 7, 5 * 4 * 3);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error), OK);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &second, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error));
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &second, &error));
     cache_keep(first, 3, &image);
     cache_keep(first, 3, &image);
     cache_keep(first, 4, &image);
@@ -172,7 +152,7 @@ TEST_WITH(whole_images_are_let_go, album_setup, album_teardown)
     assert_int_equal(found.width, 5);
     assert_memory_equal(found.pixels, image.pixels, 5 * 4 * 3);
     cache_close(second);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error));
     assert_int_equal(kept_images(first, ALBUM_TRAIN), 0);
     cache_keep(first, 4, &image);
     assert_int_equal(kept_images(first, ALBUM_TRAIN), 1);
@@ -195,27 +175,20 @@ static uint64_t inode_of(const char *path)
     return information.st_ino;
 }
 
-static void check_with_new_cache(const struct album *album)
-{
-    struct cache *cache = album_cache(album, CACHE_DISK);
-    album_check(album, cache);
-    cache_destroy(cache);
-}
-
 /* A file that is up to date is used; any change to what it was made from makes another. */
 TEST_WITH(changed_files_are_decoded_again, album_setup, album_teardown)
 {
     struct album *album = *state;
     static uint8_t before[ALBUM_BYTES], after[ALBUM_BYTES];
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *file = album_file(album, "test-12");
     uint64_t first = inode_of(file);
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_equal(inode_of(file), first);
     size_t size = album_read(album, NULL, SPLIT_TEST, 0, before);
 
     album_draw(album, "test/a/12.png", 56, 36, 99); /* the same size in pixels */
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_not_equal(inode_of(file), first);
     assert_int_equal(album_read(album, NULL, SPLIT_TEST, 0, after), size);
     assert_memory_not_equal(before, after, size);
@@ -225,18 +198,18 @@ TEST_WITH(changed_files_are_decoded_again, album_setup, album_teardown)
     struct timespec later[2] = {time_of(image), time_of(image)};
     later[1].tv_nsec += 1;
     assert_int_equal(utimensat(AT_FDCWD, image, later, 0), 0);
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_not_equal(inode_of(file), first);
     first = inode_of(file);
 
     char *replace = path_format("cp -p '%s' '%s.other' && mv '%s.other' '%s'", image, image, image, image);
     assert_int_equal(system(replace), 0); /* neither size nor time: another file */
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_not_equal(inode_of(file), first);
 
     album_draw(album, "test/a/20.png", 30, 31, 5); /* another list */
     album_reopen(album);
-    check_with_new_cache(album);
+    album_check_anew(album);
     assert_int_equal(album->warnings, 0);
     free(replace);
     free(image);
@@ -253,15 +226,15 @@ TEST_WITH(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown
         struct loader_settings settings = {
             .dataset = album->dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 1, .cache = cache};
         struct loader *loader;
-        struct error error;
-        assert_int_equal(loader_create(&loader, &settings, &error), OK);
+        struct error reason;
+        assert_ok(loader_create(&loader, &settings, &error));
         for (size_t step = 0; step < ALBUM_TEST; step++) {
             uint8_t pixels[ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3];
             size_t count;
             uint32_t item = 0;
-            status result = loader_read(loader, step, pixels, NULL, &item, &count, &error);
+            status result = loader_read(loader, step, pixels, NULL, &item, &count, &reason);
             if (result != OK)
-                assert_non_null(strstr(error.message, "test/a/12.png"));
+                assert_non_null(strstr(reason.message, "test/a/12.png"));
             assert_int_equal(result, step == 0 ? ERROR_FORMAT : OK);
         }
         loader_destroy(loader);
@@ -273,9 +246,8 @@ TEST_WITH(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown
 TEST_WITH(generated_images_have_no_file, album_setup, album_teardown)
 {
     struct album *album = *state;
-    struct error error;
     dataset_close(album->dataset);
-    assert_int_equal(dataset_open(&album->dataset, "toy", NULL, NULL, NULL, &error), OK);
+    assert_ok(dataset_open(&album->dataset, "toy", NULL, NULL, NULL, &error));
     for (size_t k = 0; k < KINDS; k++) {
         struct cache *cache = album_cache(album, kinds[k]);
         static uint8_t expected[ALBUM_BYTES], found[ALBUM_BYTES];
@@ -316,10 +288,8 @@ TEST_WITH(making_a_file_is_watched_and_stops, album_setup, album_teardown)
     struct loader_settings settings = {
         .dataset = album->dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 2, .cache = cache};
     struct loader *loader;
-    struct error error;
     cache_watch(cache, (struct cache_watcher){.stopped = stopped, .progress = progress, .context = &watched});
-    assert_int_equal(loader_create(&loader, &settings, &error), ERROR_STOPPED);
-    assert_non_null(strstr(error.message, "folder"));
+    assert_fails(loader_create(&loader, &settings, &error), ERROR_STOPPED, "folder");
     assert_int_equal(album_files(album), 0);
     assert_int_equal(watched.told, 0);
     album_check(album, cache); /* nobody stops any more */
@@ -364,16 +334,15 @@ TEST_WITH(files_are_listed_and_cleared, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_listing listing;
-    struct error error;
-    assert_int_equal(cache_folder_list(&listing, album->folder, &error), OK); /* there is no folder yet */
+    assert_ok(cache_folder_list(&listing, album->folder, &error)); /* there is no folder yet */
     assert_int_equal(listing.count, 0);
     cache_listing_free(&listing);
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *real = realpath(album->root, NULL);
     scratch_write_text(&album->scratch, "cache/mtil/notes.txt", "mine");
     scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-0123.pixels", "no cache at all");
     scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
-    assert_int_equal(cache_folder_list(&listing, album->folder, &error), OK);
+    assert_ok(cache_folder_list(&listing, album->folder, &error));
     assert_int_equal(listing.count, 4);
     assert_int_equal(listing.files[0].state, CACHE_BROKEN);
     assert_int_equal(listing.files[1].state, CACHE_UNFINISHED);
@@ -387,15 +356,15 @@ TEST_WITH(files_are_listed_and_cleared, album_setup, album_teardown)
         assert_true(file->bytes > 0);
     }
     cache_listing_free(&listing);
-    assert_int_equal(cache_folder_clear(&listing, album->folder, "/nowhere", &error), OK);
+    assert_ok(cache_folder_clear(&listing, album->folder, "/nowhere", &error));
     assert_int_equal(listing.count, 0);
     cache_listing_free(&listing);
     char *roundabout = path_format("%s/../data", album->root);
-    assert_int_equal(cache_folder_clear(&listing, album->folder, roundabout, &error), OK);
+    assert_ok(cache_folder_clear(&listing, album->folder, roundabout, &error));
     assert_int_equal(listing.count, 2);
     cache_listing_free(&listing);
     assert_int_equal(album_files(album), 3);
-    assert_int_equal(cache_folder_clear(&listing, album->folder, NULL, &error), OK);
+    assert_ok(cache_folder_clear(&listing, album->folder, NULL, &error));
     assert_int_equal(listing.count, 2);
     cache_listing_free(&listing);
     free(album_file(album, "notes.txt"));
@@ -410,12 +379,11 @@ TEST_WITH(left_overs_go_when_another_file_is_written, album_setup, album_teardow
     struct album *album = *state;
     struct cache_writer writer;
     struct cache_label label = {.dataset = "dtd"};
-    struct error error;
     char *living = path_format("%s/living.pixels", album->folder);
     scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
     scratch_write_text(&album->scratch, "cache/mtil/dtd-test-4567.features.tmp-mtil-01234567", "left over");
-    assert_int_equal(cache_writer_open(&writer, living, &label, 1, 1 << 20, &error), OK);
-    check_with_new_cache(album);
+    assert_ok(cache_writer_open(&writer, living, &label, 1, 1 << 20, &error));
+    album_check_anew(album);
     assert_int_equal(album_files(album), 3); /* two whole ones, and living.pixels.new */
     cache_writer_abandon(&writer);
     assert_int_equal(album_files(album), 2);
@@ -429,16 +397,14 @@ TEST_WITH(links_to_other_files_are_not_followed, album_setup, album_teardown)
     struct cache_writer writer;
     struct cache_label label = {0};
     struct bytes bytes;
-    struct error error;
     char path[300];
     scratch_write_text(&album->scratch, "victim", "precious");
     scratch_write_text(&album->scratch, "cache/mtil/other", "");
     snprintf(path, sizeof path, "%s", scratch_file(&album->scratch, "cache/mtil/x.pixels"));
     assert_int_equal(
         symlink("../../victim", scratch_file(&album->scratch, "cache/mtil/x.pixels" CACHE_FILE_UNFINISHED)), 0);
-    assert_int_equal(cache_writer_open(&writer, path, &label, 1, 1 << 20, &error), ERROR_IO);
-    assert_non_null(strstr(error.message, "a symbolic link"));
-    assert_int_equal(file_read(scratch_file(&album->scratch, "victim"), 100, &bytes, &error), OK);
+    assert_fails(cache_writer_open(&writer, path, &label, 1, 1 << 20, &error), ERROR_IO, "a symbolic link");
+    assert_ok(file_read(scratch_file(&album->scratch, "victim"), 100, &bytes, &error));
     assert_string_equal((const char *)bytes.data, "precious");
     bytes_free(&bytes);
 }
@@ -453,19 +419,17 @@ TEST_WITH(clearing_disturbs_nobody, album_setup, album_teardown)
     struct cache_writer writer;
     struct cache_label label = {.dataset = "dtd"};
     struct image image;
-    struct error error;
     album_check(album, cache);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
-    assert_int_equal(
-        cache_writer_open(&writer, scratch_file(&album->scratch, "cache/mtil/x.pixels"), &label, 1, 1 << 20, &error),
-        OK);
-    assert_int_equal(cache_folder_clear(&listing, album->folder, NULL, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
+    assert_ok(
+        cache_writer_open(&writer, scratch_file(&album->scratch, "cache/mtil/x.pixels"), &label, 1, 1 << 20, &error));
+    assert_ok(cache_folder_clear(&listing, album->folder, NULL, &error));
     assert_int_equal(listing.count, 2);
     cache_listing_free(&listing);
     assert_true(cache_find(part, 0, &image));
     cache_release(part, &image);
     album_check(album, cache);
-    assert_int_equal(cache_writer_finish(&writer, &error), OK);
+    assert_ok(cache_writer_finish(&writer, &error));
     free(album_file(album, "x.pixels"));
     cache_close(part);
     cache_destroy(cache);

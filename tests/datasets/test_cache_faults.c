@@ -4,34 +4,11 @@
 #include <string.h>
 
 #include "tests/test.h"
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "datasets/cache/cache_file.h"
 #include "tests/datasets/album.h"
-
-static void check_with_new_cache(const struct album *album)
-{
-    struct cache *cache = album_cache(album, CACHE_DISK);
-    album_check(album, cache);
-    cache_destroy(cache);
-}
-
-static void read_whole(const char *path, struct bytes *bytes)
-{
-    struct error error;
-    assert_int_equal(file_read(path, FILE_LIMIT, bytes, &error), OK);
-}
-
-static void write_whole(const char *path, const void *data, size_t size)
-{
-    struct error error;
-    assert_int_equal(file_write(path, data, size, &error), OK);
-}
 
 /* --- Damage --- */
 
@@ -40,12 +17,11 @@ static void expect_made_anew(struct album *album, const char *path, const struct
 {
     struct cache_file file;
     struct image image;
-    struct error error;
-    check_with_new_cache(album);
+    album_check_anew(album);
     const struct cache_header *header = (const struct cache_header *)(const void *)good->data;
-    assert_int_equal(cache_file_open(&file, path, &header->label, &error), OK);
+    assert_ok(cache_file_open(&file, path, &header->label, &error));
     uint64_t size;
-    assert_int_equal(file_size(path, &size, &error), OK);
+    assert_ok(file_size(path, &size, &error));
     assert_int_equal(size, good->size);
     for (size_t i = 0; i < ALBUM_TEST; i++) {
         assert_int_equal(cache_file_find(&file, i, &image), CACHE_FOUND);
@@ -58,20 +34,20 @@ TEST_WITH(cut_and_grown_files_are_made_anew, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes good;
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *path = album_file(album, "test-12");
-    read_whole(path, &good);
+    assert_ok(file_read(path, FILE_LIMIT, &good, &error));
     size_t sizes[] = {0, 1, 100, CACHE_HEADER - 1, CACHE_HEADER, CACHE_HEADER + 30, good.size / 2, good.size - 1};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        write_whole(path, good.data, sizes[i]);
+        assert_ok(file_write(path, good.data, sizes[i], &error));
         expect_made_anew(album, path, &good);
     }
     uint8_t *longer = calloc(1, good.size + 4096);
     memcpy(longer, good.data, good.size);
-    write_whole(path, longer, good.size + 4096);
+    assert_ok(file_write(path, longer, good.size + 4096, &error));
     expect_made_anew(album, path, &good);
     memset(longer, 0, good.size);
-    write_whole(path, longer, good.size); /* what a power cut may leave */
+    assert_ok(file_write(path, longer, good.size, &error)); /* what a power cut may leave */
     expect_made_anew(album, path, &good);
     assert_int_equal(album->warnings, 0);
     free(longer);
@@ -85,20 +61,20 @@ TEST_WITH(no_wrong_byte_is_believed, album_setup, album_teardown)
     struct album *album = *state;
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
     struct bytes good;
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *path = album_file(album, "train-whole");
-    read_whole(path, &good);
+    assert_ok(file_read(path, FILE_LIMIT, &good, &error));
     size_t index_end = CACHE_HEADER + ALBUM_TRAIN * sizeof(struct cache_entry);
     size_t regions[][2] = {{0, sizeof(struct cache_header)}, {CACHE_HEADER, index_end}, {index_end, good.size}};
     for (uint32_t trial = 0; trial < 60; trial++) {
         const size_t *region = regions[trial % 3];
         size_t at = region[0] + rng_below(&rng, 2 * trial, (uint32_t)(region[1] - region[0]));
         good.data[at] ^= (uint8_t)(1 + rng_below(&rng, 2 * trial + 1, 255));
-        write_whole(path, good.data, good.size);
-        check_with_new_cache(album);
-        check_with_new_cache(album);
+        assert_ok(file_write(path, good.data, good.size, &error));
+        album_check_anew(album);
+        album_check_anew(album);
         bytes_free(&good);
-        read_whole(path, &good);
+        assert_ok(file_read(path, FILE_LIMIT, &good, &error));
     }
     bytes_free(&good);
     free(path);
@@ -109,24 +85,23 @@ TEST_WITH(damaged_pixels_are_told, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes bytes;
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *path = album_file(album, "test-12");
-    read_whole(path, &bytes);
+    assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
     for (size_t at = (size_t)cache_pixels_start(ALBUM_TEST); at < bytes.size; at += 200)
         bytes.data[at]++;
-    write_whole(path, bytes.data, bytes.size);
+    assert_ok(file_write(path, bytes.data, bytes.size, &error));
     struct cache *cache = album_cache(album, CACHE_DISK);
     struct cache_part *part;
     struct image image;
-    struct error error;
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     for (size_t i = 0; i < ALBUM_TEST; i++)
         assert_false(cache_find(part, i, &image));
     assert_int_equal(album->warnings, 1);
     assert_non_null(strstr(album->warning, path));
     assert_false(file_exists(path));
     cache_close(part);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     for (size_t i = 0; i < ALBUM_TEST; i++) {
         assert_true(cache_find(part, i, &image));
         cache_release(part, &image);
@@ -145,11 +120,10 @@ TEST_WITH(files_that_shrink_are_told, album_setup, album_teardown)
     struct album *album = *state;
     struct cache_part *part;
     struct image image;
-    struct error error;
     struct cache *cache = album_cache(album, CACHE_DISK);
     album_check(album, cache);
     assert_int_equal(album->warnings, 0);
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     char *path = album_file(album, "test-12");
     assert_int_equal(truncate(path, CACHE_HEADER), 0);
     for (size_t i = 0; i < ALBUM_TEST; i++)
@@ -169,17 +143,15 @@ TEST_WITH(entries_that_lie_are_refused, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes bytes;
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *path = album_file(album, "train-whole");
-    read_whole(path, &bytes);
+    assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
     struct cache_header *header = (struct cache_header *)(void *)bytes.data, was = *header;
     struct cache_entry *entries = (struct cache_entry *)(void *)(bytes.data + CACHE_HEADER), first = entries[0];
     struct cache_file damaged;
-    struct error reason;
     entries[0].offset = 0; /* an image that is absent, but the index's checksum knows of one */
-    write_whole(path, bytes.data, bytes.size);
-    assert_int_equal(cache_file_open(&damaged, path, &was.label, &reason), ERROR_FORMAT);
-    assert_non_null(strstr(reason.message, "index"));
+    assert_ok(file_write(path, bytes.data, bytes.size, &error));
+    assert_fails(cache_file_open(&damaged, path, &was.label, &error), ERROR_FORMAT, "index");
     struct cache_entry lies[] = {
         {.offset = bytes.size, .width = 1, .height = 1},
         {.offset = UINT64_MAX, .width = 1, .height = 1},
@@ -190,44 +162,25 @@ TEST_WITH(entries_that_lie_are_refused, album_setup, album_teardown)
     };
     for (size_t i = 0; i <= sizeof lies / sizeof *lies; i++) {
         struct cache_file file;
-        struct error error = {0};
+        struct error reason = {0};
         bool truth = i == sizeof lies / sizeof *lies;
         entries[0] = truth ? first : lies[i];
         header->index_checksum = cache_checksum(entries, ALBUM_TRAIN * sizeof *entries);
         header->checksum = cache_header_checksum(header);
-        write_whole(path, bytes.data, bytes.size);
-        assert_int_equal(cache_file_open(&file, path, &was.label, &error), truth ? OK : ERROR_FORMAT);
-        assert_true(truth || strstr(error.message, "image 0") != NULL);
+        assert_ok(file_write(path, bytes.data, bytes.size, &error));
+        assert_int_equal(cache_file_open(&file, path, &was.label, &reason), truth ? OK : ERROR_FORMAT);
+        assert_true(truth || strstr(reason.message, "image 0") != NULL);
         cache_file_close(&file);
     }
     header->count = UINT64_MAX / 2;
     header->checksum = cache_header_checksum(header);
-    write_whole(path, bytes.data, bytes.size);
-    check_with_new_cache(album);
+    assert_ok(file_write(path, bytes.data, bytes.size, &error));
+    album_check_anew(album);
     bytes_free(&bytes);
     free(path);
 }
 
 /* --- Other processes --- */
-
-/* Runs check in a process of its own and expects it to return 0. */
-static pid_t start_child(int (*check)(struct album *album), struct album *album)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(check(album));
-    assert_true(child > 0);
-    return child;
-}
-
-static void expect_success(pid_t child)
-{
-    int ended;
-    assert_int_equal(waitpid(child, &ended, 0), child);
-    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
-        fail_msg("the child ended with %d", ended);
-}
 
 static int complain(const char *what, const struct album *album)
 {
@@ -256,9 +209,9 @@ TEST_WITH(processes_share_files, album_setup, album_teardown)
     enum { CHILDREN = 6 };
     pid_t children[CHILDREN];
     for (int i = 0; i < CHILDREN; i++)
-        children[i] = start_child(read_everything, *state);
+        children[i] = album_start_child(read_everything, *state);
     for (int i = 0; i < CHILDREN; i++)
-        expect_success(children[i]);
+        album_expect_success(children[i]);
     assert_int_equal(album_files(*state), 2);
     assert_int_equal(read_everything(*state), 0);
 }
@@ -271,18 +224,17 @@ TEST_WITH(a_rival_s_file_is_not_waited_for, album_setup, album_teardown)
     struct cache_label label = {.dataset = "folder"};
     struct cache_part *part;
     struct image image;
-    struct error error;
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *path = album_file(album, "test-12");
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(cache_writer_open(&rival, path, &label, ALBUM_TEST, 1 << 20, &error), OK);
+    assert_ok(cache_writer_open(&rival, path, &label, ALBUM_TEST, 1 << 20, &error));
     struct cache *cache = album_cache(album, CACHE_DISK);
     album_check(album, cache);
     assert_false(file_exists(path));
     cache_writer_abandon(&rival);
     album_check(album, cache);
     assert_true(file_exists(path));
-    assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error), OK);
+    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     assert_true(cache_find(part, 0, &image));
     cache_release(part, &image);
     assert_int_equal(album->warnings, 0);
@@ -291,48 +243,11 @@ TEST_WITH(a_rival_s_file_is_not_waited_for, album_setup, album_teardown)
     free(path);
 }
 
-static int write_for_ever(struct album *album)
-{
-    struct error error;
-    for (;;) {
-        struct cache *cache = album_cache(album, CACHE_DISK);
-        struct cache_part *part;
-        for (int split = 0; split < SPLITS; split++) {
-            int resolution = split == SPLIT_TRAIN ? CACHE_WHOLE : ALBUM_RESOLUTION;
-            if (cache_open(cache, album->dataset, (enum split)split, resolution, &part, &error) != OK)
-                return 1;
-            cache_close(part);
-            char *path = album_file(album, split == SPLIT_TRAIN ? "train" : "test");
-            unlink(path);
-            free(path);
-        }
-        cache_destroy(cache);
-    }
-}
-
-TEST_WITH(kills_at_any_instant_leave_nothing_wrong, album_setup, album_teardown)
-{
-    struct album *album = *state;
-    for (long trial = 0; trial < 10; trial++) {
-        pid_t child = start_child(write_for_ever, album);
-        nanosleep(&(struct timespec){.tv_nsec = (3 + 5 * trial) * 1000000L}, NULL);
-        kill(child, SIGKILL);
-        int ended;
-        waitpid(child, &ended, 0);
-        assert_true(WIFSIGNALED(ended));
-        check_with_new_cache(album);
-        assert_int_equal(album_files(album), 2); /* what was left unfinished was written over */
-    }
-    assert_int_equal(album->warnings, 0);
-}
-
 /* --- Where files cannot be written --- */
 
-/* A process whose files may not grow beyond a limit stands in for a disk without room. */
 static int read_on_full_disk(struct album *album)
 {
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){10000, 10000});
+    album_limit_files(10000);
     struct cache *cache = album_cache(album, CACHE_DISK);
     album_check(album, cache);
     album_check(album, cache);
@@ -343,7 +258,7 @@ static int read_on_full_disk(struct album *album)
 
 TEST_WITH(a_full_disk_is_reported_once, album_setup, album_teardown)
 {
-    expect_success(start_child(read_on_full_disk, *state));
+    album_expect_success(album_start_child(read_on_full_disk, *state));
     assert_int_equal(album_files(*state), 0);
 }
 
@@ -351,9 +266,8 @@ TEST_WITH(the_limit_holds_for_all_files_together, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_settings settings = album_settings(album, CACHE_DISK);
-    struct error error;
     struct stat information;
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *train = album_file(album, "train-whole"), *test = album_file(album, "test-12");
     assert_int_equal(stat(train, &information), 0);
     settings.disk_limit = (uint64_t)information.st_size + 8192; /* the training images, and not the other file too */
@@ -362,23 +276,21 @@ TEST_WITH(the_limit_holds_for_all_files_together, album_setup, album_teardown)
         assert_int_equal(unlink(test), 0);
         if (round == 1)
             assert_int_equal(unlink(train), 0);
-        assert_int_equal(cache_create(&cache, &settings, &error), OK);
+        assert_ok(cache_create(&cache, &settings, &error));
         album_check(album, cache); /* training first */
         assert_true(file_exists(train));
         assert_false(file_exists(test));
         assert_int_equal(album->warnings, round + 1);
         cache_destroy(cache);
-        check_with_new_cache(album);
+        album_check_anew(album);
     }
     free(train);
     free(test);
 }
 
-/* As a user without rights to the folder; root would not notice. */
 static int read_from_read_only_folder(struct album *album)
 {
-    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
-        return 2;
+    album_drop_rights();
     struct cache *cache = album_cache(album, CACHE_DISK);
     struct cache_part *part = NULL;
     struct error error;
@@ -397,12 +309,12 @@ static int read_from_read_only_folder(struct album *album)
 TEST_WITH(a_read_only_folder_can_be_used, album_setup, album_teardown)
 {
     struct album *album = *state;
-    check_with_new_cache(album);
+    album_check_anew(album);
     char *train = album_file(album, "train-whole");
     assert_int_equal(unlink(train), 0);
     assert_int_equal(chmod(album->scratch.path, 0755), 0);
     assert_int_equal(chmod(album->folder, 0555), 0);
-    expect_success(start_child(read_from_read_only_folder, album));
+    album_expect_success(album_start_child(read_from_read_only_folder, album));
     assert_int_equal(chmod(album->folder, 0755), 0);
     assert_int_equal(album_files(album), 1);
     free(train);

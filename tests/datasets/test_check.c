@@ -4,13 +4,10 @@
 
 #include "datasets/check.h"
 #include "datasets/readers/published.h"
-#include "tests/datasets/scratch.h"
+#include "tests/datasets/root.h"
 #include "tests/test.h"
 
-#define ROOTS FIXTURES "/data/roots/"
-
 struct trial {
-    struct scratch scratch;
     struct threads *threads;
     size_t reports, last_total;
     bool stop;
@@ -21,7 +18,7 @@ static int set_up(void **state)
     static struct trial trial;
     struct error error;
     trial = (struct trial){0};
-    scratch_create(&trial.scratch);
+    root_setup(NULL);
     *state = &trial;
     return threads_create(&trial.threads, 3, &error) == OK ? 0 : 1;
 }
@@ -30,7 +27,7 @@ static int tear_down(void **state)
 {
     struct trial *trial = *state;
     threads_destroy(trial->threads);
-    scratch_remove(&trial->scratch);
+    root_teardown(NULL);
     return 0;
 }
 
@@ -49,16 +46,8 @@ static bool is_stopped(void *context)
 
 static status check(struct trial *trial, const char *name, const char *root, struct check *found, struct error *error)
 {
-    const struct dataset_reader *reader;
-    struct dataset *dataset;
-    struct options *options;
-    assert_int_equal(dataset_reader_find(&reader, name, error), OK);
-    assert_int_equal(options_create(&options, reader->options, error), OK);
-    if (options_find(reader->options, "on_missing") != NULL)
-        assert_int_equal(options_set(options, "on_missing", "skip", "test", error), OK);
-    if (dataset_open(&dataset, name, root, options, NULL, error) != OK)
-        fail_msg("%s", error->message);
-    options_destroy(options);
+    bool listed = strcmp(name, "food") == 0;
+    struct dataset *dataset = root_open(name, root, listed ? "on_missing=skip" : NULL);
     struct survey_settings settings = {
         .threads = trial->threads, .progress = count_report, .stopped = is_stopped, .context = trial};
     status result = check_dataset(found, dataset, &settings, error);
@@ -69,9 +58,7 @@ static status check(struct trial *trial, const char *name, const char *root, str
 static struct check check_well(struct trial *trial, const char *name, const char *root)
 {
     struct check found;
-    struct error error;
-    if (check(trial, name, root, &found, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(check(trial, name, root, &found, &error));
     return found;
 }
 
@@ -88,19 +75,19 @@ static void expect_finding(const struct check_finding *finding, enum check_kind 
 }
 
 /* Two classes, two training images and one test image each, all different. */
-static void write_root(const struct trial *trial)
+static void write_root(void)
 {
     static const char *const names[] = {"train/ash/1.png", "train/ash/2.png", "train/oak/3.png",
                                         "train/oak/4.png", "test/ash/5.png",  "test/oak/6.png"};
     for (unsigned i = 0; i < 6; i++)
-        scratch_write_png(&trial->scratch, names[i], 8, 6, 0x203040 + i);
+        scratch_write_png(&scratch, names[i], 8, 6, 0x203040 + i);
 }
 
 TEST_WITH(sound_dataset_has_no_findings, set_up, tear_down)
 {
     struct trial *trial = *state;
-    write_root(trial);
-    struct check found = check_well(trial, "folder", trial->scratch.path);
+    write_root();
+    struct check found = check_well(trial, "folder", scratch.path);
     assert_int_equal(found.count, 0);
     assert_int_equal(found.splits[SPLIT_TRAIN].images, 4);
     assert_int_equal(found.splits[SPLIT_TRAIN].least, 2);
@@ -113,10 +100,10 @@ TEST_WITH(sound_dataset_has_no_findings, set_up, tear_down)
 TEST_WITH(unreadable_images_say_why, set_up, tear_down)
 {
     struct trial *trial = *state;
-    write_root(trial);
-    scratch_write_text(&trial->scratch, "train/oak/3.png", "<html>");
-    scratch_write(&trial->scratch, "test/ash/5.png", "\x89PNG\r\n\x1a\n", 8);
-    struct check found = check_well(trial, "folder", trial->scratch.path);
+    write_root();
+    scratch_write_text(&scratch, "train/oak/3.png", "<html>");
+    scratch_write(&scratch, "test/ash/5.png", "\x89PNG\r\n\x1a\n", 8);
+    struct check found = check_well(trial, "folder", scratch.path);
     assert_int_equal(found.count, 2);
     expect_finding(&found.findings[0], CHECK_UNREADABLE, SPLIT_TRAIN, "./train/oak/3.png", "expected a JPEG, PNG");
     expect_finding(&found.findings[1], CHECK_UNREADABLE, SPLIT_TEST, "./test/ash/5.png", "cannot decode this PNG");
@@ -128,11 +115,11 @@ TEST_WITH(unreadable_images_say_why, set_up, tear_down)
 TEST_WITH(duplicates_are_the_same_pixels, set_up, tear_down)
 {
     struct trial *trial = *state;
-    write_root(trial);
-    scratch_write_png(&trial->scratch, "test/oak/copy.png", 8, 6, 0x203040);
-    scratch_write_png(&trial->scratch, "test/oak/shape.png", 6, 8, 0x203041);
-    scratch_write_png(&trial->scratch, "test/oak/again.png", 8, 6, 0x203044); /* twice in test: no harm */
-    struct check found = check_well(trial, "folder", trial->scratch.path);
+    write_root();
+    scratch_write_png(&scratch, "test/oak/copy.png", 8, 6, 0x203040);
+    scratch_write_png(&scratch, "test/oak/shape.png", 6, 8, 0x203041);
+    scratch_write_png(&scratch, "test/oak/again.png", 8, 6, 0x203044); /* twice in test: no harm */
+    struct check found = check_well(trial, "folder", scratch.path);
     assert_int_equal(found.count, 1);
     expect_finding(&found.findings[0], CHECK_DUPLICATE, SPLIT_TEST, "./test/oak/copy.png", "./train/ash/1.png");
     check_free(&found);
@@ -145,12 +132,12 @@ TEST_WITH(missing_files_and_empty_classes_are_named, set_up, tear_down)
     for (unsigned i = 0; i < 3; i++) {
         char name[64];
         snprintf(name, sizeof name, "food-101/%s", folders[i]);
-        scratch_write_png(&trial->scratch, name, 4, 4, i);
+        scratch_write_png(&scratch, name, 4, 4, i);
     }
-    scratch_write_text(&trial->scratch, "food-101/meta/train.json",
+    scratch_write_text(&scratch, "food-101/meta/train.json",
                        "{\"ash\": [\"ash/1\", \"ash/7\"], \"elm\": [\"elm/4\"], \"oak_tree\": [\"oak_tree/9\"]}");
-    scratch_write_text(&trial->scratch, "food-101/meta/test.json", "{\"ash\": [\"ash/2\", \"ash/8\"]}");
-    struct check found = check_well(trial, "food", trial->scratch.path);
+    scratch_write_text(&scratch, "food-101/meta/test.json", "{\"ash\": [\"ash/2\", \"ash/8\"]}");
+    struct check found = check_well(trial, "food", scratch.path);
     assert_int_equal(found.count, 6);
     expect_finding(&found.findings[0], CHECK_MISSING, SPLIT_TRAIN, "food-101/images/ash/7.jpg", NULL);
     expect_finding(&found.findings[1], CHECK_MISSING, SPLIT_TRAIN, "food-101/images/oak_tree/9.jpg", NULL);
@@ -175,10 +162,9 @@ TEST_WITH(a_stop_request_is_heard, set_up, tear_down)
 {
     struct trial *trial = *state;
     struct check found;
-    struct error error;
-    write_root(trial);
+    write_root();
     trial->stop = true;
-    assert_int_equal(check(trial, "folder", trial->scratch.path, &found, &error), ERROR_STOPPED);
+    assert_fails(check(trial, "folder", scratch.path, &found, &error), ERROR_STOPPED, "");
     assert_int_equal(found.count, 0);
 }
 

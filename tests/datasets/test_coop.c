@@ -5,55 +5,8 @@
 
 #include "datasets/dataset.h"
 #include "datasets/formats/coop_split.h"
-#include "tests/datasets/scratch.h"
+#include "tests/datasets/root.h"
 #include "tests/test.h"
-
-static struct scratch scratch;
-static struct error error;
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_create(&scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(&scratch);
-    return 0;
-}
-
-static status open_split(struct dataset **dataset, const char *name, const char *split, const char *on_missing)
-{
-    static const struct option table[] = {
-        OPTION_SPLIT, {.name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error"}, {0}};
-    struct options *options;
-    assert_int_equal(options_create(&options, table, &error), OK);
-    assert_int_equal(options_set(options, "split", split, "test", &error), OK);
-    assert_int_equal(options_set(options, "on_missing", on_missing, "test", &error), OK);
-    status result = dataset_open(dataset, name, scratch.path, options, NULL, &error);
-    options_destroy(options);
-    return result;
-}
-
-static struct dataset *open_coop(const char *name)
-{
-    struct dataset *dataset;
-    if (open_split(&dataset, name, "coop", "error") != OK)
-        fail_msg("%s: %s", name, error.message);
-    return dataset;
-}
-
-static void expect_refused(const char *name, const char *words)
-{
-    struct dataset *dataset;
-    assert_int_not_equal(open_split(&dataset, name, "coop", "error"), OK);
-    assert_null(dataset);
-    if (strstr(error.message, words) == NULL)
-        fail_msg("expected \"%s\" in: %s", words, error.message);
-}
 
 static const char two_classes[] = "{\"train\": [[\"b/1.png\", 1, \"big_dog\"], [\"a/1.png\", 0, \"cat\"]],\n"
                                   " \"val\": [[\"a/2.png\", 0, \"cat\"]],\n"
@@ -102,11 +55,8 @@ static void check_two_classes(const struct dataset *dataset, const struct place 
     assert_int_equal(dataset_size(dataset, SPLIT_TEST), 1);
     assert_int_equal(dataset_label(dataset, SPLIT_TRAIN, 0), 1);
     snprintf(expected, sizeof expected, "%s/%sb/2.png", place->folder, place->images);
-    char *name = dataset_item_name(dataset, SPLIT_TEST, 0);
-    assert_string_equal(name, expected);
-    free(name);
-    if (dataset_read(dataset, SPLIT_TEST, 0, &image, &label, &error) != OK)
-        fail_msg("%s", error.message);
+    root_expect_item(dataset, SPLIT_TEST, 0, expected);
+    assert_ok(dataset_read(dataset, SPLIT_TEST, 0, &image, &label, &error));
     assert_int_equal(image.pixels[0], 0x40);
     assert_int_equal(label, 1);
     image_free(&image);
@@ -115,17 +65,17 @@ static void check_two_classes(const struct dataset *dataset, const struct place 
 TEST(both_layouts_are_read)
 {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        set_up(state);
+        root_setup(state);
         write_place(&places[i], two_classes);
-        struct dataset *dataset = open_coop(places[i].name);
+        struct dataset *dataset = root_open(places[i].name, scratch.path, "split=coop");
         check_two_classes(dataset, &places[i]);
         dataset_close(dataset);
-        tear_down(state);
+        root_teardown(state);
     }
 }
 
 /* Aircraft has no split file: CoOp takes the dataset's own lists, in a folder of another name. */
-TEST_WITH(aircraft_has_its_own_lists, set_up, tear_down)
+TEST_WITH(aircraft_has_its_own_lists, root_setup, root_teardown)
 {
     scratch_write_text(&scratch, "fgvc_aircraft/variants.txt", "707-320\nF/A-18\n");
     scratch_write_text(&scratch, "fgvc_aircraft/images_variant_train.txt", "0001 F/A-18\n0002 707-320\n");
@@ -135,21 +85,18 @@ TEST_WITH(aircraft_has_its_own_lists, set_up, tear_down)
         snprintf(name, sizeof name, "fgvc_aircraft/images/000%c.jpg", *id);
         scratch_write_png(&scratch, name, 4, 4, 0);
     }
-    for (const char *const *split = (const char *const[]){"coop", "torchvision", NULL}; *split != NULL; split++) {
-        struct dataset *dataset;
-        if (open_split(&dataset, "aircraft", *split, "error") != OK)
-            fail_msg("%s", error.message);
+    for (const char *const *split = (const char *const[]){"split=coop", "split=torchvision", NULL}; *split != NULL;
+         split++) {
+        struct dataset *dataset = root_open("aircraft", scratch.path, *split);
         assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 2);
         assert_int_equal(dataset_label(dataset, SPLIT_TRAIN, 0), 1);
-        char *name = dataset_item_name(dataset, SPLIT_TEST, 0);
-        assert_string_equal(name, "fgvc_aircraft/images/0003.jpg");
-        free(name);
+        root_expect_item(dataset, SPLIT_TEST, 0, "fgvc_aircraft/images/0003.jpg");
         dataset_close(dataset);
     }
 }
 
 /* torchvision's lists are found in CoOp's folders, too. */
-TEST_WITH(torchvision_split_in_coops_layout, set_up, tear_down)
+TEST_WITH(torchvision_split_in_coops_layout, root_setup, root_teardown)
 {
     struct dataset *dataset;
     scratch_write_text(&scratch, "dtd/labels/train1.txt", "dotted/1.jpg\nwoven/1.jpg\n");
@@ -160,59 +107,58 @@ TEST_WITH(torchvision_split_in_coops_layout, set_up, tear_down)
         snprintf(file, sizeof file, "dtd/images/%s.jpg", *name);
         scratch_write_png(&scratch, file, 4, 4, 0);
     }
-    if (open_split(&dataset, "dtd", "torchvision", "error") != OK)
-        fail_msg("%s", error.message);
+    dataset = root_open("dtd", scratch.path, "split=torchvision");
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 2);
     assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
     dataset_close(dataset);
 }
 
-TEST_WITH(datasets_without_a_split, set_up, tear_down)
+/* Among a suite's keys split is every dataset's. */
+TEST_WITH(datasets_without_a_split, root_setup, root_teardown)
 {
-    for (const char *const *name = (const char *const[]){"cifar100", "mnist", "toy", "tiny_imagenet", NULL};
-         *name != NULL; name++) {
-        expect_refused(*name, *name);
-        expect_refused(*name, "aircraft, caltech101, dtd, eurosat, flowers, food, oxford_pet, stanford_cars, sun397");
-        expect_refused(*name, "split: torchvision");
+    static const char *const names[] = {"cifar100", "mnist", "toy", "tiny_imagenet"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        root_refused(names[i], "split=coop", names[i]);
+        root_refused(names[i], "split=coop",
+                     "aircraft, caltech101, dtd, eurosat, flowers, food, oxford_pet, stanford_cars, sun397");
+        root_refused(names[i], "split=coop", "split: torchvision");
     }
 }
 
-TEST_WITH(what_is_not_there, set_up, tear_down)
+TEST_WITH(what_is_not_there, root_setup, root_teardown)
 {
-    expect_refused("caltech101",
-                   "caltech-101/split_zhou_Caltech101.json or caltech101/split_zhou_Caltech101.json, found none");
+    root_refused("caltech101", "split=coop",
+                 "caltech-101/split_zhou_Caltech101.json or caltech101/split_zhou_Caltech101.json, found none");
     scratch_write_text(&scratch, "flowers-102/split_zhou_OxfordFlowers.json", two_classes);
-    expect_refused("flowers", "expected a folder \"jpg\"");
+    root_refused("flowers", "split=coop", "expected a folder \"jpg\"");
     write_place(&places[4], two_classes);
     assert_int_equal(remove(scratch_file(&scratch, "eurosat/2750/a/1.png")), 0);
-    expect_refused("eurosat", "1 of 3 listed images of eurosat are missing: eurosat/2750/a/1.png");
-    struct dataset *dataset;
-    if (open_split(&dataset, "eurosat", "coop", "skip") != OK)
-        fail_msg("%s", error.message);
+    root_refused("eurosat", "split=coop", "1 of 3 listed images of eurosat are missing: eurosat/2750/a/1.png");
+    struct dataset *dataset = root_open("eurosat", scratch.path, "split=coop on_missing=skip");
     assert_int_equal(dataset_missing(dataset), 1);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 1);
     assert_int_equal(dataset_classes(dataset), 2);
     for (size_t c = 0; c < 2; c++) { /* a part misses what its classes miss */
         struct dataset *part;
-        assert_int_equal(dataset_select(&part, dataset, &c, 1, &error), OK);
+        assert_ok(dataset_select(&part, dataset, &c, 1, &error));
         assert_int_equal(dataset_missing(part), c == 0 ? 1 : 0);
         dataset_close(part);
     }
     dataset_close(dataset);
 }
 
-TEST_WITH(names_may_be_overridden, set_up, tear_down)
+TEST_WITH(names_may_be_overridden, root_setup, root_teardown)
 {
     write_place(&places[0], two_classes);
     scratch_write_text(&scratch, "caltech-101/classnames.txt", "kitten\nhound\n");
-    struct dataset *dataset = open_coop("caltech101");
+    struct dataset *dataset = root_open("caltech101", scratch.path, "split=coop");
     assert_string_equal(dataset_class_name(dataset, 1), "hound");
     dataset_close(dataset);
     scratch_write_text(&scratch, "caltech-101/classnames.txt", "kitten\n");
-    expect_refused("caltech101", "expected 2 names");
+    root_refused("caltech101", "split=coop", "expected 2 names");
 }
 
-TEST_WITH(wrong_files_are_told, set_up, tear_down)
+TEST_WITH(wrong_files_are_told, root_setup, root_teardown)
 {
     static const struct {
         const char *text, *words;
@@ -244,10 +190,10 @@ TEST_WITH(wrong_files_are_told, set_up, tear_down)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         write_place(&places[7], wrong[i].text);
-        expect_refused("food", wrong[i].words);
+        root_refused("food", "split=coop", wrong[i].words);
     }
     write_place(&places[7], "{\"train\": [[\"..a/b..\", 0, \"n\"]], \"test\": []}"); /* dots that lead nowhere */
-    expect_refused("food", "1 of 1 listed images of food are missing");
+    root_refused("food", "split=coop", "1 of 1 listed images of food are missing");
 }
 
 /* Without "val", and with more white space than anybody writes. */
@@ -255,7 +201,7 @@ TEST(only_what_is_needed)
 {
     static const char text[] = " {\"test\":\n[ [\"x\",0,\"n\"] ],\"train\":[]} ";
     struct coop_split split;
-    assert_int_equal(coop_split_parse(&split, text, sizeof text - 1, "here", &error), OK);
+    assert_ok(coop_split_parse(&split, text, sizeof text - 1, "here", &error));
     assert_int_equal(split.classes.count, 1);
     assert_int_equal(split.train.files.count, 0);
     assert_string_equal(split.test.files.items[0], "x");

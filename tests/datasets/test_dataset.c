@@ -12,69 +12,28 @@
 #include "datasets/prompts.h"
 #include "datasets/same_names.h"
 #include "datasets/split/split.h"
-#include "tests/datasets/scratch.h"
-
-#define ROOTS FIXTURES "/data/roots/"
-
-static struct scratch scratch;
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_create(&scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(&scratch);
-    return 0;
-}
-
-static struct dataset *open_dataset(const char *name, const char *root)
-{
-    struct dataset *dataset;
-    struct error error;
-    if (dataset_open(&dataset, name, root, NULL, NULL, &error) != OK)
-        fail_msg("%s", error.message);
-    return dataset;
-}
-
-static void expect_refused(const char *name, const char *words)
-{
-    struct dataset *dataset;
-    struct error error;
-    assert_int_not_equal(dataset_open(&dataset, name, scratch.path, NULL, NULL, &error), OK);
-    assert_null(dataset);
-    if (strstr(error.message, words) == NULL)
-        fail_msg("expected \"%s\" in: %s", words, error.message);
-}
+#include "tests/datasets/root.h"
 
 TEST(test_registry)
 {
     const struct dataset_reader *reader;
-    struct error error;
     size_t count;
     const struct dataset_reader *const *readers = dataset_readers(&count);
     for (size_t i = 0; i < count; i++) {
         assert_true(i == 0 || strcmp(readers[i - 1]->name, readers[i]->name) < 0);
-        assert_int_equal(dataset_reader_find(&reader, readers[i]->name, &error), OK);
+        assert_ok(dataset_reader_find(&reader, readers[i]->name, &error));
         assert_ptr_equal(reader, readers[i]);
         assert_non_null(reader->open);
         assert_true((!reader->listed && reader->coop == NULL) || options_find(reader->options, "on_missing") != NULL);
     }
-    assert_int_equal(dataset_reader_find(&reader, "caltech11", &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "did you mean \"caltech101\""));
-    assert_int_equal(dataset_reader_find(&reader, "imagenet-22k-full", &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "oxford_pet"));
+    assert_fails(dataset_reader_find(&reader, "caltech11", &error), ERROR_ARGUMENT, "did you mean \"caltech101\"");
+    assert_fails(dataset_reader_find(&reader, "imagenet-22k-full", &error), ERROR_ARGUMENT, "oxford_pet");
 }
 
 TEST(test_found)
 {
     const struct dataset_reader *reader;
-    struct error error;
-    assert_int_equal(dataset_reader_find(&reader, "dtd", &error), OK);
+    assert_ok(dataset_reader_find(&reader, "dtd", &error));
     assert_true(dataset_found(reader, ROOTS "dtd"));
     assert_false(dataset_found(reader, ROOTS "food"));
     assert_false(dataset_found(reader, "/dev/null"));
@@ -82,25 +41,24 @@ TEST(test_found)
 
 TEST(test_toy)
 {
-    struct dataset *dataset = open_dataset("toy", NULL);
+    struct dataset *dataset = root_open("toy", NULL, NULL);
     struct image image, again;
-    struct error error;
     int label;
     assert_int_equal(dataset_classes(dataset), 4);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 32);
     assert_int_equal(dataset_size(dataset, SPLIT_TEST), 16);
     assert_string_equal(dataset_template(dataset, 0), "a photo of a {}.");
-    assert_int_equal(dataset_read(dataset, SPLIT_TEST, 6, &image, &label, &error), OK);
-    assert_int_equal(dataset_read(dataset, SPLIT_TEST, 6, &again, NULL, &error), OK);
+    assert_ok(dataset_read(dataset, SPLIT_TEST, 6, &image, &label, &error));
+    assert_ok(dataset_read(dataset, SPLIT_TEST, 6, &again, NULL, &error));
     assert_int_equal(label, 2);
     assert_int_equal(label, dataset_label(dataset, SPLIT_TEST, 6));
     assert_memory_equal(image.pixels, again.pixels, 16 * 16 * 3);
     image_free(&again);
-    assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, 6, &again, NULL, &error), OK);
+    assert_ok(dataset_read(dataset, SPLIT_TRAIN, 6, &again, NULL, &error));
     assert_memory_not_equal(image.pixels, again.pixels, 16 * 16 * 3);
     image_free(&image);
     image_free(&again);
-    assert_int_equal(dataset_read(dataset, SPLIT_TEST, 16, &image, &label, &error), ERROR_ARGUMENT);
+    assert_fails(dataset_read(dataset, SPLIT_TEST, 16, &image, &label, &error), ERROR_ARGUMENT, "");
     dataset_close(dataset);
 }
 
@@ -144,30 +102,24 @@ TEST(test_split)
     assert_int_equal(split_train_count(1), 0);
 }
 
-static void remember_warning(void *context, enum log_level level, const char *message)
-{
-    if (level == LOG_WARN)
-        snprintf(context, 512, "%s", message);
-}
-
 /* --- overrides --------------------------------------------------------------------------------------------------- */
 
-TEST_WITH(test_class_names_override, set_up, tear_down)
+TEST_WITH(test_class_names_override, root_setup, root_teardown)
 {
+    static const struct root_refusal refusals[] = {
+        {"dtd", NULL, "dtd/templates.txt", "some {} there {}\n", "templates.txt:1"},
+        {"dtd", NULL, "dtd/classnames.txt", "Braid\n\nDots\nPores\nStain\n", "classnames.txt:2"},
+        {"dtd", NULL, "dtd/classnames.txt", "Braid\nDots\n", "expected 5 names"},
+        {0}};
     scratch_copy(&scratch, ROOTS "dtd");
     scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\nInter_lace\nDots\nPores\nStain\n");
     scratch_write_text(&scratch, "dtd/templates.txt", "\xef\xbb\xbfsome {} there\r\n{}\r\n");
-    struct dataset *dataset = open_dataset("dtd", scratch.path);
+    struct dataset *dataset = root_open("dtd", scratch.path, NULL);
     assert_string_equal(dataset_class_name(dataset, 1), "Inter_lace");
     assert_int_equal(dataset_templates(dataset), 2);
     assert_string_equal(dataset_template(dataset, 0), "some {} there");
     dataset_close(dataset);
-    scratch_write_text(&scratch, "dtd/templates.txt", "some {} there {}\n");
-    expect_refused("dtd", "templates.txt:1");
-    scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\n\nDots\nPores\nStain\n");
-    expect_refused("dtd", "classnames.txt:2");
-    scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\nDots\n");
-    expect_refused("dtd", "expected 5 names");
+    root_refuse_all(refusals);
 }
 
 static void expect_same(size_t count, size_t first, size_t second, const char *const *names, size_t size)
@@ -194,28 +146,27 @@ TEST(names_that_read_the_same_are_found)
 }
 
 /* The user's names are an error, with both lines; the dataset's own a warning. */
-TEST_WITH(classes_of_one_name_are_reported, set_up, tear_down)
+TEST_WITH(classes_of_one_name_are_reported, root_setup, root_teardown)
 {
-    char warning[512] = "";
-    struct log log = {.write = remember_warning, .context = warning};
+    struct root_log log;
     struct dataset *dataset;
-    struct error error;
+    root_log_start(&log);
     scratch_copy(&scratch, ROOTS "dtd");
     scratch_write_text(&scratch, "dtd/classnames.txt", "braid\nlace\nDots\nPores\nbraid \n");
-    expect_refused("dtd", "/dtd/classnames.txt:5: the class name \"braid \" is that of line 1, \"braid\"");
+    root_refused("dtd", NULL, "/dtd/classnames.txt:5: the class name \"braid \" is that of line 1, \"braid\"");
     scratch_write_png(&scratch, "train/red_fox/1.png", 2, 2, 0);
     scratch_write_png(&scratch, "train/red fox/1.png", 2, 2, 0);
     scratch_write_png(&scratch, "test/red fox/1.png", 2, 2, 0);
-    assert_int_equal(dataset_open(&dataset, "folder", scratch.path, NULL, &log, &error), OK);
+    assert_ok(root_try(&dataset, "folder", scratch.path, NULL, &log.log, &error));
     dataset_close(dataset);
-    assert_non_null(strstr(warning, "1 of 2 class names repeat those of earlier classes"));
-    assert_non_null(strstr(warning, "\"red fox\" (labels 0 and 1)"));
+    assert_non_null(strstr(log.warning, "1 of 2 class names repeat those of earlier classes"));
+    assert_non_null(strstr(log.warning, "\"red fox\" (labels 0 and 1)"));
     scratch_write_text(&scratch, "classnames.txt", "fox\nFox\n");
-    expect_refused("folder", "classnames.txt:2: ");
+    root_refused("folder", NULL, "classnames.txt:2: ");
 }
 
 /* Where names go by position, classnames.txt says how many classes there are. */
-TEST_WITH(test_positional_class_names, set_up, tear_down)
+TEST_WITH(test_positional_class_names, root_setup, root_teardown)
 {
     for (int class = 'a'; class <= 'c'; class ++) {
         char name[64];
@@ -226,12 +177,12 @@ TEST_WITH(test_positional_class_names, set_up, tear_down)
             scratch_write_png(&scratch, name, 4, 4, 0x102030U * (unsigned)i);
         }
     }
-    expect_refused("caltech101", "expected 101 category folders, found 3");
-    expect_refused("eurosat", "expected 10 class folders, found 3");
+    root_refused("caltech101", NULL, "expected 101 category folders, found 3");
+    root_refused("eurosat", NULL, "expected 10 class folders, found 3");
     scratch_write_text(&scratch, "caltech101/classnames.txt", "an a\na b\na c\n");
     scratch_write_text(&scratch, "eurosat/classnames.txt", "an a\na b\na c\n");
     for (const char *const *name = (const char *const[]){"caltech101", "eurosat", NULL}; *name != NULL; name++) {
-        struct dataset *dataset = open_dataset(*name, scratch.path);
+        struct dataset *dataset = root_open(*name, scratch.path, NULL);
         assert_int_equal(dataset_classes(dataset), 3);
         assert_string_equal(dataset_class_name(dataset, 2), "a c");
         assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 9);
@@ -240,154 +191,114 @@ TEST_WITH(test_positional_class_names, set_up, tear_down)
     }
     scratch_write_text(&scratch, "eurosat/2750/d/readme.txt", "no image");
     scratch_write_text(&scratch, "eurosat/classnames.txt", "an a\na b\na c\nempty\n");
-    expect_refused("eurosat", "\"empty\"");
+    root_refused("eurosat", NULL, "\"empty\"");
     scratch_copy(&scratch, ROOTS "mnist");
     scratch_write_text(&scratch, "MNIST/classnames.txt", "zero\none\n");
-    expect_refused("mnist", "below 2");
+    root_refused("mnist", NULL, "below 2");
 }
 
 /* --- what can be wrong ------------------------------------------------------------------------------------------- */
 
-TEST_WITH(test_missing_folder, set_up, tear_down)
+TEST_WITH(test_missing_folder, root_setup, root_teardown)
 {
     const struct dataset_reader *reader;
-    struct error error;
-    assert_int_equal(dataset_reader_find(&reader, "dtd", &error), OK);
-    expect_refused("dtd", "expected a folder \"dtd\" for the dataset dtd, found none");
+    assert_ok(dataset_reader_find(&reader, "dtd", &error));
+    root_refused("dtd", NULL, "expected a folder \"dtd\" for the dataset dtd, found none");
     assert_int_equal(symlink("dtd", scratch_file(&scratch, "dtd")), 0); /* nobody can look there */
     assert_true(dataset_found(reader, scratch.path));
-    expect_refused("dtd", "/dtd: cannot look for the dataset dtd here: Too many levels of symbolic links");
-    expect_refused("sun397", "expected a folder \"SUN397\"");
-    expect_refused("cifar100", "\"cifar-100-python\" or \"cifar-100-binary\"");
+    root_refused("dtd", NULL, "/dtd: cannot look for the dataset dtd here: Too many levels of symbolic links");
+    root_refused("sun397", NULL, "expected a folder \"SUN397\"");
+    root_refused("cifar100", NULL, "\"cifar-100-python\" or \"cifar-100-binary\"");
 }
 
-TEST_WITH(test_missing_images, set_up, tear_down)
+TEST_WITH(test_missing_images, root_setup, root_teardown)
 {
-    char warning[512] = "";
-    struct log log = {.write = remember_warning, .context = warning};
+    struct root_log log;
     struct dataset *dataset;
-    struct options *options;
-    struct error error;
+    root_log_start(&log);
     scratch_copy(&scratch, ROOTS "food");
     assert_int_equal(unlink(scratch_file(&scratch, "food-101/images/pho/3093884.jpg")), 0);
-    expect_refused("food", "1 of 36 listed images of food are missing: food-101/images/pho/3093884.jpg");
-    const struct dataset_reader *reader;
-    assert_int_equal(dataset_reader_find(&reader, "food", &error), OK);
-    assert_int_equal(options_create(&options, reader->options, &error), OK);
-    assert_int_equal(options_set(options, "on_missing", "skip", "test", &error), OK);
-    assert_int_equal(dataset_open(&dataset, "food", scratch.path, options, &log, &error), OK);
+    root_refused("food", NULL, "1 of 36 listed images of food are missing: food-101/images/pho/3093884.jpg");
+    assert_ok(root_try(&dataset, "food", scratch.path, "on_missing=skip", &log.log, &error));
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 20);
     assert_int_equal(dataset_missing(dataset), 1);
-    assert_non_null(strstr(warning, "3093884"));
+    assert_non_null(strstr(log.warning, "3093884"));
     dataset_close(dataset);
-    options_destroy(options);
 }
 
-TEST_WITH(test_lists_that_climb_out, set_up, tear_down)
+TEST_WITH(test_wrong_lists, root_setup, root_teardown)
 {
-    scratch_copy(&scratch, ROOTS "dtd");
-    scratch_write_text(&scratch, "dtd/dtd/labels/train1.txt", "braided/../../../../secret.jpg\n");
-    expect_refused("dtd", "leads out of the folder");
-    scratch_copy(&scratch, ROOTS "aircraft");
-    scratch_write_text(&scratch, "fgvc-aircraft-2013b/data/images_variant_train.txt", "../x BAE 146-300\n");
-    expect_refused("aircraft", "images_variant_train.txt:1");
-}
-
-TEST_WITH(test_wrong_lists, set_up, tear_down)
-{
+#define PETS "oxford_pet", NULL, "oxford-iiit-pet/annotations/trainval.txt"
+    static const struct root_refusal refusals[] = {
+        {PETS, "boxer_1 1 2 1\nbeagle_1 3 2 1\n", "but not 2"},
+        {PETS, "boxer_1 1 2 1\nbeagle 2 2 1\n", "line 2"},
+        {PETS, "boxer_1 1 2 1\nbeagle_1 4294967298 2 1\n", "line 2"},
+        {PETS, "boxer_1 1 2 1\nbeagle_1 2 2\n", "line 2"},
+        {PETS, "", "label below 0"},
+        {"aircraft", NULL, "fgvc-aircraft-2013b/data/images_variant_test.txt", "0204644 Concorde\n", "Concorde"},
+        {"aircraft", NULL, "fgvc-aircraft-2013b/data/images_variant_train.txt", "../x BAE 146-300\n",
+         "images_variant_train.txt:1"},
+        {"sun397", NULL, "SUN397/ClassName.txt", "/a/aquarium\n/p/pulpit\n",
+         "no class \"/a/apartment_building/outdoor\""},
+        {"sun397", NULL, "SUN397/ClassName.txt", "aquarium\n", "ClassName.txt:1"},
+        {"dtd", NULL, "dtd/dtd/labels/train1.txt", "braided/../../../../secret.jpg\n", "leads out of the folder"},
+        {0}};
+#undef PETS
     scratch_copy(&scratch, ROOTS "oxford_pet");
-    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle_1 3 2 1\n");
-    expect_refused("oxford_pet", "but not 2");
-    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle 2 2 1\n");
-    expect_refused("oxford_pet", "line 2");
-    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt",
-                       "boxer_1 1 2 1\nbeagle_1 4294967298 2 1\n");
-    expect_refused("oxford_pet", "line 2");
-    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle_1 2 2\n");
-    expect_refused("oxford_pet", "line 2");
-    scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "");
-    expect_refused("oxford_pet", "label below 0");
     scratch_copy(&scratch, ROOTS "aircraft");
-    scratch_write_text(&scratch, "fgvc-aircraft-2013b/data/images_variant_test.txt", "0204644 Concorde\n");
-    expect_refused("aircraft", "Concorde");
     scratch_copy(&scratch, ROOTS "sun397");
-    scratch_write_text(&scratch, "SUN397/ClassName.txt", "/a/aquarium\n/p/pulpit\n");
-    expect_refused("sun397", "no class \"/a/apartment_building/outdoor\"");
-    scratch_write_text(&scratch, "SUN397/ClassName.txt", "aquarium\n");
-    expect_refused("sun397", "ClassName.txt:1");
+    scratch_copy(&scratch, ROOTS "dtd");
+    root_refuse_all(refusals);
 }
 
-TEST_WITH(test_unreadable_image, set_up, tear_down)
+TEST_WITH(test_unreadable_image, root_setup, root_teardown)
 {
     struct image image;
-    struct error error;
     scratch_copy(&scratch, ROOTS "food");
     scratch_write_text(&scratch, "food-101/images/cheese_plate/2953928.jpg", "<html>");
-    struct dataset *dataset = open_dataset("food", scratch.path);
-    assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, 0, &image, NULL, &error), ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "food-101/images/cheese_plate/2953928.jpg"));
+    struct dataset *dataset = root_open("food", scratch.path, NULL);
+    assert_fails(dataset_read(dataset, SPLIT_TRAIN, 0, &image, NULL, &error), ERROR_FORMAT,
+                 "food-101/images/cheese_plate/2953928.jpg");
     dataset_close(dataset);
 }
-
-static struct error parts_error;
 
 /* --- plain folders ----------------------------------------------------------------------------------------------- */
 
-static struct dataset *open_folder(const char *path, status expected, struct error *error)
+TEST_WITH(test_folder_with_parts, root_setup, root_teardown)
 {
-    const struct dataset_reader *reader;
-    struct options *options;
-    struct dataset *dataset;
-    assert_int_equal(dataset_reader_find(&reader, "folder", error), OK);
-    assert_int_equal(options_create(&options, reader->options, error), OK);
-    assert_int_equal(options_set(options, "path", path, "test", error), OK);
-    assert_int_equal(dataset_open(&dataset, "folder", scratch.path, options, NULL, error), expected);
-    options_destroy(options);
-    return dataset;
-}
-
-TEST_WITH(test_folder_with_parts, set_up, tear_down)
-{
-    struct error error;
+    static const struct root_refusal refusals[] = {
+        {"folder", "path=shapes", "shapes/test/triangle/1.png", "", "triangle"},
+        {"folder", "path=shapes", "shapes/train/triangle/notes.txt", "",
+         "\"triangle\" (label 2) of folder has no images to train on"},
+        {0}};
     scratch_write_png(&scratch, "shapes/train/big_square/1.PNG", 3, 3, 0xff0000);
     scratch_write_png(&scratch, "shapes/train/circle/1.png", 3, 3, 0x00ff00);
     scratch_write_png(&scratch, "shapes/train/circle/2.png", 3, 3, 0x00ff00);
     scratch_write_text(&scratch, "shapes/train/circle/notes.txt", "");
     scratch_write_png(&scratch, "shapes/test/circle/1.png", 3, 3, 0x00ff00);
-    struct dataset *dataset = open_folder("shapes", OK, &error);
+    struct dataset *dataset = root_open("folder", scratch.path, "path=shapes");
     assert_string_equal(dataset_class_name(dataset, 0), "big square");
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 3);
     assert_int_equal(dataset_size(dataset, SPLIT_TEST), 1);
     assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
-    char *name = dataset_item_name(dataset, SPLIT_TEST, 0);
-    assert_string_equal(name, "shapes/test/circle/1.png");
-    free(name);
+    root_expect_item(dataset, SPLIT_TEST, 0, "shapes/test/circle/1.png");
     dataset_close(dataset);
-    scratch_write_png(&scratch, "shapes/test/triangle/1.png", 3, 3, 0x00ff00);
-    assert_null(open_folder("shapes", ERROR_FORMAT, &error));
-    assert_non_null(strstr(error.message, "triangle"));
-    scratch_write_text(&scratch, "shapes/train/triangle/notes.txt", "");
-    assert_null(open_folder("shapes", ERROR_FORMAT, &error));
-    assert_non_null(strstr(error.message, "\"triangle\" (label 2) of folder has no images to train on"));
+    root_refuse_all(refusals);
 }
 
-TEST_WITH(test_folder_without_parts, set_up, tear_down)
+TEST_WITH(test_folder_without_parts, root_setup, root_teardown)
 {
-    struct error error;
     for (int i = 0; i < 10; i++) {
         char name[64];
         snprintf(name, sizeof name, "whole/%s/%d.png", i < 5 ? "a" : "b", i);
         scratch_write_png(&scratch, name, 2, 2, 0);
     }
-    struct dataset *dataset = open_folder("whole", OK, &error);
+    struct dataset *dataset = root_open("folder", scratch.path, "path=whole");
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 8);
-    char *name = dataset_item_name(dataset, SPLIT_TRAIN, 0); /* item 2 of the permutation of seed 42 */
-    assert_string_equal(name, "whole/a/2.png");
-    free(name);
+    root_expect_item(dataset, SPLIT_TRAIN, 0, "whole/a/2.png"); /* item 2 of the permutation of seed 42 */
     dataset_close(dataset);
     assert_int_equal(symlink(".", scratch_file(&scratch, "whole/a/loop")), 0);
-    assert_null(open_folder("whole", ERROR_FORMAT, &error));
-    assert_non_null(strstr(error.message, "folders deep"));
+    root_refused("folder", "path=whole", "folders deep");
 }
 
 static size_t count_label(const struct dataset *dataset, enum split split, int label)
@@ -398,15 +309,14 @@ static size_t count_label(const struct dataset *dataset, enum split split, int l
     return count;
 }
 
-TEST_WITH(folder_is_split_by_class, set_up, tear_down)
+TEST_WITH(folder_is_split_by_class, root_setup, root_teardown)
 {
-    struct error error;
     char name[64];
     for (int i = 0; i < 61; i++) {
         snprintf(name, sizeof name, "whole/%c/%d.png", 'a' + i / 20, i);
         scratch_write_png(&scratch, name, 2, 2, (unsigned)i);
     }
-    struct dataset *dataset = open_folder("whole", OK, &error);
+    struct dataset *dataset = root_open("folder", scratch.path, "path=whole");
     for (int label = 0; label < 3; label++) {
         assert_int_equal(count_label(dataset, SPLIT_TRAIN, label), 16);
         assert_int_equal(count_label(dataset, SPLIT_TEST, label), 4);
@@ -416,11 +326,10 @@ TEST_WITH(folder_is_split_by_class, set_up, tear_down)
     dataset_close(dataset);
 }
 
-TEST_WITH(folder_reads_or_names_every_file, set_up, tear_down)
+TEST_WITH(folder_reads_or_names_every_file, root_setup, root_teardown)
 {
     static const uint8_t gif[] = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff\x2c\x00\x00\x00\x00"
                                  "\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00\x3b";
-    struct error error;
     struct image image;
     scratch_write(&scratch, "all/a/1.gif", gif, sizeof gif - 1);
     scratch_write(&scratch, "all/a/2.GIF", gif, sizeof gif - 1);
@@ -431,11 +340,11 @@ TEST_WITH(folder_reads_or_names_every_file, set_up, tear_down)
     scratch_write_png(&scratch, "all/.ipynb_checkpoints/loose-checkpoint.png", 2, 2, 0); /* an editor's: no class */
     scratch_write_png(&scratch, "all/b/.ipynb_checkpoints/2-checkpoint.png", 2, 2, 0);
     scratch_write_text(&scratch, "all/classnames.txt", "x\ny\n");
-    struct dataset *dataset = open_folder("all", OK, &error);
+    struct dataset *dataset = root_open("folder", scratch.path, "path=all");
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 4);
     for (int split = 0; split < SPLITS; split++)
         for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++) {
-            assert_int_equal(dataset_read(dataset, (enum split)split, i, &image, NULL, &error), OK);
+            assert_ok(dataset_read(dataset, (enum split)split, i, &image, NULL, &error));
             image_free(&image);
         }
     assert_string_equal(dataset_left_out(dataset, 0), "loose.png");
@@ -444,85 +353,55 @@ TEST_WITH(folder_reads_or_names_every_file, set_up, tear_down)
     dataset_close(dataset);
     scratch_write_text(&scratch, "all/a/3.gif", "<html>"); /* it says that it is an image: reading it is an error */
     assert_int_equal(symlink("absent.png", scratch_file(&scratch, "all/a/4.png")), 0); /* as git-annex leaves it */
-    dataset = open_folder("all", OK, &error);
+    dataset = root_open("folder", scratch.path, "path=all");
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 6);
     dataset_close(dataset);
 }
 
-static void expect_folder_refused(const char *path, status expected, const char *words)
-{
-    struct error error;
-    assert_null(open_folder(path, expected, &error));
-    if (strstr(error.message, words) == NULL)
-        fail_msg("expected \"%s\" in: %s", words, error.message);
-}
-
 /* The folder is named, what is expected, and what was found. */
-TEST_WITH(folders_without_classes_are_refused, set_up, tear_down)
+TEST_WITH(folders_without_classes_are_refused, root_setup, root_teardown)
 {
-    scratch_write_png(&scratch, "my/flat/1.png", 2, 2, 0);
-    scratch_write_png(&scratch, "my/flat/2.png", 2, 2, 0);
-    expect_folder_refused("my/flat", ERROR_FORMAT,
-                          "/my/flat: expected a folder for each class, with its images; found 2 images");
+    static const char *const images[] = {
+        "my/flat/1.png",      "my/flat/2.png",      "more/whole/a/1.png",       "more/whole/a/2.png",
+        "more/whole/b/1.png", "more/whole/b/2.png", "more/parts/train/a/1.png", "more/parts/test/a/1.png",
+        "half/train/a/1.png", "half/val/a/1.png"};
+    static const struct root_refusal refusals[] = {
+        {.options = "path=my/flat",
+         .words = "/my/flat: expected a folder for each class, with its images; found 2 images"},
+        {.options = "path=my/empty",
+         .words = "/my/empty: expected a folder for each class, with its images; found no folder"},
+        {.options = "path=mi", .words = "there is no folder \"mi\" (did you mean \"my\"?)"},
+        {.options = "path=more",
+         .words = "/more: expected a folder for each class, with its images; found class folders within \"parts\""},
+        {.options = "path=more", .words = "path: more/parts"},
+        {.options = "path=half", .words = "found train without test beside it"},
+        {.options = "path=more/../half", .words = "path: expected a folder below the data root"},
+        {.options = "path=/tmp", .words = "path: expected a folder below the data root"},
+    };
+    for (size_t i = 0; i < sizeof images / sizeof *images; i++)
+        scratch_write_png(&scratch, images[i], 2, 2, 0);
     scratch_write_text(&scratch, "my/empty/notes.txt", "");
-    expect_folder_refused("my/empty", ERROR_FORMAT,
-                          "/my/empty: expected a folder for each class, with its images; found no folder");
-    expect_folder_refused("mi", ERROR_IO, "there is no folder \"mi\" (did you mean \"my\"?)");
-    for (const char *const *image = (const char *const[]){"a/1.png", "a/2.png", "b/1.png", "b/2.png", NULL}; *image;
-         image++) {
-        char name[64];
-        snprintf(name, sizeof name, "more/whole/%s", *image);
-        scratch_write_png(&scratch, name, 2, 2, 0);
-    }
-    scratch_write_png(&scratch, "more/parts/train/a/1.png", 2, 2, 0);
-    scratch_write_png(&scratch, "more/parts/test/a/1.png", 2, 2, 0);
-    expect_folder_refused(
-        "more", ERROR_FORMAT,
-        "/more: expected a folder for each class, with its images; found class folders within \"parts\"");
-    expect_folder_refused("more", ERROR_FORMAT, "path: more/parts");
-    scratch_write_png(&scratch, "half/train/a/1.png", 2, 2, 0);
-    scratch_write_png(&scratch, "half/val/a/1.png", 2, 2, 0);
-    expect_folder_refused("half", ERROR_FORMAT, "found train without test beside it");
-    expect_folder_refused("more/../half", ERROR_ARGUMENT, "path: expected a folder below the data root");
-    expect_folder_refused(scratch_file(&scratch, "half"), ERROR_ARGUMENT,
-                          "path: expected a folder below the data root");
-}
-
-static struct dataset *open_parts(const char *path, const char *train, const char *test, status expected)
-{
-    struct dataset *dataset;
-    struct options *options;
-    const struct dataset_reader *reader;
-    struct error error;
-    assert_int_equal(dataset_reader_find(&reader, "folder", &error), OK);
-    assert_int_equal(options_create(&options, reader->options, &error), OK);
-    options_set(options, "path", path, NULL, &error);
-    options_set(options, "train", train, NULL, &error);
-    options_set(options, "test", test, NULL, &error);
-    assert_int_equal(dataset_open(&dataset, "folder", scratch.path, options, NULL, &parts_error), expected);
-    options_destroy(options);
-    return dataset;
-}
-
-static void expect_parts_refused(const char *path, const char *train, const char *test, const char *words)
-{
-    struct dataset *dataset = open_parts(path, train, test, ERROR_FORMAT);
-    assert_null(dataset);
-    if (strstr(parts_error.message, words) == NULL)
-        fail_msg("expected \"%s\" in \"%s\"", words, parts_error.message);
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        root_refused("folder", refusals[i].options, refusals[i].words);
 }
 
 /* CORe50's layout: a folder for each session, with one for each object. */
-TEST_WITH(folders_of_several_sessions, set_up, tear_down)
+TEST_WITH(folders_of_several_sessions, root_setup, root_teardown)
 {
     static const char *const sessions[] = {"s1", "s2", "s3", "s10"};
+    static const struct root_refusal refusals[] = {
+        {"folder", "path=core50 train=s1 test=s4", NULL, NULL, "core50/s4: expected a folder"},
+        {"folder", "path=core50 train=s1 test=../core50/s2", NULL, NULL, "expected a folder or list below"},
+        {"folder", "path=core50 train=s1", NULL, NULL, "found train alone"},
+        {"folder", "path=core50 train=s1 test=s2", NULL, NULL, "the class \"o12\" has test images but no train folder"},
+        {0}};
     for (int s = 0; s < 4; s++)
         for (int object = 1; object <= 11; object++) {
             char name[64];
             snprintf(name, sizeof name, "core50/%s/o%d/C_%d_%02d.png", sessions[s], object, s, object);
             scratch_write_png(&scratch, name, 4, 4, 0x102030);
         }
-    struct dataset *dataset = open_parts("core50", "s1", "s3,s10", OK);
+    struct dataset *dataset = root_open("folder", scratch.path, "path=core50 train=s1 test=s3,s10");
     assert_int_equal(dataset_classes(dataset), 11);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 11);
     assert_int_equal(dataset_size(dataset, SPLIT_TEST), 22);
@@ -540,115 +419,94 @@ TEST_WITH(folders_of_several_sessions, set_up, tear_down)
     scratch_write_text(
         &scratch, "core50/classnames.txt",
         "o12 none\no11 glasses 1\no10 cup\no9 c9\no8 c8\no7 c7\no6 c6\no5 c5\no4 c4\no3 c3\no2 c2\no1 plug\n");
-    dataset = open_parts("core50", "s1", "s3", OK);
+    dataset = root_open("folder", scratch.path, "path=core50 train=s1 test=s3");
     assert_string_equal(dataset_class_name(dataset, 0), "plug");
     assert_string_equal(dataset_class_name(dataset, 2), "glasses 1");
     dataset_close(dataset);
-    assert_null(open_parts("core50", "s1", "s4", ERROR_IO));
-    assert_non_null(strstr(parts_error.message, "core50/s4: expected a folder"));
-    assert_null(open_parts("core50", "s1", "../core50/s2", ERROR_ARGUMENT));
-    assert_null(open_parts("core50", "s1", "", ERROR_ARGUMENT));
-    assert_non_null(strstr(parts_error.message, "found train alone"));
     scratch_write_png(&scratch, "core50/s2/o12/a.png", 4, 4, 0x102030);
-    expect_parts_refused("core50", "s1", "s2", "the class \"o12\" has test images but no train folder");
+    root_refuse_all(refusals);
 }
 
 /* DomainNet's layout: lists of files and numbers beside the folders of the domains. */
-TEST_WITH(lists_of_files, set_up, tear_down)
+TEST_WITH(lists_of_files, root_setup, root_teardown)
 {
+#define BAD "folder", "path=domainnet train=bad.txt test=clipart_test.txt", "domainnet/bad.txt"
+    static const struct root_refusal refusals[] = {
+        {BAD, "clipart/zebra/a.png 1\nclipart/The_Mona_Lisa/b.png 1\n", "bad.txt:2: expected a number of its own"},
+        {BAD, "clipart/zebra/a.png 1\nclipart/zebra/c d.png 2\n", "bad.txt:2: expected the number 1"},
+        {BAD, "a.png 1\n", "bad.txt:1: expected CLASS/FILE"},
+        {BAD, "../zebra/a.png 1\n", "leads out of the folder"},
+        {"folder", "path=domainnet train=clipart_train.txt test=gone.txt", "domainnet/gone.txt",
+         "clipart/zebra/a.png 1\nclipart/zebra/gone.png 1\n", "1 of 4 listed images"},
+        {0}};
+#undef BAD
     scratch_write_png(&scratch, "domainnet/clipart/zebra/a.png", 4, 4, 0x102030);
     scratch_write_png(&scratch, "domainnet/clipart/The_Mona_Lisa/b.png", 4, 4, 0x102030);
     scratch_write_png(&scratch, "domainnet/clipart/zebra/c d.png", 4, 4, 0x102030);
     scratch_write_text(&scratch, "domainnet/clipart_train.txt",
                        "clipart/zebra/a.png 1\nclipart/The_Mona_Lisa/b.png 0\n");
     scratch_write_text(&scratch, "domainnet/clipart_test.txt", "clipart/zebra/c d.png 1\n");
-    struct dataset *dataset = open_parts("domainnet", "clipart_train.txt", "clipart_test.txt", OK);
+    struct dataset *dataset =
+        root_open("folder", scratch.path, "path=domainnet train=clipart_train.txt test=clipart_test.txt");
     assert_int_equal(dataset_classes(dataset), 2);
     assert_string_equal(dataset_class_name(dataset, 0), "The Mona Lisa");
     assert_int_equal(dataset_label(dataset, SPLIT_TRAIN, 0), 1);
     assert_int_equal(dataset_label(dataset, SPLIT_TRAIN, 1), 0);
     assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
     dataset_close(dataset);
-    scratch_write_text(&scratch, "domainnet/bad.txt", "clipart/zebra/a.png 1\nclipart/The_Mona_Lisa/b.png 1\n");
-    expect_parts_refused("domainnet", "bad.txt", "clipart_test.txt", "bad.txt:2: expected a number of its own");
-    scratch_write_text(&scratch, "domainnet/bad.txt", "clipart/zebra/a.png 1\nclipart/zebra/c d.png 2\n");
-    expect_parts_refused("domainnet", "bad.txt", "clipart_test.txt", "bad.txt:2: expected the number 1");
-    scratch_write_text(&scratch, "domainnet/bad.txt", "a.png 1\n");
-    expect_parts_refused("domainnet", "bad.txt", "clipart_test.txt", "bad.txt:1: expected CLASS/FILE");
-    scratch_write_text(&scratch, "domainnet/bad.txt", "../zebra/a.png 1\n");
-    expect_parts_refused("domainnet", "bad.txt", "clipart_test.txt", "leads out of the folder");
-    scratch_write_text(&scratch, "domainnet/gone.txt", "clipart/zebra/a.png 1\nclipart/zebra/gone.png 1\n");
-    assert_null(open_parts("domainnet", "clipart_train.txt", "gone.txt", ERROR_IO));
-    assert_non_null(strstr(parts_error.message, "1 of 4 listed images"));
+    root_refuse_all(refusals);
 }
 
 /* CUB's folders begin with numbers. A folder of test images may have another name. */
-TEST_WITH(numbered_folders, set_up, tear_down)
+TEST_WITH(numbered_folders, root_setup, root_teardown)
 {
     scratch_write_png(&scratch, "cub/train/001.Black_footed_Albatross/a.png", 4, 4, 0x102030);
     scratch_write_png(&scratch, "cub/train/002.Laysan_Albatross/a.png", 4, 4, 0x102030);
     scratch_write_png(&scratch, "cub/val/002.Laysan_Albatross/b.png", 4, 4, 0x102030);
-    struct dataset *dataset = open_parts("cub", "train", "val", OK);
+    struct dataset *dataset = root_open("folder", scratch.path, "path=cub train=train test=val");
     assert_string_equal(dataset_class_name(dataset, 0), "Black footed Albatross");
     assert_string_equal(dataset_class_name(dataset, 1), "Laysan Albatross");
     assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
     dataset_close(dataset);
     scratch_write_png(&scratch, "cub/train/747-200/a.png", 4, 4, 0x102030);
-    dataset = open_parts("cub", "train", "val", OK);
+    dataset = root_open("folder", scratch.path, "path=cub train=train test=val");
     assert_string_equal(dataset_class_name(dataset, 0), "001.Black footed Albatross");
     dataset_close(dataset);
 }
 
-TEST_WITH(test_images_of_a_folder, set_up, tear_down)
+TEST_WITH(test_images_of_a_folder, root_setup, root_teardown)
 {
     struct dataset *dataset;
-    struct error error;
     scratch_write_png(&scratch, "any/2.png", 3, 3, 0xff0000);
     scratch_write_png(&scratch, "any/deep/er/1.PNG", 3, 3, 0xff0000);
     scratch_write_text(&scratch, "any/notes.txt", "");
-    assert_int_equal(dataset_of_images(&dataset, scratch_file(&scratch, "any"), &error), OK);
+    assert_ok(dataset_of_images(&dataset, scratch_file(&scratch, "any"), &error));
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 2);
     assert_int_equal(dataset_size(dataset, SPLIT_TEST), 0);
-    char *name = dataset_item_name(dataset, SPLIT_TRAIN, 1);
-    assert_string_equal(name, "./deep/er/1.PNG");
-    free(name);
+    root_expect_item(dataset, SPLIT_TRAIN, 1, "./deep/er/1.PNG");
     dataset_close(dataset);
-    assert_int_equal(dataset_of_images(&dataset, scratch_file(&scratch, "nowhere"), &error), ERROR_IO);
-    assert_non_null(strstr(error.message, "there is no folder"));
+    assert_fails(dataset_of_images(&dataset, scratch_file(&scratch, "nowhere"), &error), ERROR_IO,
+                 "there is no folder");
     scratch_write_text(&scratch, "none/notes.txt", "");
-    assert_int_equal(dataset_of_images(&dataset, scratch_file(&scratch, "none"), &error), ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "found none"));
-}
-
-static void expect_second_name(const char *spelling, const char *name)
-{
-    static const struct option table[] = {
-        {.name = "version", .type = OPTION_CHOICE, .choices = "any|python|binary", .fallback = "any"},
-        OPTION_CLASS_NAMES,
-        {0}};
-    struct options *options;
-    struct dataset *dataset;
-    struct error error;
-    assert_int_equal(options_create(&options, table, &error), OK);
-    assert_int_equal(options_set(options, "class_names", spelling, "test", &error), OK);
-    assert_int_equal(dataset_open(&dataset, "cifar100", scratch.path, options, NULL, &error), OK);
-    assert_string_equal(dataset_class_name(dataset, 1), name);
-    dataset_close(dataset);
-    options_destroy(options);
+    assert_fails(dataset_of_images(&dataset, scratch_file(&scratch, "none"), &error), ERROR_FORMAT, "found none");
 }
 
 /* MTIL's prompts have spaces, those of class-incremental learning the names of the file. */
-TEST_WITH(test_spelling_of_class_names, set_up, tear_down)
+TEST_WITH(test_spelling_of_class_names, root_setup, root_teardown)
 {
     static const uint8_t record[2 + 3072]; /* one image of class 0 */
     scratch_write(&scratch, "cifar-100-binary/train.bin", record, sizeof record);
     scratch_write(&scratch, "cifar-100-binary/test.bin", record, sizeof record);
     scratch_write_text(&scratch, "cifar-100-binary/fine_label_names.txt", "apple\naquarium_fish\n");
-    expect_second_name("spaced", "aquarium fish");
-    expect_second_name("original", "aquarium_fish");
+    for (int spaced = 0; spaced < 2; spaced++) {
+        struct dataset *dataset =
+            root_open("cifar100", scratch.path, spaced ? "class_names=spaced" : "class_names=original");
+        assert_string_equal(dataset_class_name(dataset, 1), spaced ? "aquarium fish" : "aquarium_fish");
+        dataset_close(dataset);
+    }
 }
 
-TEST_WITH(test_tiny_imagenet, set_up, tear_down)
+TEST_WITH(test_tiny_imagenet, root_setup, root_teardown)
 {
     scratch_write_text(&scratch, "tiny-imagenet-200/wnids.txt", "n02\nn01\n");
     scratch_write_text(&scratch, "tiny-imagenet-200/words.txt",
@@ -657,14 +515,14 @@ TEST_WITH(test_tiny_imagenet, set_up, tear_down)
     scratch_write_png(&scratch, "tiny-imagenet-200/train/n02/images/n02_0.JPEG", 4, 4, 0);
     scratch_write_png(&scratch, "tiny-imagenet-200/val/images/val_0.JPEG", 4, 4, 0);
     scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", "val_0.JPEG\tn01\t0\t0\t3\t3\n");
-    struct dataset *dataset = open_dataset("tiny_imagenet", scratch.path);
+    struct dataset *dataset = root_open("tiny_imagenet", scratch.path, NULL);
     assert_string_equal(dataset_class_name(dataset, 0), "bull frog"); /* as listed, not by WordNet id */
     assert_string_equal(dataset_class_name(dataset, 1), "goldfish");
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 2);
     assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
     dataset_close(dataset);
     scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", "val_0.JPEG\tn03\t0\t0\t3\t3\n");
-    expect_refused("tiny_imagenet", "val_annotations.txt:1");
+    root_refused("tiny_imagenet", NULL, "val_annotations.txt:1");
 }
 
 enum { TINY_CLASSES = 200 };
@@ -689,18 +547,12 @@ static void write_tiny_imagenet(char wnids[][16], const size_t *order)
     text_free(&annotations);
 }
 
-static void keep_warning(void *context, enum log_level level, const char *message)
-{
-    if (level == LOG_WARN)
-        snprintf(context, 512, "%s", message);
-}
-
 /* The public code's ids, names and order. Another order of the same ids is the root's own, with a warning. */
-TEST_WITH(test_tiny_imagenet_as_published, set_up, tear_down)
+TEST_WITH(test_tiny_imagenet_as_published, root_setup, root_teardown)
 {
     static char wnids[TINY_CLASSES + 1][16], names[TINY_CLASSES + 1][64];
-    char line[128], warning[512] = "";
-    struct log log = {.write = keep_warning, .context = warning};
+    char line[128];
+    struct root_log log;
     size_t count = 0, order[TINY_CLASSES];
     FILE *file = fopen(FIXTURES "/cil/tinyimagenet_classes.txt", "r");
     assert_non_null(file);
@@ -710,11 +562,11 @@ TEST_WITH(test_tiny_imagenet_as_published, set_up, tear_down)
     assert_int_equal(count, TINY_CLASSES);
     for (int reversed = 0; reversed < 2; reversed++) {
         struct dataset *dataset;
-        struct error error;
         for (size_t i = 0; i < TINY_CLASSES; i++)
             order[i] = reversed ? TINY_CLASSES - 1 - i : i;
         write_tiny_imagenet(wnids, order);
-        assert_int_equal(dataset_open(&dataset, "tiny_imagenet", scratch.path, NULL, &log, &error), OK);
+        root_log_start(&log);
+        assert_ok(dataset_open(&dataset, "tiny_imagenet", scratch.path, NULL, &log.log, &error));
         assert_int_equal(dataset_classes(dataset), TINY_CLASSES);
         for (size_t i = 0; i < TINY_CLASSES; i++) {
             char *item = dataset_item_name(dataset, SPLIT_TRAIN, i);
@@ -725,7 +577,7 @@ TEST_WITH(test_tiny_imagenet_as_published, set_up, tear_down)
             free(item);
         }
         dataset_close(dataset);
-        assert_true((strstr(warning, "200 of its classes are on another line") != NULL) == reversed);
+        assert_true((strstr(log.warning, "200 of its classes are on another line") != NULL) == reversed);
     }
 }
 
@@ -733,13 +585,13 @@ TEST_WITH(test_tiny_imagenet_as_published, set_up, tear_down)
 
 static void digest_of(const char *name, const char *root, char digest[DIGEST_SIZE])
 {
-    struct dataset *dataset = open_dataset(name, root);
+    struct dataset *dataset = root_open(name, root, NULL);
     dataset_digest_items(dataset, SPLIT_TEST, digest);
     dataset_close(dataset);
 }
 
 /* The same items, wherever they lie and packed or not; others when a list changes. */
-TEST_WITH(test_digest_of_items, set_up, tear_down)
+TEST_WITH(test_digest_of_items, root_setup, root_teardown)
 {
     char plain[DIGEST_SIZE], packed[DIGEST_SIZE], before[DIGEST_SIZE], after[DIGEST_SIZE], changed[DIGEST_SIZE];
     digest_of("mnist", ROOTS "mnist", plain);

@@ -162,10 +162,8 @@ static void expect_failure(const char *folders, status expected, const char *wor
 
 static void expect_whole(const char *folders)
 {
-    struct error error = {0};
     struct watch watch = {0};
-    if (fetch(folders, &watch, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(fetch(folders, &watch, &error));
     assert_true(is_whole("food-101"));
     assert_false(exists("food-101.download"));
     text_free(&watch.log);
@@ -234,10 +232,9 @@ TEST_WITH(wrong_and_missing_files_are_refused, set_up, tear_down)
 
 TEST_WITH(stopped_downloads_go_on_where_they_were, set_up, tear_down)
 {
-    struct error error;
     struct watch watch = {.stop_at = archive_size / 2};
     server.cut = archive_size / 2;
-    assert_int_equal(fetch("stall", &watch, &error), ERROR_STOPPED);
+    assert_fails(fetch("stall", &watch, &error), ERROR_STOPPED, "");
     text_free(&watch.log);
     assert_false(exists("food-101"));
     expect_whole("whole");
@@ -293,8 +290,7 @@ TEST_WITH(parts_that_are_too_long_or_complete_are_no_obstacle, set_up, tear_down
 static void expect_untouched(const char *victim)
 {
     struct bytes bytes;
-    struct error error;
-    assert_int_equal(file_read(scratch_file(&scratch, victim), 100, &bytes, &error), OK);
+    assert_ok(file_read(scratch_file(&scratch, victim), 100, &bytes, &error));
     assert_string_equal((const char *)bytes.data, "precious");
     bytes_free(&bytes);
 }
@@ -381,13 +377,13 @@ TEST(addresses_are_checked)
         "/mnt/data",       "file:///mnt/data",      "dict://server/x",           "server/data",
         "http://a b/c",    "http://u:secret/@",     "dict://u:secret@server/x",  "ftp://u:secret@s",
         "u:secret@server", "http:/u:secret@server", "http://u:12#secret@server", "http://server/data?of=me"};
-    struct error error;
+    struct error reason;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(fetch_check_mirror(bad[i], &error), ERROR_ARGUMENT);
-        assert_null(strstr(error.message, "secret"));
+        assert_int_equal(fetch_check_mirror(bad[i], &reason), ERROR_ARGUMENT);
+        assert_null(strstr(reason.message, "secret"));
     }
-    assert_int_equal(fetch_check_mirror("HTTPS://u:secret@server:8080/data/", &error), OK);
-    assert_int_equal(fetch_check_mirror("http://127.0.0.1/", &error), OK);
+    assert_ok(fetch_check_mirror("HTTPS://u:secret@server:8080/data/", &error));
+    assert_ok(fetch_check_mirror("http://127.0.0.1/", &error));
 }
 
 TEST_WITH(lengths_that_cannot_be_end_at_once, set_up, tear_down)
@@ -395,13 +391,12 @@ TEST_WITH(lengths_that_cannot_be_end_at_once, set_up, tear_down)
     expect_failure("huge", ERROR_IO, "the server has more");
     assert_int_equal(server.requests, 1);
     char hash[DIGEST_SIZE];
-    struct error error;
     struct fetch_file files[2] = {food_file(archive, archive_size, hash), {0}};
     files[0].bytes = (uint64_t)1 << 60;
     files[0].urls[0] = server.base;
     struct fetch_source source = {.name = "food", .folder = "food-101", .files = files};
-    assert_int_equal(fetch_dataset(&source, scratch.path, &(struct fetch_settings){0}, &error), ERROR_IO);
-    assert_non_null(strstr(error.message, "needs 1152921504606846976 bytes more, the disk has room for "));
+    assert_fails(fetch_dataset(&source, scratch.path, &(struct fetch_settings){0}, &error), ERROR_IO,
+                 "needs 1152921504606846976 bytes more, the disk has room for ");
     assert_int_equal(server.requests, 1);
 }
 
@@ -446,10 +441,9 @@ TEST_WITH(archives_of_another_kind_or_without_images_are_refused, set_up, tear_d
 
 TEST(table_is_complete)
 {
-    struct error error;
     const struct fetch_source *found;
     for (const struct fetch_source *source = fetch_sources; source->name != NULL; source++) {
-        assert_int_equal(fetch_find(source->name, &found, &error), OK);
+        assert_ok(fetch_find(source->name, &found, &error));
         assert_ptr_equal(found, source);
         assert_true((source->by_hand == NULL) == (source->files != NULL && source->folder != NULL));
         for (const struct fetch_file *file = source->files; file != NULL && file->name != NULL; file++) {
@@ -459,11 +453,9 @@ TEST(table_is_complete)
             assert_non_null(file->into);
         }
     }
-    assert_int_equal(fetch_find("flower", &found, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "did you mean \"flowers\""));
-    assert_int_equal(fetch_find("imagenet", &found, &error), OK);
-    assert_int_equal(fetch_dataset(found, "/nonexistent", &(struct fetch_settings){0}, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "licence"));
+    assert_fails(fetch_find("flower", &found, &error), ERROR_ARGUMENT, "did you mean \"flowers\"");
+    assert_ok(fetch_find("imagenet", &found, &error));
+    assert_fails(fetch_dataset(found, "/nonexistent", &(struct fetch_settings){0}, &error), ERROR_ARGUMENT, "licence");
 }
 
 /* --- full disks and kills ----------------------------------------------------------------------------------------- */
@@ -499,9 +491,8 @@ static bool fetch_with_fault(size_t call, const char *mode)
 static size_t count_lines(const char *name)
 {
     struct bytes bytes;
-    struct error error;
     size_t lines = 0;
-    assert_int_equal(file_read(scratch_file(&scratch, name), 1 << 20, &bytes, &error), OK);
+    assert_ok(file_read(scratch_file(&scratch, name), 1 << 20, &bytes, &error));
     for (size_t i = 0; i < bytes.size; i++)
         lines += bytes.data[i] == '\n';
     bytes_free(&bytes);

@@ -5,35 +5,14 @@
 
 #include "datasets/dataset.h"
 #include "datasets/readers/reader.h"
+#include "tests/datasets/root.h"
 #include "tests/test.h"
 
-static struct error error;
-
-static void remember_warning(void *context, enum log_level level, const char *message)
+static struct dataset *open_toy(size_t train)
 {
-    if (level == LOG_WARN)
-        snprintf(context, 512, "%s", message);
-}
-
-static struct dataset *open_toy(size_t train, char warning[512])
-{
-    const struct dataset_reader *reader;
-    struct options *options;
-    struct dataset *dataset;
-    char number[24];
-    struct log log = {.write = remember_warning, .context = warning};
-    snprintf(number, sizeof number, "%zu", train);
-    assert_int_equal(dataset_reader_find(&reader, "toy", &error), OK);
-    assert_int_equal(options_create(&options, reader->options, &error), OK);
-    assert_int_equal(options_set(options, "train", number, "test", &error), OK);
-    assert_int_equal(dataset_open(&dataset, "toy", NULL, options, NULL, &error), OK);
-    options_destroy(options);
-    if (warning != NULL)
-        dataset->log = &log;
-    if (warning != NULL && dataset_keep_shots(dataset, 5, false, 1, &error) != OK)
-        fail_msg("%s", error.message);
-    dataset->log = NULL;
-    return dataset;
+    char option[32];
+    snprintf(option, sizeof option, "train=%zu", train);
+    return root_open("toy", NULL, option);
 }
 
 static size_t count_of(const struct dataset *dataset, int label)
@@ -47,8 +26,8 @@ static size_t count_of(const struct dataset *dataset, int label)
 /* The positions that stay, as text. */
 static void kept(uint64_t seed, size_t shots, char text[512])
 {
-    struct dataset *dataset = open_toy(40, NULL);
-    assert_int_equal(dataset_keep_shots(dataset, shots, false, seed, &error), OK);
+    struct dataset *dataset = open_toy(40);
+    assert_ok(dataset_keep_shots(dataset, shots, false, seed, &error));
     *text = 0;
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
         snprintf(text + strlen(text), 512 - strlen(text), " %u", dataset->items[SPLIT_TRAIN].items[i].position);
@@ -88,17 +67,17 @@ TEST(more_shots_keep_what_fewer_kept)
 
 TEST(images_stay_the_same_and_in_order)
 {
-    struct dataset *all = open_toy(40, NULL), *few = open_toy(40, NULL);
+    struct dataset *all = open_toy(40), *few = open_toy(40);
     struct image image, expected;
     int label;
     uint32_t last = 0;
-    assert_int_equal(dataset_keep_shots(few, 2, false, 7, &error), OK);
+    assert_ok(dataset_keep_shots(few, 2, false, 7, &error));
     for (size_t i = 0; i < dataset_size(few, SPLIT_TRAIN); i++) {
         uint32_t position = few->items[SPLIT_TRAIN].items[i].position;
         assert_true(i == 0 || position > last);
         last = position;
-        assert_int_equal(dataset_read(few, SPLIT_TRAIN, i, &image, &label, &error), OK);
-        assert_int_equal(dataset_read(all, SPLIT_TRAIN, position, &expected, NULL, &error), OK);
+        assert_ok(dataset_read(few, SPLIT_TRAIN, i, &image, &label, &error));
+        assert_ok(dataset_read(all, SPLIT_TRAIN, position, &expected, NULL, &error));
         assert_int_equal(label, position % 4);
         assert_memory_equal(image.pixels, expected.pixels, 16 * 16 * 3);
         image_free(&image);
@@ -110,23 +89,26 @@ TEST(images_stay_the_same_and_in_order)
 
 TEST(a_class_with_fewer_keeps_all_and_says_so)
 {
-    char warning[512] = "";
-    struct dataset *dataset = open_toy(5, warning);
-    assert_string_equal(warning, "");
-    dataset_close(dataset);
-    dataset = open_toy(3, warning);
-    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 12);
-    assert_non_null(strstr(warning, "toy: 4 of 4 classes have fewer than 5 training images"));
-    assert_non_null(strstr(warning, "red (3), green (3), blue (3), …"));
-    dataset_close(dataset);
+    struct root_log log;
+    root_log_start(&log);
+    for (size_t train = 5; train >= 3; train -= 2) {
+        struct dataset *dataset = open_toy(train);
+        dataset->log = &log.log;
+        assert_ok(dataset_keep_shots(dataset, 5, false, 1, &error));
+        assert_true((*log.warning == 0) == (train == 5));
+        assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 4 * train);
+        dataset_close(dataset);
+    }
+    assert_non_null(strstr(log.warning, "toy: 4 of 4 classes have fewer than 5 training images"));
+    assert_non_null(strstr(log.warning, "red (3), green (3), blue (3), …"));
 }
 
 /* How often each of the toy's images is drawn, where there are `train` per class. */
 static void drawn(size_t train, size_t shots, uint64_t seed, size_t *times)
 {
-    struct dataset *dataset = open_toy(train, NULL);
+    struct dataset *dataset = open_toy(train);
     memset(times, 0, 4 * train * sizeof *times);
-    assert_int_equal(dataset_keep_shots(dataset, shots, true, seed, &error), OK);
+    assert_ok(dataset_keep_shots(dataset, shots, true, seed, &error));
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
         times[dataset->items[SPLIT_TRAIN].items[i].position]++;
     for (int label = 0; label < 4; label++)
@@ -161,13 +143,12 @@ TEST(a_class_with_fewer_is_filled_up)
 /* Items are files: a repeated one is read like any other. Their labels and number are those of a class with enough. */
 TEST(repeated_files_are_read)
 {
-    struct dataset *dataset;
     struct image image;
-    assert_int_equal(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error), OK);
-    assert_int_equal(dataset_keep_shots(dataset, 40, true, 1, &error), OK);
+    struct dataset *dataset = root_open("food", ROOTS "food", NULL);
+    assert_ok(dataset_keep_shots(dataset, 40, true, 1, &error));
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 40 * dataset_classes(dataset));
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++) {
-        assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error), OK);
+        assert_ok(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error));
         image_free(&image);
     }
     dataset_close(dataset);
@@ -176,9 +157,8 @@ TEST(repeated_files_are_read)
 /* Datasets whose items are files, in a root with classes of different sizes. */
 TEST(files_are_dropped)
 {
-    struct dataset *dataset;
-    assert_int_equal(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error), OK);
-    assert_int_equal(dataset_keep_shots(dataset, 1, false, 1, &error), OK);
+    struct dataset *dataset = root_open("food", ROOTS "food", NULL);
+    assert_ok(dataset_keep_shots(dataset, 1, false, 1, &error));
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), dataset_classes(dataset));
     for (size_t label = 0; label < dataset_classes(dataset); label++)
         assert_int_equal(count_of(dataset, (int)label), 1);
@@ -190,8 +170,8 @@ TEST(files_are_dropped)
 static void expect_same_image(const struct dataset *part, size_t i, const struct dataset *whole, size_t j)
 {
     struct image image, expected;
-    assert_int_equal(dataset_read(part, SPLIT_TEST, i, &image, NULL, &error), OK);
-    assert_int_equal(dataset_read(whole, SPLIT_TEST, j, &expected, NULL, &error), OK);
+    assert_ok(dataset_read(part, SPLIT_TEST, i, &image, NULL, &error));
+    assert_ok(dataset_read(whole, SPLIT_TEST, j, &expected, NULL, &error));
     assert_int_equal(image.width, expected.width);
     assert_memory_equal(image.pixels, expected.pixels, (size_t)image.width * (size_t)image.height * 3);
     image_free(&image);
@@ -203,13 +183,12 @@ TEST(a_part_has_the_images_of_its_classes)
 {
     static const struct {
         const char *name, *root;
-    } datasets[] = {{"food", FIXTURES "/data/roots/food"}, {"mnist", FIXTURES "/data/roots/mnist"}, {"toy", NULL}};
+    } datasets[] = {{"food", ROOTS "food"}, {"mnist", ROOTS "mnist"}, {"toy", NULL}};
     static const size_t classes[] = {2, 0};
     for (size_t d = 0; d < sizeof datasets / sizeof *datasets; d++) {
-        struct dataset *whole, *part;
+        struct dataset *whole = root_open(datasets[d].name, datasets[d].root, NULL), *part;
         size_t next = 0;
-        assert_int_equal(dataset_open(&whole, datasets[d].name, datasets[d].root, NULL, NULL, &error), OK);
-        assert_int_equal(dataset_select(&part, whole, classes, 2, &error), OK);
+        assert_ok(dataset_select(&part, whole, classes, 2, &error));
         assert_int_equal(dataset_classes(part), 2);
         assert_string_equal(dataset_class_name(part, 0), dataset_class_name(whole, 2));
         assert_string_equal(dataset_class_name(part, 1), dataset_class_name(whole, 0));
@@ -224,7 +203,7 @@ TEST(a_part_has_the_images_of_its_classes)
         }
         assert_int_equal(dataset_size(part, SPLIT_TEST), next);
         assert_true(next > 0);
-        assert_int_equal(dataset_keep_shots(part, 1, false, 1, &error), OK);
+        assert_ok(dataset_keep_shots(part, 1, false, 1, &error));
         assert_int_equal(dataset_size(part, SPLIT_TRAIN), 2);
         dataset_close(part);
         dataset_close(whole);
@@ -233,13 +212,12 @@ TEST(a_part_has_the_images_of_its_classes)
 
 TEST(one_template_replaces_all)
 {
-    struct dataset *dataset = open_toy(4, NULL);
-    assert_int_equal(dataset_set_template(dataset, "a drawing of a {}.", &error), OK);
+    struct dataset *dataset = open_toy(4);
+    assert_ok(dataset_set_template(dataset, "a drawing of a {}.", &error));
     assert_int_equal(dataset_templates(dataset), 1);
     assert_string_equal(dataset_template(dataset, 0), "a drawing of a {}.");
-    assert_int_equal(dataset_set_template(dataset, "a drawing", &error), ERROR_ARGUMENT);
-    assert_int_equal(dataset_set_template(dataset, "{} and {}", &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "one {}"));
+    assert_fails(dataset_set_template(dataset, "a drawing", &error), ERROR_ARGUMENT, "");
+    assert_fails(dataset_set_template(dataset, "{} and {}", &error), ERROR_ARGUMENT, "one {}");
     assert_string_equal(dataset_template(dataset, 0), "a drawing of a {}.");
     dataset_close(dataset);
 }

@@ -2,59 +2,25 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "core/file.h"
 #include "datasets/readers/reader.h"
-#include "datasets/survey/survey_images.h"
 #include "tests/datasets/album.h"
+#include "tests/datasets/root.h"
 #include "tests/test.h"
 
 enum { IMAGES = ALBUM_TRAIN + ALBUM_TEST };
 
-/* Long after the test has written its files. */
-static int64_t tomorrow(void)
-{
-    return ((int64_t)time(NULL) + 86400) * 1000000000;
-}
-
-static struct survey_settings settings_of(const struct album *album)
-{
-    return (struct survey_settings){.folder = album->folder, .log = &album->log, .clock = tomorrow};
-}
-
 /* Opened anew, so that lists and names are those of now. */
 static struct survey survey(struct album *album)
 {
-    struct survey_settings settings = settings_of(album);
+    struct survey_settings settings = album_survey_settings(album);
     struct survey found;
-    struct error error;
     album_reopen(album);
-    if (dataset_survey(&found, album->dataset, &settings, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(dataset_survey(&found, album->dataset, &settings, &error));
     return found;
-}
-
-/* How many images a survey has to decode. */
-static size_t decodes_with(struct album *album, const struct survey_settings *settings)
-{
-    struct survey_images images;
-    struct error error;
-    album_reopen(album);
-    if (survey_images_look(&images, album->dataset, settings, &error) != OK)
-        fail_msg("%s", error.message);
-    size_t decoded = images.count - images.known;
-    survey_images_free(&images);
-    return decoded;
-}
-
-static size_t decodes(struct album *album)
-{
-    struct survey_settings settings = settings_of(album);
-    return decodes_with(album, &settings);
 }
 
 static bool same(const struct survey *a, const struct survey *b)
@@ -95,11 +61,10 @@ TEST_WITH(the_same_images_elsewhere_have_the_same_digest, album_setup, album_tea
 /* The pixels as a BMP, whose size is that of its pixels. The reader looks at the content, not at the name. */
 static void write_bmp(const char *path, const struct image *image)
 {
-    struct error error;
     size_t row = (size_t)(image->width * 3 + 3) / 4 * 4, size = 54 + row * (size_t)image->height;
     uint8_t *bmp = calloc(1, size);
     assert_non_null(bmp);
-    memcpy(bmp, "BM", 2);
+    memcpy(bmp, (uint8_t[]){'B', 'M'}, 2);
     memcpy(bmp + 2, &(uint32_t){(uint32_t)size}, 4);
     memcpy(bmp + 10, &(uint32_t){54}, 4);
     memcpy(bmp + 14, &(uint32_t){40}, 4);
@@ -111,7 +76,7 @@ static void write_bmp(const char *path, const struct image *image)
             for (int c = 0; c < 3; c++)
                 bmp[54 + row * (size_t)(image->height - 1 - y) + (size_t)(3 * x + 2 - c)] =
                     image->pixels[3 * (y * image->width + x) + c];
-    assert_int_equal(file_write(path, bmp, size, &error), OK);
+    assert_ok(file_write(path, bmp, size, &error));
     free(bmp);
 }
 
@@ -120,9 +85,8 @@ TEST_WITH(another_encoding_has_the_same_digest, album_setup, album_teardown)
     struct album *album = *state;
     struct survey before = survey(album);
     struct image image;
-    struct error error;
     char *path = path_of(album, "test/b/11.png");
-    assert_int_equal(image_decode_file(&image, path, &error), OK);
+    assert_ok(image_decode_file(&image, path, &error));
     write_bmp(path, &image);
     struct survey after = survey(album);
     assert_string_equal(before.splits[SPLIT_TEST].digest, after.splits[SPLIT_TEST].digest);
@@ -156,15 +120,14 @@ TEST_WITH(pixels_names_labels_and_prompts_count, album_setup, album_teardown)
 TEST_WITH(samples_and_generated_images_have_digests, album_setup, album_teardown)
 {
     struct album *album = *state;
-    struct survey_settings settings = settings_of(album);
+    struct survey_settings settings = album_survey_settings(album);
     static const char *const names[] = {"mnist", "toy"};
     for (size_t i = 0; i < 2; i++) {
         struct survey first, second;
         struct dataset *dataset;
-        struct error error;
-        assert_int_equal(dataset_open(&dataset, names[i], FIXTURES "/data/roots/mnist", NULL, NULL, &error), OK);
-        assert_int_equal(dataset_survey(&first, dataset, &settings, &error), OK);
-        assert_int_equal(dataset_survey(&second, dataset, &settings, &error), OK);
+        assert_ok(dataset_open(&dataset, names[i], FIXTURES "/data/roots/mnist", NULL, NULL, &error));
+        assert_ok(dataset_survey(&first, dataset, &settings, &error));
+        assert_ok(dataset_survey(&second, dataset, &settings, &error));
         assert_true(same(&first, &second));
         assert_int_equal(first.splits[SPLIT_TEST].files, i == 0 ? 1 : 0);
         assert_true((first.splits[SPLIT_TEST].bytes > 0) == (i == 0));
@@ -179,19 +142,18 @@ TEST_WITH(samples_and_generated_images_have_digests, album_setup, album_teardown
 TEST_WITH(what_was_found_is_not_looked_for_again, album_setup, album_teardown)
 {
     struct album *album = *state;
-    assert_int_equal(decodes(album), IMAGES);
+    assert_int_equal(album_decodes(album), IMAGES);
     assert_int_equal(album_files(album), 1);
     struct survey kept = survey(album);
-    assert_int_equal(decodes(album), 0);
-    struct survey_settings nowhere = {.clock = tomorrow};
+    assert_int_equal(album_decodes(album), 0);
+    struct survey_settings nowhere = {.clock = album_survey_settings(album).clock};
     struct survey computed;
-    struct error error;
-    assert_int_equal(decodes_with(album, &nowhere), IMAGES);
-    assert_int_equal(dataset_survey(&computed, album->dataset, &nowhere, &error), OK);
+    assert_int_equal(album_decodes_with(album, &nowhere), IMAGES);
+    assert_ok(dataset_survey(&computed, album->dataset, &nowhere, &error));
     assert_true(same(&kept, &computed));
     album_draw(album, "train/a/new.png", 9, 9, 77);
-    assert_int_equal(decodes(album), 1);
-    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album_decodes(album), 1);
+    assert_int_equal(album_decodes(album), 0);
     assert_int_equal(album->warnings, 0);
 }
 
@@ -201,9 +163,8 @@ TEST_WITH(replaced_pixels_are_noticed, album_setup, album_teardown)
     struct album *album = *state;
     struct stat was, is;
     struct image image;
-    struct error error;
     char *path = path_of(album, "train/b/03.png");
-    assert_int_equal(image_decode_file(&image, path, &error), OK);
+    assert_ok(image_decode_file(&image, path, &error));
     write_bmp(path, &image);
     struct survey before = survey(album);
     assert_int_equal(stat(path, &was), 0);
@@ -212,7 +173,7 @@ TEST_WITH(replaced_pixels_are_noticed, album_setup, album_teardown)
     assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){was.st_atim, was.st_mtim}, 0), 0);
     assert_int_equal(stat(path, &is), 0);
     assert_true(is.st_size == was.st_size && is.st_mtim.tv_nsec == was.st_mtim.tv_nsec);
-    assert_int_equal(decodes(album), 1);
+    assert_int_equal(album_decodes(album), 1);
     struct survey after = survey(album);
     assert_string_not_equal(before.splits[SPLIT_TRAIN].digest, after.splits[SPLIT_TRAIN].digest);
     image_free(&image);
@@ -223,14 +184,14 @@ TEST_WITH(replaced_pixels_are_noticed, album_setup, album_teardown)
 TEST_WITH(what_was_just_written_is_not_believed_later, album_setup, album_teardown)
 {
     struct album *album = *state;
-    struct survey_settings settings = settings_of(album);
+    struct survey_settings settings = album_survey_settings(album);
     settings.clock = NULL;
-    assert_int_equal(decodes_with(album, &settings), IMAGES);
-    assert_int_equal(decodes_with(album, &settings), IMAGES);
+    assert_int_equal(album_decodes_with(album, &settings), IMAGES);
+    assert_int_equal(album_decodes_with(album, &settings), IMAGES);
     assert_int_equal(album_files(album), 0);
-    settings.clock = tomorrow;
-    assert_int_equal(decodes_with(album, &settings), IMAGES);
-    assert_int_equal(decodes_with(album, &settings), 0);
+    settings = album_survey_settings(album);
+    assert_int_equal(album_decodes_with(album, &settings), IMAGES);
+    assert_int_equal(album_decodes_with(album, &settings), 0);
 }
 
 struct interruption {
@@ -255,26 +216,25 @@ TEST_WITH(what_was_found_before_a_stop_is_kept, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct interruption interruption = {0};
-    struct survey_settings settings = settings_of(album);
+    struct survey_settings settings = album_survey_settings(album);
     struct survey_images images;
-    struct error error;
     settings.stopped = stop_at_the_fifth;
     settings.progress = count_report;
     settings.context = &interruption;
-    assert_int_equal(survey_images_look(&images, album->dataset, &settings, &error), ERROR_STOPPED);
+    assert_fails(survey_images_look(&images, album->dataset, &settings, &error), ERROR_STOPPED, "");
     assert_int_equal(interruption.total, IMAGES);
-    size_t left = decodes(album);
+    size_t left = album_decodes(album);
     assert_true(left > 0 && left < IMAGES);
     interruption = (struct interruption){0};
     settings.stopped = NULL;
-    assert_int_equal(decodes_with(album, &settings), 0);
+    assert_int_equal(album_decodes_with(album, &settings), 0);
     assert_int_equal(interruption.reports, 0); /* nothing to wait for */
 }
 
 static int64_t slow_clock(void)
 {
     static int64_t calls;
-    return tomorrow() + ++calls * 60 * 1000000000;
+    return ((int64_t)time(NULL) + 86400 + ++calls * 60) * 1000000000;
 }
 
 struct watch {
@@ -294,58 +254,39 @@ TEST_WITH(what_was_found_is_kept_now_and_then, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct watch watch = {.album = album};
-    struct survey_settings settings = settings_of(album);
+    struct survey_settings settings = album_survey_settings(album);
     settings.clock = slow_clock;
     settings.progress = count_files;
     settings.context = &watch;
-    assert_int_equal(decodes_with(album, &settings), IMAGES);
+    assert_int_equal(album_decodes_with(album, &settings), IMAGES);
     assert_int_equal(watch.files, 1);
-    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album_decodes(album), 0);
 }
 
 /* Some classes of a dataset and all of it share one file. */
 TEST_WITH(parts_share_what_was_found, album_setup, album_teardown)
 {
     struct album *album = *state;
-    struct survey_settings settings = settings_of(album);
+    struct survey_settings settings = album_survey_settings(album);
     struct survey_images images;
     struct dataset *part;
-    struct error error;
-    assert_int_equal(dataset_select(&part, album->dataset, (size_t[]){1}, 1, &error), OK);
-    assert_int_equal(survey_images_look(&images, part, &settings, &error), OK);
+    assert_ok(dataset_select(&part, album->dataset, (size_t[]){1}, 1, &error));
+    assert_ok(survey_images_look(&images, part, &settings, &error));
     size_t of_part = images.count;
     survey_images_free(&images);
-    assert_int_equal(decodes(album), IMAGES - of_part);
-    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album_decodes(album), IMAGES - of_part);
+    assert_int_equal(album_decodes(album), 0);
     assert_int_equal(album_files(album), 1);
     dataset_close(part);
 }
 
 /* --- images that are no images ------------------------------------------------------------------------------------ */
 
-static struct dataset *open_with(const struct album *album, const char *on_unreadable)
-{
-    static const struct option table[] = {{.name = "path", .type = OPTION_TEXT, .fallback = "."},
-                                          {.name = "train", .type = OPTION_LIST, .fallback = ""},
-                                          {.name = "test", .type = OPTION_LIST, .fallback = ""},
-                                          OPTION_ON_UNREADABLE,
-                                          {0}};
-    struct options *options;
-    struct dataset *dataset;
-    struct error error;
-    assert_int_equal(options_create(&options, table, &error), OK);
-    assert_int_equal(options_set(options, "on_unreadable", on_unreadable, "test", &error), OK);
-    if (dataset_open(&dataset, "folder", album->root, options, NULL, &error) != OK)
-        fail_msg("%s", error.message);
-    options_destroy(options);
-    return dataset;
-}
-
 static status open_and_survey(struct album *album, const char *on_unreadable, struct dataset **dataset,
                               struct survey *found, struct error *error)
 {
-    struct survey_settings settings = settings_of(album);
-    *dataset = open_with(album, on_unreadable);
+    struct survey_settings settings = album_survey_settings(album);
+    *dataset = root_open("folder", album->root, on_unreadable);
     return dataset_survey(found, *dataset, &settings, error);
 }
 
@@ -354,16 +295,16 @@ TEST_WITH(unreadable_images_stop_or_are_left_out, album_setup, album_teardown)
     struct album *album = *state;
     struct dataset *dataset;
     struct survey found, again;
-    struct error error;
+    struct error reason;
     scratch_write_text(&album->scratch, "data/train/b/05.png", "<html>");
     scratch_write_text(&album->scratch, "data/test/b/11.png", "");
-    assert_int_equal(open_and_survey(album, "stop", &dataset, &found, &error), ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "2 of 18 images"));
-    assert_non_null(strstr(error.message, "train/b/05.png"));
-    assert_non_null(strstr(error.message, "on_unreadable: skip"));
+    assert_int_equal(open_and_survey(album, "on_unreadable=stop", &dataset, &found, &reason), ERROR_FORMAT);
+    assert_non_null(strstr(reason.message, "2 of 18 images"));
+    assert_non_null(strstr(reason.message, "train/b/05.png"));
+    assert_non_null(strstr(reason.message, "on_unreadable: skip"));
     dataset_close(dataset);
-    assert_int_equal(decodes(album), 0); /* that they are none is kept, too */
-    assert_int_equal(open_and_survey(album, "skip", &dataset, &found, &error), OK);
+    assert_int_equal(album_decodes(album), 0); /* that they are none is kept, too */
+    assert_ok(open_and_survey(album, "on_unreadable=skip", &dataset, &found, &error));
     assert_int_equal(found.splits[SPLIT_TRAIN].unreadable, 1);
     assert_int_equal(found.splits[SPLIT_TEST].unreadable, 1);
     assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN - 1);
@@ -371,11 +312,11 @@ TEST_WITH(unreadable_images_stop_or_are_left_out, album_setup, album_teardown)
     assert_int_equal(album->warnings, 1);
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++) {
         struct image image;
-        assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error), OK);
+        assert_ok(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error));
         image_free(&image);
     }
     dataset_close(dataset);
-    assert_int_equal(open_and_survey(album, "skip", &dataset, &again, &error), OK);
+    assert_ok(open_and_survey(album, "on_unreadable=skip", &dataset, &again, &error));
     assert_true(same(&found, &again));
     dataset_close(dataset);
     run_in(album, "rm data/train/b/05.png data/test/b/11.png");
@@ -388,15 +329,13 @@ TEST_WITH(unreadable_images_stop_or_are_left_out, album_setup, album_teardown)
 TEST_WITH(files_that_cannot_be_read_are_never_left_out, album_setup, album_teardown)
 {
     struct album *album = *state;
-    struct survey_settings settings = settings_of(album);
-    struct dataset *dataset = open_with(album, "skip");
+    struct survey_settings settings = album_survey_settings(album);
+    struct dataset *dataset = root_open("folder", album->root, "on_unreadable=skip");
     struct survey found;
-    struct error error;
     run_in(album, "mv data/train/b/05.png away.png");
-    assert_int_equal(dataset_survey(&found, dataset, &settings, &error), ERROR_IO);
-    assert_non_null(strstr(error.message, "05.png"));
+    assert_fails(dataset_survey(&found, dataset, &settings, &error), ERROR_IO, "05.png");
     run_in(album, "mv away.png data/train/b/05.png");
-    assert_int_equal(dataset_survey(&found, dataset, &settings, &error), OK);
+    assert_ok(dataset_survey(&found, dataset, &settings, &error));
     assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
     dataset_close(dataset);
 }
@@ -406,17 +345,16 @@ TEST_WITH(clipped_images_are_told_again, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes gray;
-    struct error error;
-    assert_int_equal(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error), OK);
+    assert_ok(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error));
     char *path = path_format("%s/%s", album->root, album->dataset->items[SPLIT_TRAIN].items[0].file);
     assert_non_null(path);
-    assert_int_equal(file_write(path, gray.data, gray.size, &error), OK);
+    assert_ok(file_write(path, gray.data, gray.size, &error));
     bytes_free(&gray);
     free(path);
     survey(album);
     assert_int_equal(album->warnings, 1);
     assert_non_null(strstr(album->warning, "1 of 18 images"));
-    assert_int_equal(decodes(album), 0);
+    assert_int_equal(album_decodes(album), 0);
     survey(album);
     assert_int_equal(album->warnings, 2);
 }

@@ -19,7 +19,6 @@
 #include "models/clip.h"
 #include "models/tokenizer.h"
 #include "tests/models/initialize.h"
-#include "tests/models/tokenizer_learn.h"
 
 #define ROOTS FIXTURES "/data/roots"
 
@@ -49,18 +48,23 @@ char *workshop_path(const struct workshop *workshop, const char *name)
 
 /* --- The tiny model --- */
 
-static size_t learn_vocabulary(const struct workshop *workshop)
+/* What training on a few prompts of the data sets gives. */
+static const char merges[] =
+    "#version: 0.2\n"
+    "a n\nt e\nan d</w>\ne d</w>\nh o\nho t\nhot o</w>\no f</w>\np hoto</w>\nb r\nl and</w>\nv e\na i\n"
+    "a t\nai d\naid ed</w>\nbr aided</w>\ne n\nn u\no r</w>\nte r\n\" .</w>\na te\nat i\nate l\natel l\n"
+    "atell i\natelli t\natellit e</w>\nati o\natio n</w>\nb e\nb u\nbe r</w>\nbu i\nbui l\nbuil d\n"
+    "build i\nbuildi n\nbuildin g\nbuilding s</w>\nc en\nc r\ncen ter\ncenter ed</w>\ncr o\ncro p</w>\n"
+    "e s\ne t\nes t</w>\net ation</w>\nf o\nfo r\nfor est</w>\ng etation</w>\nh e</w>\nm ber</w>\n"
+    "nu mber</w>\nr e</w>\ns atellite</w>\ns h\nt he</w>\nt u\nte x\ntex tu\ntextu re</w>\n"
+    "ve getation</w>\n";
+
+static size_t write_vocabulary(const struct workshop *workshop)
 {
-    static const char *const texts[] = {
-        "a centered satellite photo of a forest, a forest, a river, land and land, annual crop and permanent crop.",
-        "a photo of the number: \"seven\". a photo of the number: \"eight\". a centered satellite photo of buildings "
-        "or buildings.",
-        "a photo of a braided texture, braided texture or braided pattern. shrubland or brushland, vegetation, "
-        "vegetation."};
     struct error error;
     struct tokenizer *tokenizer;
     char *path = workshop_path(workshop, "vocabulary.txt");
-    check(tokenizer_learn(texts, sizeof texts / sizeof *texts, 128, path, &error), &error);
+    check(file_write(path, merges, sizeof merges - 1, &error), &error);
     check(tokenizer_open(&tokenizer, path, &error), &error);
     size_t size = tokenizer_vocabulary(tokenizer);
     tokenizer_close(tokenizer);
@@ -95,7 +99,7 @@ static void make_model(const struct workshop *workshop)
                                          .image_heads = 1,
                                          .image_blocks = 2,
                                          .context = 48,
-                                         .vocabulary = learn_vocabulary(workshop),
+                                         .vocabulary = write_vocabulary(workshop),
                                          .text_width = 64,
                                          .text_hidden = 256,
                                          .text_heads = 1,

@@ -7,7 +7,6 @@
 
 #include "core/file.h"
 #include "tests/models/initialize.h"
-#include "tests/models/tokenizer_learn.h"
 
 struct error error;
 
@@ -55,7 +54,7 @@ size_t small_run_gpus(void)
 
 static void make_model(const struct small_run *run)
 {
-    static const char *const texts[] = {"a photo of a red square", "a green photo", "blue and yellow", "red green"};
+    static const char merges[] = "#version: 0.2\nr e\ne n</w>\ng re\ngre en</w>\nh o\nho t\nhot o</w>\np hoto</w>\n";
     struct clip_dimensions dimensions = {.embed = 16,
                                          .resolution = 16,
                                          .patch = 8,
@@ -72,7 +71,7 @@ static void make_model(const struct small_run *run)
     struct backend *backend;
     struct arena arena;
     struct clip *clip;
-    must(tokenizer_learn(texts, 4, 8, small_run_file(run, "vocabulary.txt"), &error));
+    must(file_write(small_run_file(run, "vocabulary.txt"), merges, sizeof merges - 1, &error));
     must(tokenizer_open(&tokenizer, small_run_file(run, "vocabulary.txt"), &error));
     dimensions.vocabulary = tokenizer_vocabulary(tokenizer);
     must(backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error));

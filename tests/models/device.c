@@ -15,6 +15,15 @@ void must(status result)
         fail_msg("%s", error.message);
 }
 
+void check_refusal(status result, status code, const char *const *words)
+{
+    if (result != code)
+        fail_msg("expected %s, found %s: %s", status_name(code), status_name(result), error.message);
+    for (; *words != NULL; words++)
+        if (strstr(error.message, *words) == NULL)
+            fail_msg("'%s' is not in: %s", *words, error.message);
+}
+
 struct dispatch take_dispatch(struct arena *arena, size_t samples, size_t experts, size_t top_k)
 {
     size_t choices = samples * top_k * sizeof(int32_t);
@@ -82,6 +91,14 @@ void on_device(device_body body, const void *parameters)
         bits = d.bits;
         device_close(&d);
     }
+}
+
+void expect_same_bits(uint64_t (*run)(size_t threads))
+{
+    uint64_t first = run(1);
+    for (size_t threads = 2; threads <= 3; threads++)
+        if (run(threads) != first)
+            fail_msg("the results of %zu threads differ from those of one", threads);
 }
 
 static void *host_room(struct device *d, size_t bytes)

@@ -30,6 +30,10 @@ struct operand {
 extern struct error error; /* of the last call that failed */
 void must(status result);
 
+/* The call failed with code, and the message has every one of the words. */
+#define must_refuse(result, code, ...) check_refusal(result, code, (const char *const[]){__VA_ARGS__, NULL})
+void check_refusal(status result, status code, const char *const *words);
+
 /* Room for what a routing operation fills, on the device (d->memory) or the host (d->host). */
 struct dispatch take_dispatch(struct arena *arena, size_t samples, size_t experts, size_t top_k);
 
@@ -41,6 +45,9 @@ void device_close(struct device *d);
 /* Runs body on a fresh device with 1, 2 and 3 threads and demands the same bits of every result. */
 typedef void (*device_body)(struct device *d, const void *parameters);
 void on_device(device_body body, const void *parameters);
+
+/* What run returns is the same with 1, 2 and 3 threads: of a model that it opens, the bits of its device. */
+void expect_same_bits(uint64_t (*run)(size_t threads));
 
 /* Tests whose body is that of on_device: once, or once per row of a table, whose row is then parameters. */
 #define DEVICE_TEST(name)                                                                                              \

@@ -19,6 +19,20 @@ const struct clip_dimensions small_dimensions = {.embed = 8,
                                                  .text_heads = 2,
                                                  .text_blocks = 2};
 
+const struct clip_dimensions vit_b_16 = {.embed = 512,
+                                         .resolution = 224,
+                                         .patch = 16,
+                                         .image_width = 768,
+                                         .image_hidden = 3072,
+                                         .image_heads = 12,
+                                         .image_blocks = 12,
+                                         .context = 77,
+                                         .vocabulary = 49408,
+                                         .text_width = 512,
+                                         .text_hidden = 2048,
+                                         .text_heads = 8,
+                                         .text_blocks = 12};
+
 static const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0,  0, 9, 3, 10, 0,  0, 0,
                                                         9, 4, 4, 5,  10, 0, 9, 7, 1,  10, 0, 0};
 
@@ -104,6 +118,34 @@ void small_encode(struct small *s)
 {
     struct both_passes passes;
     encode(s, false, &passes);
+}
+
+const float *small_features(struct small *s, enum tower tower)
+{
+    small_encode(s);
+    return from_device(&s->d, s->features[tower].data, tensor_bytes(&s->features[tower]));
+}
+
+void small_expect_parts(struct small *s)
+{
+    size_t embed = s->clip->dimensions.embed;
+    const float *together = small_features(s, TOWER_IMAGE);
+    for (size_t first = 0; first < SMALL_IMAGES; first++)
+        for (size_t count = 1; first + count <= SMALL_IMAGES; count++) {
+            struct tensor features;
+            small_encode_images(s, first, count, &features);
+            expect_floats(&s->d, "part of a batch", features.data, together + first * embed, count * embed);
+        }
+}
+
+float *small_values(struct small *s, const struct parameters *group)
+{
+    return from_device(&s->d, group->values, group->values_count * sizeof(float));
+}
+
+void small_clear(struct small *s, struct parameters *group, size_t offset, size_t n)
+{
+    must(s->d.ops->zero(s->d.backend, parameters_write(group, offset, n), n * sizeof(float), &error));
 }
 
 void small_encode_images(struct small *s, size_t first, size_t count, struct tensor *features)

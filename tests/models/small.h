@@ -13,7 +13,7 @@
 #include "tests/models/device.h"
 
 enum { SMALL_IMAGES = 3, SMALL_PROMPTS = 4 };
-extern const struct clip_dimensions small_dimensions;
+extern const struct clip_dimensions small_dimensions, vit_b_16;
 
 struct small {
     struct device d;
@@ -39,6 +39,16 @@ void small_close(struct small *s);
 
 /* The features of all images and prompts, for inference; in the step arena until the next call. */
 void small_encode(struct small *s);
+
+/* The same, and a tower's features on the host. */
+const float *small_features(struct small *s, enum tower tower);
+
+/* Every part of the batch of images has the features that it has in the whole, to the bit. */
+void small_expect_parts(struct small *s);
+
+/* All values of a group on the host; sets those at offset to zero. */
+float *small_values(struct small *s, const struct parameters *group);
+void small_clear(struct small *s, struct parameters *group, size_t offset, size_t n);
 
 /* Those of images first … first + count − 1 alone, with the routers of all. */
 void small_encode_images(struct small *s, size_t first, size_t count, struct tensor *features);

@@ -32,164 +32,124 @@ sequences AS (
     WHERE :published AND key = 'data.shots'
           AND value <> CASE setting WHEN 'few_shot' THEN '5' WHEN 'x_tail' THEN '16' ELSE value END
 ), seeds AS MATERIALIZED (
-    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
-           c.seed AS seed,
-           n.row || iif(v.suite, ', ' || c.suite, '')
-           || iif(v.setting, ', ' || c.setting, '')
+    SELECT run, seed, min(run) OVER (PARTITION BY suite_hash) AS number FROM sequences
+), labels AS MATERIALIZED (
+    SELECT number, substr(suite_hash, 1, 8) AS digest,
+           row || iif(v.suite, ', ' || c.suite, '') || iif(v.setting, ', ' || c.setting, '')
            || iif(NOT given AND v.selector AND c.selector <> 'none', ', ' || c.selector, '')
            || iif(NOT given AND v.selection AND c.selection <> 'none', ', ' || c.selection, '')
            || iif(v.task_order, ', order ' || c.task_order, '')
            || iif(v.model OR :published AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
                   ', ' || c.model, '') -- papers have ViT-B/16
-           || CASE WHEN c.run IN other THEN ' (other data than in papers)'
-                   WHEN c.run IN otherwise THEN ' (other setting than in papers)' ELSE '' END AS label
-    FROM sequences AS c
-    JOIN names AS n ON n.run = (SELECT min(run) FROM sequences AS first WHERE first.suite_hash = c.suite_hash),
-         varied AS v
-), complete AS MATERIALIZED (
-    SELECT run, task, transfer, average, last, forgetting
-    FROM task_metrics
-    CROSS JOIN seeds USING (run)
-), measured AS ( -- with the latest accuracy of tasks that were not tested after each other; zero-shot accuracy in all blocks
-    SELECT * FROM complete
-    UNION ALL
-    SELECT run, task, iif(latest = -1 AND task > 0, accuracy, NULL), iif(latest = -1, accuracy, NULL), accuracy, NULL
-    FROM (
-        SELECT run, task, max(after_task) AS latest, 100.0 * correct / images AS accuracy -- of the row with the maximum
-        FROM seeds
-        CROSS JOIN tasks USING (run)
-        CROSS JOIN evaluations USING (run, task)
-        WHERE (run, task) NOT IN (SELECT run, task FROM complete)
-        GROUP BY run, task
-    )
-), per_run AS MATERIALIZED (
-    SELECT run, seed, number, label, digest, name, task, transfer, average, last, forgetting
-    FROM measured
+           || CASE WHEN run IN other THEN ' (other data than in papers)'
+                   WHEN run IN otherwise THEN ' (other setting than in papers)' ELSE '' END AS label
+    FROM seeds
+    JOIN sequences AS c USING (run)
+    JOIN names USING (run)
+    CROSS JOIN varied AS v
+    WHERE run = number
+), per_run AS MATERIALIZED ( -- where a task was not tested after each other, what its latest accuracy says
+    SELECT run, number, seed, name, task
+-- each paper: , iif(whole, {name}, {latest}) AS {name}
+    FROM (SELECT run, task, max(after_task) AS after_task,
+                 count(*) FILTER (WHERE after_task BETWEEN 0 AND tasks - 1) = tasks AS whole
+-- each paper: , {sql} AS {name}
+          FROM (SELECT run, tasks FROM runs WHERE run IN (SELECT run FROM seeds)) -- in the order of evaluations
+          JOIN (SELECT run, task, after_task, 100.0 * correct / images AS accuracy FROM evaluations) USING (run)
+          GROUP BY run, task)
     CROSS JOIN seeds USING (run)
     CROSS JOIN tasks USING (run, task)
+    LEFT JOIN (SELECT run AS tested, task AS of, after_task AS latest, 100.0 * correct / images AS accuracy FROM evaluations)
+           ON NOT whole AND (tested, of, latest) = (run, task, after_task)
     WHERE :dataset IS NULL OR name = :dataset
+), observed AS MATERIALIZED ( -- the mean has no name, so that no dataset can be mistaken for it
+    SELECT * FROM per_run
+    UNION ALL
+    SELECT run, number, seed, NULL, NULL
+-- each paper: , avg({name})
+    FROM per_run
+    WHERE :dataset IS NULL
+    GROUP BY run
+), means AS MATERIALIZED (
+    SELECT number, name, min(run * 4096 + task) AS place, count(*) AS seeds
+-- each paper: , avg({name}) AS {name}, half_width({name}) AS of_{name}
+    FROM observed
+    GROUP BY number, name
 ), papers AS MATERIALIZED (
-    SELECT min(row) AS number, source, method, setting, task_order,
-           max(mean) FILTER (WHERE metric = 'transfer') AS transfer, max(mean) FILTER (WHERE metric = 'average') AS average,
-           max(mean) FILTER (WHERE metric = 'last') AS last
+    SELECT row, min(row) OVER (PARTITION BY source, method, setting, task_order) AS number, source, method, task_order, metric,
+           coalesce(mean, (SELECT avg(value) FROM json_each(accuracies))) AS mean
     FROM published_rows
     WHERE :published AND (:setting IS NULL OR setting = :setting)
           AND (NOT EXISTS (SELECT 1 FROM seeds)
                OR (setting, task_order) IN (SELECT setting, task_order FROM sequences))
-    GROUP BY source, method, setting, task_order
-), cells AS MATERIALIZED (
-    SELECT 1 AS own, number, max(label) AS label, max(digest) AS digest, count(*) AS seeds, name,
-           min(run * 4096 + task) AS place, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last,
-           avg(forgetting) AS forgetting, half_width(transfer) AS of_transfer, half_width(average) AS of_average,
-           half_width(last) AS of_last, half_width(forgetting) AS of_forgetting
-    FROM per_run
-    GROUP BY number, name
-    UNION ALL
-    SELECT 0, number, '', '', NULL, dataset, 9e15 + task,
-           max(accuracy) FILTER (WHERE metric = 'transfer'), max(accuracy) FILTER (WHERE metric = 'average'),
-           max(accuracy) FILTER (WHERE metric = 'last'), NULL, NULL, NULL, NULL, NULL
-    FROM published
-    JOIN papers USING (source, method, setting, task_order)
-    WHERE :dataset IS NULL OR dataset = :dataset
-    GROUP BY number, dataset
-), datasets AS MATERIALIZED (
-    SELECT name, min(place) AS place FROM cells GROUP BY name
 ), printed AS MATERIALIZED (
-    SELECT number, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
-    FROM cells
-    WHERE NOT own
-    GROUP BY number
-), lines AS MATERIALIZED (
-    SELECT own, number,
-           max(label) || iif(count(*) OVER (PARTITION BY max(label)) > 1, ', ' || max(digest), '') AS method,
-           max(seeds) AS seeds, count(*) = (SELECT count(*) FROM datasets) AS whole, avg(transfer) AS transfer,
-           avg(average) AS average, avg(last) AS last, avg(forgetting) AS forgetting
-    FROM cells
-    WHERE own
-    GROUP BY number
-    UNION ALL
-    SELECT 0, papers.number, method || ', published (' || source || ')', NULL,
-           (SELECT count(*) FROM published_tasks AS t WHERE t.task_order = papers.task_order)
-           = (SELECT count(*) FROM datasets),
-           coalesce(papers.transfer, printed.transfer), coalesce(papers.average, printed.average),
-           coalesce(papers.last, printed.last), NULL
+    SELECT number, papers.metric AS metric, dataset AS name, 9e15 + task AS place, accuracy AS value
     FROM papers
-    LEFT JOIN printed ON printed.number = papers.number
-    WHERE :dataset IS NULL OR printed.number IS NOT NULL
-), blocks (block, metric, lower) AS (VALUES (0, 'Transfer', 0), (1, 'Average', 0), (2, 'Last', 0), (3, 'Forgetting', 1)
-), means AS MATERIALIZED (
-    SELECT number, seed, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last, avg(forgetting) AS forgetting
-    FROM per_run
-    WHERE number IN (SELECT number FROM lines WHERE own AND whole)
-    GROUP BY run
-), observed AS ( -- of each run; the mean has no name, so that no dataset can be mistaken for it
-    SELECT number, seed, name, transfer, average, last, forgetting FROM per_run
+    JOIN published USING (row)
+    WHERE :dataset IS NULL OR dataset = :dataset
+), datasets AS MATERIALIZED (
+    SELECT name, min(place) AS place
+    FROM (SELECT name, place FROM means UNION ALL SELECT name, place FROM printed)
+    WHERE name IS NOT NULL
+    GROUP BY name
+), blocks AS MATERIALIZED (
+    SELECT place AS block, name AS metric, title AS shown, best = 'lowest' AS lower, low, high FROM metric_list WHERE tags LIKE '%paper%'
+), cells AS MATERIALIZED (
+    SELECT 1 AS own, number, metric, name, seeds, CASE metric
+-- each paper: WHEN '{name}' THEN {name}
+           END AS value, CASE metric
+-- each paper: WHEN '{name}' THEN of_{name}
+           END AS half
+    FROM (SELECT *, count(name) OVER (PARTITION BY number) = (SELECT count(*) FROM datasets) AS whole FROM means)
+    CROSS JOIN blocks
+    WHERE whole OR name IS NOT NULL
     UNION ALL
-    SELECT number, seed, NULL, transfer, average, last, forgetting FROM means
-), halves AS MATERIALIZED (
-    SELECT number, name, seeds, transfer, average, last, forgetting, of_transfer, of_average, of_last, of_forgetting
-    FROM cells
-    WHERE own
+    SELECT 0, number, metric, name, NULL, value, NULL FROM printed
     UNION ALL
-    SELECT number, NULL, count(*), avg(transfer), avg(average), avg(last), avg(forgetting), half_width(transfer),
-           half_width(average), half_width(last), half_width(forgetting)
-    FROM means
-    GROUP BY number
-), spread AS MATERIALIZED (
-    SELECT *
-    FROM (SELECT 0 AS block, 0 AS lower, number, name, seeds AS n, transfer AS value FROM halves
-          UNION ALL
-          SELECT 1, 0, number, name, seeds, average FROM halves
-          UNION ALL
-          SELECT 2, 0, number, name, seeds, last FROM halves
-          UNION ALL
-          SELECT 3, 1, number, name, seeds, forgetting FROM halves)
-    WHERE value IS NOT NULL
+    SELECT 0, number, metric, NULL, NULL, iif((SELECT count(*) FROM published_tasks AS t WHERE t.task_order = papers.task_order)
+                                              = (SELECT count(*) FROM datasets), mean, NULL), NULL
+    FROM papers
+    WHERE :dataset IS NULL AND mean IS NOT NULL
 ), leading AS MATERIALIZED (
-    SELECT block, name, number, n, max(iif(lower, -value, value)) AS most, count(*) * (count(*) - 1) / 2 AS tests
-    FROM spread
-    GROUP BY block, name
-), behind AS MATERIALIZED ( -- over the seeds of both, corrected for all pairs of a column, because the best one is chosen by its result
-    SELECT block, name, number, permutation_p(difference, seed, 1) * tests <= 0.05 AS apart, least_p(count(*)) * tests <= 0.05 AS tellable
-    FROM (SELECT block, tests, o.name AS name, o.number AS number, o.seed AS seed,
-                 CASE block WHEN 0 THEN o.transfer - b.transfer WHEN 1 THEN o.average - b.average
-                            WHEN 2 THEN o.last - b.last ELSE o.forgetting - b.forgetting END AS difference
+    SELECT metric, name, number, seeds, max(iif(lower, -value, value)) AS most, count(*) * (count(*) - 1) / 2 AS tests
+    FROM cells
+    JOIN blocks USING (metric)
+    WHERE own AND value IS NOT NULL
+    GROUP BY metric, name
+), compared AS MATERIALIZED ( -- over the seeds of both, corrected for all pairs of a column, because the best one is chosen by its result
+    SELECT metric, name, number, permutation_p(difference, seed, 1) * tests <= 0.05 AS apart, least_p(count(*)) * tests <= 0.05 AS tellable
+    FROM (SELECT metric, tests, o.name AS name, o.number AS number, o.seed AS seed, CASE metric
+-- each paper: WHEN '{name}' THEN o.{name} - b.{name}
+                 END AS difference
           FROM leading
           CROSS JOIN observed AS b ON b.name IS leading.name AND b.number = leading.number
-          CROSS JOIN observed AS o ON o.name IS b.name AND o.seed = b.seed AND o.number <> b.number
-          WHERE least_p(n) * tests <= 0.05) -- else no test could tell
+          CROSS JOIN observed AS o ON o.name IS b.name AND o.seed = b.seed
+          WHERE least_p(seeds) * tests <= 0.05 AND NOT :published) -- else no test could tell
     WHERE difference IS NOT NULL
-    GROUP BY block, name, number
-), supported AS MATERIALIZED (
-    SELECT block, name, number
-    FROM (SELECT block, name, number FROM leading
-          UNION ALL
-          SELECT block, name, number FROM behind WHERE tellable AND NOT apart) AS marked
-    WHERE NOT :published AND EXISTS (SELECT 1 FROM behind WHERE apart AND behind.block = marked.block AND behind.name IS marked.name)
-), filled AS MATERIALIZED (
-    SELECT own, number, name, transfer, average, last, forgetting, of_transfer, of_average, of_last, of_forgetting FROM cells
+    GROUP BY metric, name, number
+), supported AS (
+    SELECT metric, coalesce(name, '') AS name, number
+    FROM (SELECT *, max(apart) OVER (PARTITION BY metric, name) AS told FROM compared)
+    WHERE told AND tellable AND NOT apart
+), lines AS MATERIALIZED (
+    SELECT 1 AS own, number, label || iif(count(*) OVER (PARTITION BY label) > 1, ', ' || digest, '') AS method, runs
+    FROM (SELECT number, max(seeds) AS runs FROM means GROUP BY number)
+    JOIN labels USING (number)
     UNION ALL
-    SELECT own, lines.number, NULL, lines.transfer, lines.average, lines.last, lines.forgetting, of_transfer, of_average, of_last,
-           of_forgetting
-    FROM lines
-    LEFT JOIN halves ON own AND halves.number = lines.number AND halves.name IS NULL
-    WHERE whole
+    SELECT DISTINCT 0, number, method || ', published (' || source || ')', NULL FROM papers
 ), columns AS ( -- side: the number, or its ± beside it; brief: a table with one ± a row has it
     SELECT *, side = '' OR name IS NULL OR :dataset IS NOT NULL AS brief,
            iif(side <> '' AND (name IS NULL OR :dataset IS NOT NULL), '±', coalesce(name, 'mean') || side) AS title
     FROM (SELECT name, place FROM datasets UNION ALL SELECT NULL, 1e16 WHERE :dataset IS NULL)
     JOIN (SELECT '' AS side UNION ALL SELECT ' ±') ON side = '' OR EXISTS (SELECT 1 FROM seeds)
 ), entries AS (
-    SELECT blocks.block AS block, lines.own AS own, lines.number AS number, metric, method, seeds, place, side, brief, title,
-           CASE block + 4 * (side <> '')
-               WHEN 0 THEN filled.transfer WHEN 1 THEN filled.average WHEN 2 THEN filled.last WHEN 3 THEN filled.forgetting
-               WHEN 4 THEN plus_minus(filled.transfer, of_transfer, 0, 100) WHEN 5 THEN plus_minus(filled.average, of_average, 0, 100)
-               WHEN 6 THEN plus_minus(filled.last, of_last, 0, 100) ELSE plus_minus(filled.forgetting, of_forgetting, 0, 100) END AS value,
-           side = '' AND lines.own AND (blocks.block, lines.number, coalesce(columns.name, '')) IN (
-               SELECT block, number, coalesce(name, '') FROM supported) AS supported
+    SELECT block, lines.own AS own, lines.number AS number, shown AS metric, method, runs AS seeds, place, side, brief, title,
+           iif(side = '', value, plus_minus(value, half, low, high)) AS value,
+           side = '' AND lines.own AND (blocks.metric, coalesce(columns.name, ''), lines.number) IN (
+               SELECT metric, name, number FROM supported) AS supported
     FROM lines
     CROSS JOIN blocks
     CROSS JOIN columns
-    LEFT JOIN filled ON filled.own = lines.own AND filled.number = lines.number AND filled.name IS columns.name
-    WHERE lines.own OR CASE blocks.block WHEN 0 THEN lines.transfer WHEN 1 THEN lines.average WHEN 2 THEN lines.last ELSE lines.forgetting END IS NOT NULL
+    LEFT JOIN cells ON cells.own = lines.own AND cells.number = lines.number AND cells.metric = blocks.metric AND cells.name IS columns.name
+    WHERE lines.own OR (lines.number, blocks.metric) IN (SELECT number, metric FROM cells WHERE NOT own)
 )

@@ -69,9 +69,7 @@ static int teardown(void **state)
 static struct dataset *open_domain(const struct root *root, const struct domain *domain)
 {
     struct dataset *dataset = NULL;
-    struct error error = {0};
-    if (dataset_open(&dataset, domain->name, root->path, NULL, NULL, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(dataset_open(&dataset, domain->name, root->path, NULL, NULL, &error));
     return dataset;
 }
 
@@ -101,19 +99,17 @@ TEST(splits_of_coop_are_written)
     static const struct option table[] = {
         OPTION_SPLIT, {.name = "on_missing", .type = OPTION_TEXT, .fallback = "error"}, {0}};
     struct options *options;
-    struct error error = {0};
     size_t splits = 0;
-    assert_int_equal(options_create(&options, table, &error), OK);
-    assert_int_equal(options_set(options, "split", "coop", "test", &error), OK);
+    assert_ok(options_create(&options, table, &error));
+    assert_ok(options_set(options, "split", "coop", "test", &error));
     for (int k = 0; k < SUITE_DOMAINS; k++) {
         const struct domain *domain = &suite_domains[k];
         const struct dataset_reader *reader;
         struct dataset *dataset;
-        assert_int_equal(dataset_reader_find(&reader, domain->name, &error), OK);
+        assert_ok(dataset_reader_find(&reader, domain->name, &error));
         if (reader->coop == NULL)
             continue;
-        if (dataset_open(&dataset, domain->name, root->path, options, NULL, &error) != OK)
-            fail_msg("%s", error.message);
+        assert_ok(dataset_open(&dataset, domain->name, root->path, options, NULL, &error));
         bool own = strcmp(domain->name, "aircraft") == 0;
         size_t each = (size_t)(domain->train / domain->classes), validated = own ? 0 : each / 5;
         assert_in_range(dataset_size(dataset, SPLIT_TRAIN),
@@ -147,9 +143,8 @@ TEST(read_pictures_are_the_drawn_ones)
                    item = index + (split == SPLIT_TEST ? (size_t)domain->train : 0);
             uint8_t drawn[SUITE_PIXELS];
             struct image image;
-            struct error error = {0};
             int label, expected = (int)(item % (size_t)domain->classes);
-            assert_int_equal(dataset_read(dataset, (enum split)split, index, &image, &label, &error), OK);
+            assert_ok(dataset_read(dataset, (enum split)split, index, &image, &label, &error));
             assert_int_equal(label, expected);
             assert_int_equal(image.width, domain->side);
             assert_int_equal(image.height, domain->side);
@@ -197,31 +192,28 @@ TEST(digits_are_the_real_ones)
 TEST(complete_suite_is_left_alone)
 {
     struct root *root = *state;
-    struct error error = {0};
-    assert_int_equal(write_root(root, 1, &error), OK);
+    assert_ok(write_root(root, 1, &error));
     assert_int_equal(root->reports, 0);
 }
 
 TEST(another_seed_is_refused)
 {
     struct root *root = *state;
-    struct error error = {0};
-    assert_int_equal(write_root(root, 2, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "\"seed\": 1"));
-    assert_non_null(strstr(error.message, "\"seed\": 2"));
+    struct error reason = {0};
+    assert_int_equal(write_root(root, 2, &reason), ERROR_ARGUMENT);
+    assert_non_null(strstr(reason.message, "\"seed\": 1"));
+    assert_non_null(strstr(reason.message, "\"seed\": 2"));
     assert_int_equal(root->reports, 0);
 }
 
 TEST(foreign_data_is_refused)
 {
     struct root root = {.path = "/tmp/mtil-mini-XXXXXX"};
-    struct error error = {0};
     char path[96];
     assert_non_null(mkdtemp(root.path));
     snprintf(path, sizeof path, "%s/food-101", root.path);
-    assert_int_equal(directory_create(path, &error), OK);
-    assert_int_equal(write_root(&root, 1, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "food-101"));
+    assert_ok(directory_create(path, &error));
+    assert_fails(write_root(&root, 1, &error), ERROR_ARGUMENT, "food-101");
     assert_int_equal(root.reports, 0);
     remove_root(&root);
 }
@@ -231,26 +223,25 @@ TEST(foreign_data_is_refused)
 TEST(interrupted_suite_is_written_again)
 {
     struct root *root = *state;
-    struct error error = {0};
     char complete[96], unfinished[96], picture[128];
     struct bytes before, after;
     snprintf(complete, sizeof complete, "%s/mini.json", root->path);
     snprintf(unfinished, sizeof unfinished, "%s/mini.unfinished", root->path);
     snprintf(picture, sizeof picture, "%s/caltech101/101_ObjectCategories/cup/image_0003.jpg", root->path);
-    assert_int_equal(file_read(picture, FILE_LIMIT, &before, &error), OK);
+    assert_ok(file_read(picture, FILE_LIMIT, &before, &error));
     assert_int_equal(rename(complete, unfinished), 0);
     assert_int_equal(truncate(picture, 100), 0);
     root->patience = 3;
-    assert_int_equal(write_root(root, 1, &error), ERROR_STOPPED);
+    assert_fails(write_root(root, 1, &error), ERROR_STOPPED, "");
     assert_int_equal(root->reports, 3);
     assert_false(file_exists(complete));
     assert_true(file_exists(unfinished));
     root->patience = 0;
-    assert_int_equal(write_root(root, 1, &error), OK);
+    assert_ok(write_root(root, 1, &error));
     assert_true(root->reports > SUITE_DOMAINS);
     assert_true(file_exists(complete));
     assert_false(file_exists(unfinished));
-    assert_int_equal(file_read(picture, FILE_LIMIT, &after, &error), OK);
+    assert_ok(file_read(picture, FILE_LIMIT, &after, &error));
     assert_int_equal(before.size, after.size);
     assert_memory_equal(before.data, after.data, before.size);
     bytes_free(&before);

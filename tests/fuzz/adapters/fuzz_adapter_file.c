@@ -1,10 +1,13 @@
 /* Adapters in safetensors files. What opens fits the model, a CLIP of one block per tower. */
 #include "tests/fuzz/target.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "adapters/files/adapter_file.h"
 #include "adapters/files/adapter_metadata.h"
+#include "adapters/files/delta_file.h"
+#include "adapters/files/prefix_file.h"
 #include "adapters/files/selector_file.h"
 
 enum { MEMORY = 1 << 20 };
@@ -51,6 +54,27 @@ static int open_adapters(const struct safetensors *file)
     return failed;
 }
 
+/* Changes of a CLIP's matrices, or prefixes of its attention. */
+static int open_on_clip(const struct safetensors *file)
+{
+    struct clip *clip;
+    struct deltas *deltas = NULL;
+    struct prefixes *prefixes = NULL;
+    struct arena arena;
+    struct error error;
+    struct backend *backend = cpu(&arena);
+    if (clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error) != OK)
+        abort();
+    int failed = delta_file_is(file) && deltas_open(&deltas, clip, &arena, file, &error) == OK &&
+                 (deltas->settings.tasks == 0 || !isfinite(deltas->settings.scale) || deltas->settings.scale == 0);
+    failed |= prefix_file_is(file) && prefixes_open(&prefixes, clip, &arena, file, &error) == OK &&
+              prefixes->settings.tasks == 0;
+    prefixes_destroy(prefixes);
+    deltas_destroy(deltas);
+    clip_destroy(clip);
+    return failed;
+}
+
 /* Every coder that the file is said to have, one after the other. */
 static int open_selector(const struct safetensors *file, size_t code)
 {
@@ -88,7 +112,7 @@ static int read_file(const struct safetensors *file)
     struct error error;
     struct text routers = {0};
     struct adapter_metadata metadata;
-    int failed = open_adapters(file);
+    int failed = open_adapters(file) | open_on_clip(file);
     if (adapter_file_routers(file, &routers, &error) == OK)
         failed |= routers.failed;
     text_free(&routers);

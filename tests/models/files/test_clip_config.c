@@ -94,9 +94,7 @@ static status look(struct clip_config *config, const struct clip_stated *stated,
 static void expect(const struct clip_stated *stated, size_t image_heads, size_t text_heads, enum activation activation)
 {
     struct clip_config config;
-    struct error error;
-    if (look(&config, stated, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(look(&config, stated, &error));
     assert_int_equal(config.image_heads, image_heads);
     assert_int_equal(config.text_heads, text_heads);
     assert_int_equal(config.activation, activation);
@@ -106,11 +104,11 @@ static void expect(const struct clip_stated *stated, size_t image_heads, size_t 
 static void refused(const struct clip_stated *stated, const char *const *words)
 {
     struct clip_config config;
-    struct error error;
-    assert_int_equal(look(&config, stated, &error), ERROR_FORMAT);
+    struct error reason;
+    assert_int_equal(look(&config, stated, &reason), ERROR_FORMAT);
     for (; *words != NULL; words++)
-        if (strstr(error.message, *words) == NULL)
-            fail_msg("'%s' is not in: %s", *words, error.message);
+        if (strstr(reason.message, *words) == NULL)
+            fail_msg("'%s' is not in: %s", *words, reason.message);
 }
 
 static void beside(const char *name, const char *text)
@@ -247,6 +245,7 @@ TEST(other_models_are_refused)
         {"{\"vision_config\": {}}", "patch_size is 32 by default"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"attentional_pool\": true}, \"text_cfg\": {}}", "attentional_pool"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"mlp_ratio\": 3}, \"text_cfg\": {}}", "mlp_ratio"},
+        {"{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {\"mlp_ratio\": 3}}", "text_cfg.mlp_ratio"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"head_width\": 65}, \"text_cfg\": {}}", "head_width"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"layers\": [3, 4, 6, 3]}, \"text_cfg\": {}}", "layers"},
         {"{\"model_cfg\": {\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}}, \"preprocess_cfg\": {\"mean\": "
@@ -269,12 +268,11 @@ TEST(images_are_normalised_as_is_stated)
         "{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}, \"preprocess_cfg\": {\"mean\": [0.5, "
         "0.5, 0.5], \"std\": [0.5, 0.5, 0.5]}}";
     struct clip_config config;
-    struct error error;
     write_weights(&vit_b_16, "", true);
-    assert_int_equal(look(&config, NULL, &error), OK);
+    assert_ok(look(&config, NULL, &error));
     assert_int_equal(config.pixels, PIXELS_CLIP);
     beside("open_clip_config.json", half);
-    assert_int_equal(look(&config, NULL, &error), OK);
+    assert_ok(look(&config, NULL, &error));
     assert_int_equal(config.pixels, PIXELS_HALF);
     write_weights(&vit_b_16, "\"pixels\":\"clip\"", true);
     REFUSED(NULL, "normalised as half", "open_clip_config.json", "as clip");

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "core/rng.h"
-#include "models/clip.h"
+#include "models/files/clip_file.h"
 #include "models/files/safetensors.h"
 #include "tests/test.h"
 
@@ -69,10 +68,9 @@ static size_t elements_of(const struct clip_tensor *tensor)
 
 static float *read_original(const struct fixture *fixture, size_t index)
 {
-    struct error error;
     struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(fixture->original), CLIP_OPENAI, index);
     float *values = malloc(elements_of(&tensor) * sizeof *values);
-    assert_int_equal(clip_file_read(fixture->original, index, values, &error), OK);
+    assert_ok(clip_file_read(fixture->original, index, values, &error));
     return values;
 }
 
@@ -154,23 +152,20 @@ static struct fixture *require(void **state)
 
 static void write_set(const struct fixture *fixture, const struct set *set)
 {
-    struct error error;
-    assert_int_equal(safetensors_write(fixture->path, set->tensors, set->count, NULL, 0, &error), OK);
+    assert_ok(safetensors_write(fixture->path, set->tensors, set->count, NULL, 0, &error));
 }
 
 static void assert_same_model(const struct fixture *fixture)
 {
     struct clip_file *file;
-    struct error error;
-    if (clip_file_open(&file, fixture->path, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(clip_file_open(&file, fixture->path, &error));
     const struct clip_dimensions *dimensions = clip_file_dimensions(file);
     assert_memory_equal(dimensions, clip_file_dimensions(fixture->original), sizeof *dimensions);
     for (size_t i = 0; i < clip_tensors(dimensions); i++) {
         struct clip_tensor tensor = clip_tensor_at(dimensions, CLIP_OPENAI, i);
         size_t bytes = elements_of(&tensor) * sizeof(float);
         float *expected = read_original(fixture, i), *values = malloc(bytes);
-        assert_int_equal(clip_file_read(file, i, values, &error), OK);
+        assert_ok(clip_file_read(file, i, values, &error));
         assert_memory_equal(values, expected, bytes);
         free(expected);
         free(values);
@@ -183,14 +178,14 @@ static void assert_refused(const struct fixture *fixture, const struct set *set,
                            const char *c)
 {
     struct clip_file *file;
-    struct error error;
+    struct error reason;
     write_set(fixture, set);
-    assert_int_equal(clip_file_open(&file, fixture->path, &error), ERROR_FORMAT);
+    assert_int_equal(clip_file_open(&file, fixture->path, &reason), ERROR_FORMAT);
     assert_null(file);
     const char *words[] = {fixture->path, a, b, c};
     for (size_t i = 0; i < 4; i++)
-        if (strstr(error.message, words[i]) == NULL)
-            fail_msg("'%s' is not in: %s", words[i], error.message);
+        if (strstr(reason.message, words[i]) == NULL)
+            fail_msg("'%s' is not in: %s", words[i], reason.message);
 }
 
 TEST(dimensions_follow_from_shapes)
@@ -214,8 +209,7 @@ TEST(values_are_those_of_the_file)
 {
     struct fixture *fixture = require(state);
     struct safetensors *file;
-    struct error error;
-    assert_int_equal(safetensors_open(&file, source_path, &error), OK);
+    assert_ok(safetensors_open(&file, source_path, &error));
     assert_int_equal(safetensors_count(file), fixture->openai.count);
     for (size_t i = 0; i < safetensors_count(file); i++) {
         const struct safetensor *expected = safetensors_at(file, i);
@@ -232,73 +226,6 @@ TEST(both_namings_give_the_same_model)
     assert_same_model(fixture);
     write_set(fixture, &fixture->huggingface);
     assert_same_model(fixture);
-}
-
-static void must(status result, const struct error *error)
-{
-    if (result != OK)
-        fail_msg("%s", error->message);
-}
-
-enum { IMAGES = 3, PROMPTS = 2, RESOLUTION = 16, CONTEXT = 77, EMBED = 48 };
-
-struct features {
-    float images[IMAGES * EMBED], prompts[PROMPTS * EMBED];
-};
-
-static void encode_inputs(struct backend *backend, struct clip *clip, struct arena *arena, struct features *features)
-{
-    struct error error;
-    struct encoding encoding = {.arena = arena};
-    struct tower_pass pass;
-    struct tensor encoded;
-    struct texts texts;
-    struct tensor batch = {0};
-    float pixels[IMAGES * 3 * RESOLUTION * RESOLUTION];
-    int32_t tokens[PROMPTS * CONTEXT] = {254, 3, 17, 255};
-    const struct rng rng = rng_make(1, RNG_TEST, 0, 0);
-    for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
-        pixels[i] = rng_normal(&rng, i);
-    for (int l = 0; l < CONTEXT; l++) /* the longest prompt that fits */
-        tokens[CONTEXT + l] = l == 0 ? 254 : l == CONTEXT - 1 ? 255 : l;
-    must(tensor_take(&batch, arena, TENSOR_F32, "images", 4, (size_t[]){IMAGES, 3, RESOLUTION, RESOLUTION}, &error),
-         &error);
-    must(backend->ops->upload(backend, batch.data, pixels, sizeof pixels, &error), &error);
-    must(clip_encode_images(clip, &encoding, &batch, &pass, &encoded, &error), &error);
-    must(backend->ops->download(backend, features->images, encoded.data, sizeof features->images, &error), &error);
-    must(texts_create(&texts, clip, arena, tokens, PROMPTS, &error), &error);
-    must(clip_encode_texts(clip, &encoding, &texts, &pass, &encoded, &error), &error);
-    must(backend->ops->download(backend, features->prompts, encoded.data, sizeof features->prompts, &error), &error);
-}
-
-static void encode(const char *path, struct features *features)
-{
-    struct error error;
-    struct backend *backend;
-    struct arena arena;
-    struct clip *clip;
-    const struct clip_stated stated = {.config = {2, 1, ACTIVATION_QUICK_GELU}};
-    must(backend_open(&backend, &(struct backend_settings){.name = "auto", .threads = 2}, &error), &error);
-    must(backend->ops->arena_create(backend, &arena, (size_t)1 << 28, "test", &error), &error);
-    must(clip_load(&clip, backend, &arena, path, PARAMETERS_FROZEN, &stated, &error), &error);
-    encode_inputs(backend, clip, &arena, features);
-    clip_destroy(clip);
-    backend->ops->arena_destroy(backend, &arena);
-    backend_close(backend);
-}
-
-TEST(both_namings_encode_to_the_same_bits)
-{
-    struct fixture *fixture = require(state);
-    struct features openai, huggingface;
-    encode(source_path, &openai);
-    write_set(fixture, &fixture->huggingface);
-    encode(fixture->path, &huggingface);
-    assert_memory_equal(&openai, &huggingface, sizeof openai);
-    for (size_t i = 0; i < PROMPTS * EMBED; i++)
-        assert_true(openai.prompts[i] < 1e3F && openai.prompts[i] > -1e3F);
-    assert_memory_not_equal(openai.images, openai.images + EMBED, EMBED * sizeof(float));
-    assert_memory_not_equal(openai.prompts, openai.prompts + EMBED, EMBED * sizeof(float));
 }
 
 TEST(wrappers_and_harmless_extras_are_seen_through)
@@ -331,13 +258,12 @@ TEST(half_precision_is_widened)
     struct safetensor *scale = set_find(&set, "logit_scale");
     for (size_t i = 0; i < 2; i++) {
         struct clip_file *file;
-        struct error error;
         float value = 0;
         scale->type = cases[i].type;
         scale->data = cases[i].data;
         write_set(fixture, &set);
-        assert_int_equal(clip_file_open(&file, fixture->path, &error), OK);
-        assert_int_equal(clip_file_read(file, index_of(file, "logit_scale"), &value, &error), OK);
+        assert_ok(clip_file_open(&file, fixture->path, &error));
+        assert_ok(clip_file_read(file, index_of(file, "logit_scale"), &value, &error));
         assert_true(value == cases[i].expected);
         clip_file_close(file);
     }
@@ -347,17 +273,17 @@ static void not_finite(struct fixture *fixture, const struct set *set, const cha
                        const char *found)
 {
     struct clip_file *file;
-    struct error error;
+    struct error reason;
     write_set(fixture, set);
-    assert_int_equal(clip_file_open(&file, fixture->path, &error), OK);
+    assert_ok(clip_file_open(&file, fixture->path, &error));
     for (size_t i = 0; i < clip_tensors(clip_file_dimensions(file)); i++) {
         struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), CLIP_OPENAI, i);
         float *values = malloc(elements_of(&tensor) * sizeof *values);
         bool bad = strcmp(tensor.openai, openai) == 0;
-        assert_int_equal(clip_file_read(file, i, values, &error), bad ? ERROR_FORMAT : OK);
-        if (bad && (strstr(error.message, name) == NULL || strstr(error.message, found) == NULL ||
-                    strstr(error.message, fixture->path) == NULL))
-            fail_msg("expected \"%s\" and \"%s\" in: %s", name, found, error.message);
+        assert_int_equal(clip_file_read(file, i, values, &reason), bad ? ERROR_FORMAT : OK);
+        if (bad && (strstr(reason.message, name) == NULL || strstr(reason.message, found) == NULL ||
+                    strstr(reason.message, fixture->path) == NULL))
+            fail_msg("expected \"%s\" and \"%s\" in: %s", name, found, reason.message);
         free(values);
     }
     clip_file_close(file);

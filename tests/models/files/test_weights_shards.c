@@ -17,19 +17,17 @@ static void write_shard(const char *name, const char *tensor, float first)
     const float values[] = {first, first + 1};
     const struct safetensor tensors[] = {
         {.name = tensor, .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = values}};
-    struct error error;
-    assert_int_equal(safetensors_write(scratch_file(&scratch, name), tensors, 1, NULL, 0, &error), OK);
+    assert_ok(safetensors_write(scratch_file(&scratch, name), tensors, 1, NULL, 0, &error));
 }
 
 static int set_up(void **state)
 {
     (void)state;
     struct bytes bytes;
-    struct error error;
     scratch_create(&scratch);
     write_shard("one", "a", 1);
     write_shard("two", "b", 5);
-    assert_int_equal(file_read(FIXTURES "/torch/model.bin", 1 << 16, &bytes, &error), OK);
+    assert_ok(file_read(FIXTURES "/torch/model.bin", 1 << 16, &bytes, &error));
     scratch_write(&scratch, "three", bytes.data, bytes.size);
     bytes_free(&bytes);
     snprintf(index_path, sizeof index_path, "%s", scratch_file(&scratch, INDEX));
@@ -46,19 +44,17 @@ static int tear_down(void **state)
 TEST(shards_are_one_file)
 {
     struct safetensors *file;
-    struct error error;
     scratch_write_text(&scratch, INDEX,
                        "{\"metadata\": {\"total_size\": 40}, \"weight_map\": {\"b\": \"two\", \"weight\": \"three\", "
                        "\"a\": \"one\"}}");
-    if (weights_file_open(&file, index_path, &error) != OK)
-        fail_msg("%s", error.message);
+    assert_ok(weights_file_open(&file, index_path, &error));
     assert_int_equal(safetensors_count(file), 3);
     assert_string_equal(safetensors_path(file), index_path);
     assert_true(((const float *)safetensors_find(file, "a")->data)[1] == 2);
     assert_true(((const float *)safetensors_find(file, "b")->data)[0] == 5);
     assert_true(((const float *)safetensors_find(file, "weight")->data)[5] == 2.5f); /* of PyTorch's */
     safetensors_close(file);
-    assert_int_equal(weights_file_open_header(&file, index_path, &error), OK);
+    assert_ok(weights_file_open_header(&file, index_path, &error));
     assert_int_equal(safetensors_find(file, "weight")->shape[1], 3);
     assert_null(safetensors_find(file, "a")->data);
     safetensors_close(file);
