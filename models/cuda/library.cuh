@@ -19,14 +19,14 @@ struct cuda_function {
 #define CUDA_FUNCTION(function) decltype(&::function) function;
 #define CUDA_WANTED(function) {#function, &library->function},
 
-/* find: as dlsym, from a handle. Returns the name of the first function that is missing; NULL: none is. */
-static inline const char *cuda_functions_find(const struct cuda_function *wanted, size_t count,
-                                              void *(*find)(void *from, const char *name), void *from)
+/* find: as dlsym, from a handle. Returns the first function that is missing; NULL: none is. */
+static inline const struct cuda_function *cuda_functions_find(const struct cuda_function *wanted, size_t count,
+                                                              void *(*find)(void *from, const char *name), void *from)
 {
     for (size_t i = 0; i < count; i++) {
         void *found = find(from, wanted[i].name);
         if (found == NULL)
-            return wanted[i].name;
+            return &wanted[i];
         memcpy(wanted[i].pointer, &found, sizeof found);
     }
     return NULL;
@@ -40,7 +40,8 @@ static inline status cuda_library_open(void **handle, const char *file, const ch
     if (*handle == NULL)
         return error_set(error, ERROR_DEVICE, "cuda: %s cannot be opened: %s; put its folder on LD_LIBRARY_PATH, or %s",
                          name, dlerror(), otherwise);
-    const char *missing = cuda_functions_find(wanted, count, dlsym, *handle);
-    return missing == NULL ? OK
-                           : error_set(error, ERROR_DEVICE, "cuda: %s lacks %s; a newer one is needed", file, missing);
+    const struct cuda_function *missing = cuda_functions_find(wanted, count, dlsym, *handle);
+    if (missing == NULL)
+        return OK;
+    return error_set(error, ERROR_DEVICE, "cuda: %s lacks %s; a newer one is needed", file, missing->name);
 }
