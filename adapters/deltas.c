@@ -8,7 +8,6 @@
 #include "adapters/gates/gate.h"
 #include "core/alloc.h"
 #include "core/rng.h"
-#include "models/files/clip_digest.h"
 
 const char *const delta_matrix_names[DELTA_MATRICES] = {"query", "key", "value", "output", "fc", "proj"};
 

@@ -65,14 +65,16 @@ status clip_reload(struct clip *clip, const char *path, struct error *error);
  * nothing else reads them; they are neither updated nor written to files. NULL: none. */
 status clip_replace_mlps(struct clip *clip, enum tower tower, const struct block_hook *hooks, struct error *error);
 
-/* Random weights as CLIP starts them (its initialize_parameters), drawn with RNG_INIT. */
-status clip_initialize(struct clip *clip, uint64_t seed, struct error *error);
-
 /* Writes all weights under OpenAI's names, with heads and activation as metadata. A weight that is not finite is an
  * error, and nothing is written. */
 status clip_save(const struct clip *clip, const char *path, struct error *error);
 
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */
+
+/* The identity of a CLIP: a digest of all its weights as used in the computation, of its heads, activation and pixels. Files with the
+ * same weights under other names or in another precision have the same digest. */
+#define CLIP_DIGEST_SIZE 17 /* 64 bits (XXH3) in hexadecimal, and a NUL */
+status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error);
 
 /* Prompts on the device, with as many positions as the longest needs. */
 struct texts {

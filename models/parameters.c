@@ -211,6 +211,17 @@ status parameters_download(const struct parameters *group, const struct paramete
                                          error);
 }
 
+status parameters_download_all(const struct parameters *group, float *values, const char *path, struct error *error)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        TRY(parameters_download(group, p, values + p->offset, error));
+        if (not_finite_at(values + p->offset, p->size) < p->size)
+            return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is not finite; nothing is written", path, p->name);
+    }
+    return OK;
+}
+
 status parameters_step(struct parameters *group, const struct step_state *state, const struct update_rule *rule,
                        struct error *error)
 {

@@ -91,6 +91,9 @@ status parameters_upload(struct parameters *group, const struct parameter *param
                          struct error *error);
 status parameters_download(const struct parameters *group, const struct parameter *parameter, float *values,
                            struct error *error);
+/* Copies all tensors to the host: values [values_count], each tensor at its offset. One that is not finite is an error; path: of the
+ * file that they are for. */
+status parameters_download_all(const struct parameters *group, float *values, const char *path, struct error *error);
 
 /* One step of the rule's optimizer on every segment whose flag is set; see struct update. */
 status parameters_step(struct parameters *group, const struct step_state *state, const struct update_rule *rule,

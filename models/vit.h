@@ -17,8 +17,6 @@
 #include "models/files/safetensors.h"
 #include "models/linear_head.h"
 
-struct vit_tensor; /* models/files/vit_names.h */
-
 struct vit_settings {
     size_t resolution, patch, width, hidden, heads, blocks; /* hidden: units of the MLPs */
     enum activation activation;
@@ -37,9 +35,6 @@ struct vit_settings {
  * do not fit together. */
 status vit_create(struct clip **vit, struct backend *backend, struct arena *arena, const struct vit_settings *settings,
                   enum parameters_mode mode, struct error *error);
-
-/* The block whose attention and MLP this one uses: the first of its run. */
-size_t vit_leader(const struct vit_settings *settings, size_t block);
 
 /* Standard deviation of the start values of matrices. */
 #define VIT_START_DEVIATION 0.02f
@@ -93,16 +88,15 @@ status vit_load_head(struct linear_head **head, struct backend *backend, struct 
 /* The content of a file of the weights, and of the head unless it is NULL, for other programs; path: for messages; blocks that share weights have copies, and MLPs
  * that are set apart (clip_replace_mlps) are left out. VIT_HUGGINGFACE has no name for ln_pre: ERROR_ARGUMENT. A weight that
  * is not finite is an error. Call vit_content_free after an error, too. */
-enum vit_names { VIT_TIMM, VIT_HUGGINGFACE };
 enum { VIT_METADATA = 8 };
 struct vit_content {
     struct safetensor *tensors;
     size_t tensor_count;
     struct safetensors_metadata metadata[VIT_METADATA];
     char heads[24], groups[24], epsilon[24]; /* of the metadata */
-    struct vit_tensor *names;                /* of the tensors */
+    struct clip_tensor *names;               /* of the tensors */
     float *values[2];                        /* of the vit, of the head */
 };
 status vit_content_take(struct vit_content *content, const struct clip *vit, const struct linear_head *head,
-                        enum vit_names names, const char *path, struct error *error);
+                        enum clip_naming naming, const char *path, struct error *error);
 void vit_content_free(struct vit_content *content);

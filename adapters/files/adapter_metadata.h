@@ -31,7 +31,7 @@ struct adapter_metadata {
     size_t task_count; /* 0: the file does not say */
     struct adapter_task *tasks;
     bool one_router;                  /* all tasks share router 0; otherwise task k has router k */
-    const char *model, *model_digest; /* a name for people, and clip_digest.h; NULL: the file does not say */
+    const char *model, *model_digest; /* a name for people, and clip_digest; NULL: the file does not say */
     const char *selector;             /* its kind: "clip"; NULL: there is none */
     size_t code;                      /* hidden units of its autoencoders; 0: it has none */
     bool unrelated;                   /* an autoencoder of unrelated images follows those of the tasks */

@@ -6,7 +6,6 @@
 #include "adapters/experts/expert.h"
 #include "adapters/files/adapter_file.h"
 #include "adapters/routers/router.h"
-#include "models/files/vit_names.h"
 
 static status write_file(const struct vit_content *content, const struct adapters *adapters,
                          const struct adapter_metadata_entries *metadata, const char *path, struct error *error)
@@ -29,10 +28,10 @@ static bool is_dense(const struct clip *vit, const struct adapters *adapters)
     return router_kind_of(&adapters->settings)->averages && vit->run == 1;
 }
 
-static const struct vit_tensor *find_name(const struct vit_content *content, const char *own)
+static const struct clip_tensor *find_name(const struct vit_content *content, const char *own)
 {
-    const struct vit_tensor *name = content->names;
-    while (strcmp(name->own, own) != 0)
+    const struct clip_tensor *name = content->names;
+    while (strcmp(name->openai, own) != 0)
         name++;
     return name;
 }
@@ -42,7 +41,7 @@ static status add_mean(struct vit_content *content, const struct clip *vit, cons
                        const char *path, struct error *error)
 {
     const struct parameter *p = parameters_find(vit->parameters, own);
-    const struct vit_tensor *name = find_name(content, own);
+    const struct clip_tensor *name = find_name(content, own);
     struct safetensor *out = &content->tensors[content->tensor_count++];
     float *values = content->values[0] + p->offset;
     *out = (struct safetensor){.name = name->names[0], .type = SAFETENSOR_F32, .rank = p->rank, .data = values};
@@ -65,7 +64,7 @@ static status add_means(struct vit_content *content, const struct clip *vit, con
         float *mean[EXPERT_PARTS];
         TRY(adapters_mean(adapters, TOWER_IMAGE, tower->passes[i].bank, mean, error));
         for (int k = 0; k < EXPERT_PARTS; k++) {
-            char own[VIT_NAME];
+            char own[CLIP_NAME];
             snprintf(own, sizeof own, "visual.transformer.resblocks.%zu.mlp.%s", tower->passes[i].block, parts[k]);
             TRY(add_mean(content, vit, own, mean[k], path, error));
         }

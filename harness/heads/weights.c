@@ -10,7 +10,6 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "models/files/weights_file.h"
-#include "models/files/weights_shards.h"
 
 static char *beside_program(const char *file)
 {

@@ -14,7 +14,7 @@
 #include "harness/heads/tasks.h"
 #include "harness/heads/weights.h"
 #include "harness/selectors/selector_options.h"
-#include "models/files/weights_shards.h"
+#include "models/files/weights_file.h"
 
 struct reading {
     struct inputs *inputs;

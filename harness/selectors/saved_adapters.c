@@ -9,7 +9,6 @@
 #include "core/alloc.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/method.h"
-#include "models/files/clip_digest.h"
 #include "models/files/weights_file.h"
 
 /* --- Writing --- */

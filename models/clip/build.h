@@ -8,10 +8,12 @@ struct clip_plan {
     enum activation activation;
     enum pixels pixels; /* PIXELS_UNSTATED: CLIP's */
     float epsilon;      /* of the norms; 0: 1e-5 */
-    bool ln_pre;        /* a norm before the image tower's blocks; otherwise a bias of the patches */
     enum pool pool;
     size_t run; /* of blocks that share, as in struct clip */
     bool share_norms;
 };
 status clip_build(struct clip **clip, struct backend *backend, struct arena *arena, const struct clip_plan *plan,
                   enum parameters_mode mode, struct error *error);
+
+/* The block whose tensor a block of the image tower uses: the first of its run, or itself (vit.h). */
+size_t clip_owner(const struct clip *clip, const struct clip_tensor *tensor);

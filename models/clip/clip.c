@@ -1,198 +1,109 @@
 #include "models/clip/build.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/rng.h"
+#include "core/digest.h"
 #include "models/files/safetensors.h"
 
-/* Numbers of the tensors in their group, in order of declaration; resolved to weights once memory is there. */
-struct declaration {
-    struct clip *clip;
-    const char *prefix;
-    size_t next;
-    bool allocated;
-};
-
-/* Called in the same walk over the model twice: first to declare tensors, then to fetch their weights. */
-static status weight_at(struct declaration *d, struct weight *weight, const char *name, int rank, const size_t *shape,
-                        struct error *error)
+size_t clip_owner(const struct clip *clip, const struct clip_tensor *tensor)
 {
-    if (d->allocated) {
-        *weight = parameters_weight(d->clip->parameters, d->next++);
-        return OK;
-    }
-    char full[160];
-    size_t index;
-    snprintf(full, sizeof full, "%s%s", d->prefix, name);
-    size_t flag = strncmp(full, "logit_", 6) == 0    ? CLIP_FLAG_APART
-                  : strncmp(full, "visual.", 7) == 0 ? CLIP_FLAG_IMAGE
-                                                     : CLIP_FLAG_TEXT;
-    return parameters_add(d->clip->parameters, full, rank, shape, 1, flag, &index, error);
+    bool shares = tensor->block != SIZE_MAX && tensor->tower == TOWER_IMAGE && (!tensor->norm || clip->share_norms);
+    return shares ? tensor->block - tensor->block % clip->run : tensor->block;
 }
 
-static status linear_at(struct declaration *d, struct linear *linear, const char *weight, const char *bias, size_t out,
-                        size_t in, struct error *error)
+/* In the table's order, which offsets and start values follow. */
+static status declare_tensors(struct clip *clip, struct error *error)
 {
-    linear->out = out;
-    linear->in = in;
-    TRY(weight_at(d, &linear->weight, weight, 2, (size_t[]){out, in}, error));
-    return weight_at(d, &linear->bias, bias, 1, &out, error);
-}
-
-static status norm_at(struct declaration *d, struct layer_norm_weights *norm, const char *gain, const char *bias,
-                      size_t width, struct error *error)
-{
-    norm->epsilon = d->clip->epsilon;
-    TRY(weight_at(d, &norm->gain, gain, 1, &width, error));
-    return weight_at(d, &norm->bias, bias, 1, &width, error);
-}
-
-/* For a block that shares weights, declares only its own; the others are the leader's. */
-static status block_at(struct declaration *d, struct block *block, const struct block *leader, struct error *error)
-{
-    size_t width = block->width, hidden = block->hidden;
-    bool modules = leader == block, norms = modules || !d->clip->share_norms;
-    if (!modules)
-        *block = *leader;
-    if (norms)
-        TRY(norm_at(d, &block->ln_1, "ln_1.weight", "ln_1.bias", width, error));
-    if (modules) {
-        TRY(linear_at(d, &block->in_proj, "attn.in_proj_weight", "attn.in_proj_bias", 3 * width, width, error));
-        TRY(linear_at(d, &block->out_proj, "attn.out_proj.weight", "attn.out_proj.bias", width, width, error));
-    }
-    if (norms)
-        TRY(norm_at(d, &block->ln_2, "ln_2.weight", "ln_2.bias", width, error));
-    if (modules) {
-        TRY(linear_at(d, &block->c_fc, "mlp.c_fc.weight", "mlp.c_fc.bias", hidden, width, error));
-        TRY(linear_at(d, &block->c_proj, "mlp.c_proj.weight", "mlp.c_proj.bias", width, hidden, error));
+    for (size_t i = 0; i < clip_tensors(&clip->dimensions); i++) {
+        struct clip_tensor t = clip_tensor_at(&clip->dimensions, CLIP_OPENAI, i);
+        size_t index, flag = strncmp(t.openai, "logit_", 6) == 0 ? CLIP_FLAG_APART
+                             : t.tower == TOWER_IMAGE            ? CLIP_FLAG_IMAGE
+                                                                 : CLIP_FLAG_TEXT;
+        if (clip_owner(clip, &t) == t.block)
+            TRY(parameters_add(clip->parameters, t.openai, t.rank, t.shape, 1, flag, &index, error));
     }
     return OK;
 }
 
-static status blocks_at(struct declaration *d, enum tower tower, struct error *error)
+static struct weight *weight_at(struct clip *clip, const struct clip_tensor *tensor, size_t block)
 {
-    const char *outer = d->prefix;
-    struct block *blocks = d->clip->towers[tower].blocks;
-    size_t run = tower == TOWER_IMAGE ? d->clip->run : 1;
-    status result = OK;
-    for (size_t i = 0; result == OK && i < d->clip->towers[tower].count; i++) {
-        char prefix[96];
-        snprintf(prefix, sizeof prefix, "%stransformer.resblocks.%zu.", outer, i);
-        d->prefix = prefix;
-        result = block_at(d, &blocks[i], &blocks[i - i % run], error);
-        d->prefix = outer;
+    void *owner = block == SIZE_MAX ? (void *)clip : &clip->towers[tensor->tower].blocks[block];
+    return (void *)((char *)owner + tensor->place);
+}
+
+/* Once memory is there. */
+static void fetch_weights(struct clip *clip)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < clip_tensors(&clip->dimensions); i++) {
+        struct clip_tensor t = clip_tensor_at(&clip->dimensions, CLIP_OPENAI, i);
+        size_t owner = clip_owner(clip, &t);
+        *weight_at(clip, &t, t.block) =
+            owner == t.block ? parameters_weight(clip->parameters, next++) : *weight_at(clip, &t, owner);
     }
-    return result;
 }
 
-static status attention_pool_at(struct declaration *d, struct error *error)
+static struct block block_without_weights(const struct clip *clip, enum tower tower, size_t hidden)
 {
-    struct clip *clip = d->clip;
-    struct block *block = &clip->attention_pool;
-    size_t width = clip->dimensions.image_width, hidden = clip->dimensions.pool_hidden;
-    *block = (struct block){
-        .width = width, .hidden = hidden, .heads = clip->dimensions.image_heads, .activation = clip->activation};
-    d->prefix = "visual.attn_pool.";
-    TRY(weight_at(d, &clip->probe, "probe", 1, &width, error));
-    TRY(linear_at(d, &block->in_proj, "attn.in_proj_weight", "attn.in_proj_bias", 3 * width, width, error));
-    TRY(linear_at(d, &block->out_proj, "attn.out_proj.weight", "attn.out_proj.bias", width, width, error));
-    TRY(norm_at(d, &block->ln_2, "ln_2.weight", "ln_2.bias", width, error));
-    TRY(linear_at(d, &block->c_fc, "mlp.c_fc.weight", "mlp.c_fc.bias", hidden, width, error));
-    return linear_at(d, &block->c_proj, "mlp.c_proj.weight", "mlp.c_proj.bias", width, hidden, error);
-}
-
-static status image_at(struct declaration *d, bool ln_pre, struct error *error)
-{
-    struct clip *clip = d->clip;
     const struct clip_dimensions *n = &clip->dimensions;
-    size_t width = n->image_width;
-    bool siglip = n->pool_hidden > 0;
-    d->prefix = "visual.";
-    if (!siglip)
-        TRY(weight_at(d, &clip->class_embedding, "class_embedding", 1, &width, error));
-    TRY(weight_at(d, &clip->image_position, "positional_embedding", 2, (size_t[]){clip_image_positions(n), width},
-                  error));
-    if (n->embed > 0 && !siglip)
-        TRY(weight_at(d, &clip->towers[TOWER_IMAGE].projection, "proj", 2, (size_t[]){width, n->embed}, error));
-    TRY(weight_at(d, &clip->conv1, "conv1.weight", 4, (size_t[]){width, 3, n->patch, n->patch}, error));
-    if (ln_pre)
-        TRY(norm_at(d, &clip->ln_pre, "ln_pre.weight", "ln_pre.bias", width, error));
-    else
-        TRY(weight_at(d, &clip->patch_bias, "conv1.bias", 1, &width, error));
-    TRY(blocks_at(d, TOWER_IMAGE, error));
-    TRY(norm_at(d, &clip->towers[TOWER_IMAGE].ln_final, "ln_post.weight", "ln_post.bias", width, error));
-    return siglip ? attention_pool_at(d, error) : OK;
+    const struct layer_norm_weights norm = {.epsilon = clip->epsilon};
+    bool image = tower == TOWER_IMAGE;
+    size_t width = image ? n->image_width : n->text_width;
+    return (struct block){.width = width,
+                          .hidden = hidden,
+                          .heads = image ? n->image_heads : n->text_heads,
+                          .causal = !image && n->pool_hidden == 0,
+                          .activation = clip->activation,
+                          .ln_1 = norm,
+                          .ln_2 = norm,
+                          .in_proj = {.out = 3 * width, .in = width},
+                          .out_proj = {.out = width, .in = width},
+                          .c_fc = {.out = hidden, .in = width},
+                          .c_proj = {.out = width, .in = hidden}};
 }
 
-static status text_at(struct declaration *d, struct error *error)
+static status create_blocks(struct clip *clip, enum tower tower, size_t count, size_t hidden, struct error *error)
 {
-    struct clip *clip = d->clip;
-    const struct clip_dimensions *n = &clip->dimensions;
-    if (n->text_blocks == 0)
-        return OK;
-    d->prefix = "";
-    TRY(weight_at(d, &clip->text_position, "positional_embedding", 2, (size_t[]){n->context, n->text_width}, error));
-    TRY(weight_at(d, &clip->towers[TOWER_TEXT].projection, "text_projection", 2, (size_t[]){n->text_width, n->embed},
-                  error));
-    TRY(weight_at(d, &clip->logit_scale, "logit_scale", 0, NULL, error));
-    if (n->pool_hidden > 0) {
-        TRY(weight_at(d, &clip->text_bias, "text_projection_bias", 1, &n->embed, error));
-        TRY(weight_at(d, &clip->logit_bias, "logit_bias", 0, NULL, error));
-    }
-    TRY(blocks_at(d, TOWER_TEXT, error));
-    TRY(weight_at(d, &clip->token_embedding, "token_embedding.weight", 2, (size_t[]){n->vocabulary, n->text_width},
-                  error));
-    return norm_at(d, &clip->towers[TOWER_TEXT].ln_final, "ln_final.weight", "ln_final.bias", n->text_width, error);
-}
-
-static status create_blocks(struct clip *clip, enum tower tower, const struct block *like, size_t count,
-                            struct error *error)
-{
-    if (like->heads == 0 || like->width % like->heads != 0)
+    const struct block like = block_without_weights(clip, tower, hidden);
+    if (like.heads == 0 || like.width % like.heads != 0)
         return error_set(error, ERROR_FORMAT,
                          "model: expected a number of heads that divides the width, found %zu heads for a width of "
                          "%zu in the %s tower",
-                         like->heads, like->width, tower == TOWER_IMAGE ? "image" : "text");
+                         like.heads, like.width, tower == TOWER_IMAGE ? "image" : "text");
     struct block *blocks = xcalloc(count, sizeof *blocks);
     for (size_t i = 0; i < count; i++)
-        blocks[i] = *like;
+        blocks[i] = like;
     clip->towers[tower].blocks = blocks;
     clip->towers[tower].count = count;
-    clip->towers[tower].width = like->width;
+    clip->towers[tower].width = like.width;
+    clip->towers[tower].ln_final.epsilon = clip->epsilon;
     return OK;
 }
 
-static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum parameters_mode mode, struct error *error)
+static status build(struct clip *clip, struct arena *arena, enum parameters_mode mode, struct error *error)
 {
     const struct clip_dimensions *n = &clip->dimensions;
-    const struct block image = {.width = n->image_width,
-                                .hidden = n->image_hidden,
-                                .heads = n->image_heads,
-                                .activation = clip->activation},
-                       text = {.width = n->text_width,
-                               .hidden = n->text_hidden,
-                               .heads = n->text_heads,
-                               .causal = n->pool_hidden == 0,
-                               .activation = clip->activation};
     if (n->image_blocks > CLIP_BLOCKS_MOST || n->text_blocks > CLIP_BLOCKS_MOST)
         return error_set(error, ERROR_FORMAT,
                          "model: expected at most %d blocks a tower, found %zu (image) and %zu (text)",
                          CLIP_BLOCKS_MOST, n->image_blocks, n->text_blocks);
-    TRY(create_blocks(clip, TOWER_IMAGE, &image, n->image_blocks, error));
+    TRY(create_blocks(clip, TOWER_IMAGE, n->image_blocks, n->image_hidden, error));
     if (n->text_blocks > 0)
-        TRY(create_blocks(clip, TOWER_TEXT, &text, n->text_blocks, error));
+        TRY(create_blocks(clip, TOWER_TEXT, n->text_blocks, n->text_hidden, error));
+    if (n->pool_hidden > 0)
+        clip->attention_pool = block_without_weights(clip, TOWER_IMAGE, n->pool_hidden);
+    clip->ln_pre.epsilon = clip->epsilon;
     parameters_create(&clip->parameters, clip->backend);
-    struct declaration declared = {.clip = clip}, fetched = {.clip = clip, .allocated = true};
-    TRY(image_at(&declared, ln_pre, error));
-    TRY(text_at(&declared, error));
+    TRY(declare_tensors(clip, error));
     clip->parameters->flags_count = CLIP_FLAGS; /* also the flags of a missing tower */
     TRY(parameters_allocate(clip->parameters, arena, mode, error));
-    TRY(image_at(&fetched, ln_pre, error));
-    return text_at(&fetched, error);
+    fetch_weights(clip);
+    return OK;
 }
 
 status clip_build(struct clip **result, struct backend *backend, struct arena *arena, const struct clip_plan *plan,
@@ -207,7 +118,7 @@ status clip_build(struct clip **result, struct backend *backend, struct arena *a
     clip->pool = plan->pool;
     clip->run = plan->run;
     clip->share_norms = plan->share_norms;
-    status built = build(clip, arena, plan->ln_pre, mode, error);
+    status built = build(clip, arena, mode, error);
     if (built != OK) {
         clip_destroy(clip);
         return built;
@@ -225,7 +136,6 @@ status clip_create(struct clip **clip, struct backend *backend, struct arena *ar
                                    .activation = activation,
                                    .pixels = siglip ? PIXELS_HALF : PIXELS_CLIP,
                                    .epsilon = siglip ? 1e-6f : 1e-5f,
-                                   .ln_pre = !siglip,
                                    .pool = siglip ? POOL_ATTENTION : POOL_CLASS_TOKEN,
                                    .run = 1};
     return clip_build(clip, backend, arena, &plan, mode, error);
@@ -272,9 +182,8 @@ static status load_tensors(struct clip *clip, const struct clip_file *file, stru
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         float *values = xmalloc(array_size(p->size, sizeof *values));
-        status result = clip_file_read(file, p->name, p->rank, p->shape, values, error);
-        if (result == OK)
-            result = parameters_upload(group, p, values, error);
+        status result = clip_file_read(file, i, values, error);
+        NEXT(result, parameters_upload(group, p, values, error));
         free(values);
         TRY(result);
     }
@@ -337,66 +246,6 @@ status clip_reload(struct clip *clip, const char *path, struct error *error)
     return result;
 }
 
-/* Standard deviation of a tensor at the start; 0: constant 0, negative: constant −deviation. */
-static float initial_deviation(const struct clip *clip, const struct parameter *p)
-{
-    const struct clip_dimensions *n = &clip->dimensions;
-    bool image = strncmp(p->name, "visual.", 7) == 0;
-    float width = (float)(image ? n->image_width : n->text_width);
-    float blocks = (float)(image ? n->image_blocks : n->text_blocks);
-    if (strcmp(p->name, "logit_scale") == 0)
-        return -logf(1.0f / 0.07f);
-    if (strstr(p->name, "ln_") != NULL)
-        return strstr(p->name, ".weight") != NULL ? -1.0f : 0.0f;
-    if (strstr(p->name, "bias") != NULL)
-        return 0.0f;
-    if (strcmp(p->name, "token_embedding.weight") == 0)
-        return 0.02f;
-    if (strcmp(p->name, "positional_embedding") == 0)
-        return 0.01f;
-    if (strstr(p->name, "in_proj_weight") != NULL || strstr(p->name, "proj") == p->name + 7 ||
-        strstr(p->name, "text_projection") != NULL || strstr(p->name, "embedding") != NULL)
-        return 1.0f / sqrtf(width);
-    if (strstr(p->name, "out_proj") != NULL || strstr(p->name, "c_proj") != NULL)
-        return 1.0f / sqrtf(width * 2.0f * blocks);
-    if (strstr(p->name, "c_fc") != NULL)
-        return 1.0f / sqrtf(2.0f * width);
-    return 1.0f / sqrtf((float)(3 * n->patch * n->patch)); /* conv1 */
-}
-
-status clip_initialize(struct clip *clip, uint64_t seed, struct error *error)
-{
-    struct parameters *group = clip->parameters;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct parameter *p = &group->list[i];
-        float deviation = initial_deviation(clip, p), *values = xmalloc(array_size(p->size, sizeof *values));
-        struct rng rng = rng_make(seed, RNG_INIT, 0, (uint32_t)i);
-        for (size_t k = 0; k < p->size; k++)
-            values[k] = deviation > 0 ? deviation * rng_normal(&rng, k) : -deviation;
-        status result = parameters_upload(group, p, values, error);
-        free(values);
-        TRY(result);
-    }
-    return OK;
-}
-
-static status download_all(const struct clip *clip, const char *path, struct safetensor *tensors, float *values,
-                           struct error *error)
-{
-    const struct parameters *group = clip->parameters;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct parameter *p = &group->list[i];
-        TRY(parameters_download(group, p, values + p->offset, error));
-        if (not_finite_at(values + p->offset, p->size) < p->size)
-            return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is not finite; nothing is written", path, p->name);
-        tensors[i] =
-            (struct safetensor){.name = p->name, .type = SAFETENSOR_F32, .rank = p->rank, .data = values + p->offset};
-        for (int r = 0; r < p->rank; r++)
-            tensors[i].shape[r] = p->shape[r];
-    }
-    return OK;
-}
-
 status clip_save(const struct clip *clip, const char *path, struct error *error)
 {
     const struct parameters *group = clip->parameters;
@@ -406,9 +255,14 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
     if (tensors == NULL || values == NULL)
         result =
             error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, group->values_count >> 18);
-    if (result == OK)
-        result = download_all(clip, path, tensors, values, error);
+    NEXT(result, parameters_download_all(group, values, path, error));
     if (result == OK) {
+        for (size_t i = 0; i < group->count; i++) {
+            const struct parameter *p = &group->list[i];
+            tensors[i] = (struct safetensor){
+                .name = p->name, .type = SAFETENSOR_F32, .rank = p->rank, .data = values + p->offset};
+            memcpy(tensors[i].shape, p->shape, (size_t)p->rank * sizeof *p->shape);
+        }
         struct clip_metadata metadata;
         clip_metadata_fill(&metadata, &(struct clip_config){clip->dimensions.image_heads, clip->dimensions.text_heads,
                                                             clip->activation, clip->pixels});
@@ -425,4 +279,39 @@ status clip_logit_scale(const struct clip *clip, float *exponential, struct erro
     TRY(clip->backend->ops->download(clip->backend, &logarithm, clip->logit_scale.value, sizeof logarithm, error));
     *exponential = expf(logarithm);
     return OK;
+}
+
+/* ---- identity ---- */
+
+enum { DIGEST_PART = 1 << 20 }; /* values read at a time */
+
+static status add_values(const struct clip *clip, const struct parameter *p, float *values, uint64_t *digest,
+                         struct error *error)
+{
+    struct backend *backend = clip->backend;
+    for (size_t first = 0; first < p->size; first += DIGEST_PART) {
+        size_t count = p->size - first < DIGEST_PART ? p->size - first : DIGEST_PART;
+        TRY(backend->ops->download(backend, values, clip->parameters->values + p->offset + first,
+                                   count * sizeof *values, error));
+        *digest = digest_quick(values, count * sizeof *values, *digest);
+    }
+    return OK;
+}
+
+status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error)
+{
+    const struct clip_dimensions *d = &clip->dimensions;
+    const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads, d->text_heads,
+                               (uint64_t)clip->pixels}; /* not shown by any tensor's shape */
+    uint64_t sum = digest_quick(untold, sizeof untold, 0);
+    float *values = xmalloc(DIGEST_PART * sizeof *values);
+    status result = OK;
+    for (size_t i = 0; result == OK && i < clip->parameters->count; i++) {
+        const struct parameter *p = &clip->parameters->list[i];
+        sum = digest_quick(p->name, strlen(p->name), sum);
+        result = add_values(clip, p, values, &sum, error);
+    }
+    free(values);
+    snprintf(digest, CLIP_DIGEST_SIZE, "%016" PRIx64, sum);
+    return result;
 }

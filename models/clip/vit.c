@@ -46,9 +46,9 @@ status vit_create(struct clip **vit, struct backend *backend, struct arena *aren
                                                   .image_width = s->width,
                                                   .image_hidden = s->hidden,
                                                   .image_heads = s->heads,
-                                                  .image_blocks = s->blocks},
+                                                  .image_blocks = s->blocks,
+                                                  .patch_bias = !s->ln_pre},
                                    .activation = s->activation,
-                                   .ln_pre = s->ln_pre,
                                    .pool = s->pool,
                                    .pixels = s->pixels,
                                    .epsilon = s->epsilon,
@@ -73,11 +73,6 @@ struct vit_settings vit_settings_of(const struct clip *clip)
                                  .epsilon = clip->epsilon,
                                  .share_groups = clip->run > 1 ? n->image_blocks / clip->run : 0,
                                  .share_norms = clip->share_norms};
-}
-
-size_t vit_leader(const struct vit_settings *s, size_t block)
-{
-    return s->share_groups > 0 ? block - block % (s->blocks / s->share_groups) : block;
 }
 
 static bool ends_with(const char *name, const char *ending)

@@ -4,52 +4,36 @@
 
 #include <stdlib.h>
 
-#include "models/cuda/cuda.h"
+#include "models/cuda/library.cuh"
 
 enum { CHUNK = 32 << 20 }; /* bytes mapped at a time, rounded to the device's granularity */
 
+#define FUNCTIONS(f)                                                                                                   \
+    f(cuMemAddressReserve) f(cuMemAddressFree) f(cuMemCreate) f(cuMemRelease) f(cuMemMap) f(cuMemUnmap)                \
+        f(cuMemSetAccess) f(cuMemGetAllocationGranularity)
 struct driver {
-    CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
-    CUresult (*release_addresses)(CUdeviceptr, size_t);
-    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
-    CUresult (*release)(CUmemGenericAllocationHandle);
-    CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
-    CUresult (*unmap)(CUdeviceptr, size_t);
-    CUresult (*set_access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
-    CUresult (*granularity)(size_t *, const CUmemAllocationProp *, CUmemAllocationGranularity_flags);
+    FUNCTIONS(CUDA_FUNCTION)
 };
 
-static cudaError_t find_one(const char *name, void *function)
+/* As dlsym; result: why there is none. */
+static void *find_one(void *result, const char *name)
 {
     enum { VERSION = 12000 };
     cudaDriverEntryPointQueryResult found;
     void *entry = NULL;
-    cudaError_t result = cudaGetDriverEntryPointByVersion(name, &entry, VERSION, cudaEnableDefault, &found);
-    if (result == cudaSuccess && (found != cudaDriverEntryPointSuccess || entry == NULL))
-        result = cudaErrorNotSupported;
-    memcpy(function, &entry, sizeof entry);
-    return result;
+    cudaError_t *why = (cudaError_t *)result;
+    *why = cudaGetDriverEntryPointByVersion(name, &entry, VERSION, cudaEnableDefault, &found);
+    if (*why == cudaSuccess && (found != cudaDriverEntryPointSuccess || entry == NULL))
+        *why = cudaErrorNotSupported;
+    return *why == cudaSuccess ? entry : NULL;
 }
 
-static cudaError_t find_driver(struct driver *driver)
+static cudaError_t find_driver(struct driver *library)
 {
-    const struct {
-        const char *name;
-        void *function;
-    } wanted[] = {{"cuMemAddressReserve", &driver->reserve},
-                  {"cuMemAddressFree", &driver->release_addresses},
-                  {"cuMemCreate", &driver->create},
-                  {"cuMemRelease", &driver->release},
-                  {"cuMemMap", &driver->map},
-                  {"cuMemUnmap", &driver->unmap},
-                  {"cuMemSetAccess", &driver->set_access},
-                  {"cuMemGetAllocationGranularity", &driver->granularity}};
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        cudaError_t result = find_one(wanted[i].name, wanted[i].function);
-        if (result != cudaSuccess)
-            return result;
-    }
-    return cudaSuccess;
+    const struct cuda_function wanted[] = {FUNCTIONS(CUDA_WANTED)};
+    cudaError_t result = cudaSuccess;
+    cuda_functions_find(wanted, sizeof wanted / sizeof *wanted, find_one, &result);
+    return result;
 }
 
 /* The owner of an arena: everything that is needed to map its pages. */
@@ -70,11 +54,11 @@ size_t cuda_memory_left(struct backend *backend)
 static bool map_pages(const struct driver *driver, CUdeviceptr at, size_t bytes, CUmemGenericAllocationHandle pages,
                       const CUmemAccessDesc *access)
 {
-    if (driver->map(at, bytes, 0, pages, 0) != CUDA_SUCCESS)
+    if (driver->cuMemMap(at, bytes, 0, pages, 0) != CUDA_SUCCESS)
         return false;
-    if (driver->set_access(at, bytes, access, 1) == CUDA_SUCCESS)
+    if (driver->cuMemSetAccess(at, bytes, access, 1) == CUDA_SUCCESS)
         return true;
-    driver->unmap(at, bytes);
+    driver->cuMemUnmap(at, bytes);
     return false;
 }
 
@@ -89,12 +73,12 @@ static bool back(struct arena *arena, size_t needed)
         CUmemAccessDesc access = {};
         access.location = b->properties.location;
         access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        if (b->driver.create(&pages, b->chunk, &b->properties, 0) != CUDA_SUCCESS) {
+        if (b->driver.cuMemCreate(&pages, b->chunk, &b->properties, 0) != CUDA_SUCCESS) {
             arena->left = cuda_memory_left(NULL);
             return false;
         }
         bool usable = map_pages(&b->driver, at, b->chunk, pages, &access);
-        b->driver.release(pages); /* the mapping keeps them */
+        b->driver.cuMemRelease(pages); /* the mapping keeps them */
         if (!usable)
             return false;
         arena->backed += b->chunk;
@@ -117,11 +101,12 @@ static status reserve(struct arena *arena, struct backing *b, size_t limit, cons
     b->properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     b->properties.location.id = device;
     CUdeviceptr base;
-    if (b->driver.granularity(&granularity, &b->properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) != CUDA_SUCCESS)
+    if (b->driver.cuMemGetAllocationGranularity(&granularity, &b->properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) !=
+        CUDA_SUCCESS)
         return error_set(error, ERROR_DEVICE, "cuda: this device cannot map memory on demand");
     b->chunk = (CHUNK + granularity - 1) / granularity * granularity;
     b->reserved = ((limit > 0 ? limit : total) + b->chunk - 1) / b->chunk * b->chunk;
-    if (b->driver.reserve(&base, b->reserved, 0, 0, 0) != CUDA_SUCCESS)
+    if (b->driver.cuMemAddressReserve(&base, b->reserved, 0, 0, 0) != CUDA_SUCCESS)
         return error_set(error, ERROR_MEMORY, "cuda: cannot reserve %zu MiB of addresses for the %s arena",
                          b->reserved >> 20, name);
     *arena = {};
@@ -154,8 +139,8 @@ void cuda_arena_destroy(struct backend *backend, struct arena *arena)
         return;
     cudaDeviceSynchronize();
     for (size_t at = 0; at < arena->backed; at += b->chunk)
-        b->driver.unmap((CUdeviceptr)arena->base + at, b->chunk);
-    b->driver.release_addresses((CUdeviceptr)arena->base, b->reserved);
+        b->driver.cuMemUnmap((CUdeviceptr)arena->base + at, b->chunk);
+    b->driver.cuMemAddressFree((CUdeviceptr)arena->base, b->reserved);
     free(b);
     *arena = {};
 }

@@ -11,12 +11,12 @@ status cuda_bind(struct backend *backend, struct error *error)
 #if __has_include(<nccl.h>)
 
 #include <atomic>
-#include <dlfcn.h>
 #include <nccl.h>
 #include <new>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "models/cuda/library.cuh"
 
 #ifndef NCCL_LIBRARY
 #define NCCL_LIBRARY "libnccl.so.2"
@@ -24,15 +24,12 @@ status cuda_bind(struct backend *backend, struct error *error)
 
 enum { RANKS = GPUS };
 
+#define FUNCTIONS(f)                                                                                                   \
+    f(ncclCommInitAll) f(ncclCommDestroy) f(ncclCommAbort) f(ncclGroupStart) f(ncclGroupEnd) f(ncclAllReduce)          \
+        f(ncclGetErrorString)
 struct library {
     void *handle;
-    decltype(&ncclCommInitAll) init_all;
-    decltype(&ncclCommDestroy) destroy;
-    decltype(&ncclCommAbort) abort_one;
-    decltype(&ncclGroupStart) group_start;
-    decltype(&ncclGroupEnd) group_end;
-    decltype(&ncclAllReduce) all_reduce;
-    decltype(&ncclGetErrorString) get_error_string;
+    FUNCTIONS(CUDA_FUNCTION)
 };
 
 struct communicators {
@@ -45,38 +42,16 @@ struct communicators {
 
 static status open_library(struct library *library, struct error *error)
 {
-    library->handle = dlopen(NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (library->handle == NULL)
-        return error_set(
-            error, ERROR_DEVICE,
-            "cuda: NCCL cannot be opened: %s; put its folder on LD_LIBRARY_PATH, or use one GPU (run.gpus=1)",
-            dlerror());
-    const struct {
-        const char *name;
-        void *function;
-    } wanted[] = {
-        {"ncclCommInitAll", &library->init_all},
-        {"ncclCommDestroy", &library->destroy},
-        {"ncclCommAbort", &library->abort_one},
-        {"ncclGroupStart", &library->group_start},
-        {"ncclGroupEnd", &library->group_end},
-        {"ncclAllReduce", &library->all_reduce},
-        {"ncclGetErrorString", &library->get_error_string},
-    };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *found = dlsym(library->handle, wanted[i].name);
-        if (found == NULL)
-            return error_set(error, ERROR_DEVICE, "cuda: NCCL lacks %s; a newer one is needed", wanted[i].name);
-        memcpy(wanted[i].function, &found, sizeof found);
-    }
-    return OK;
+    const struct cuda_function wanted[] = {FUNCTIONS(CUDA_WANTED)};
+    return cuda_library_open(&library->handle, NCCL_LIBRARY, "NCCL", "use one GPU (run.gpus=1)", wanted,
+                             sizeof wanted / sizeof *wanted, error);
 }
 
 static status check(const struct communicators *c, ncclResult_t result, const char *what, struct error *error)
 {
     return result == ncclSuccess
                ? OK
-               : error_set(error, ERROR_DEVICE, "NCCL: %s failed: %s", what, c->library.get_error_string(result));
+               : error_set(error, ERROR_DEVICE, "NCCL: %s failed: %s", what, c->library.ncclGetErrorString(result));
 }
 
 static status create(struct communicators *c, struct backend *const *ranks, size_t size, struct error *error)
@@ -90,7 +65,7 @@ static status create(struct communicators *c, struct backend *const *ranks, size
     TRY(open_library(&c->library, error));
     setenv("NCCL_ALGO", "Ring", 0);            /* sums in the order of the ring, whatever their size */
     setenv("NCCL_P2P_DIRECT_DISABLE", "1", 1); /* our arenas are mapped for their own device alone */
-    TRY(check(c, c->library.init_all(c->of, (int)size, devices), "starting the process group", error));
+    TRY(check(c, c->library.ncclCommInitAll(c->of, (int)size, devices), "starting the process group", error));
     c->made = true;
     return OK;
 }
@@ -113,9 +88,9 @@ status cuda_all_reduce(struct backend *backend, const struct all_reduce *o, stru
     bool together = !c->aborted;
     ncclResult_t result = ncclSuccess;
     if (together)
-        result = c->library.all_reduce(o->values, o->values, o->n, o->reduction == SUM_FLOATS ? ncclFloat32 : ncclInt32,
-                                       o->reduction == MAX_INTEGERS ? ncclMax : ncclSum, c->of[o->rank],
-                                       cuda_of(backend)->stream);
+        result = c->library.ncclAllReduce(
+            o->values, o->values, o->n, o->reduction == SUM_FLOATS ? ncclFloat32 : ncclInt32,
+            o->reduction == MAX_INTEGERS ? ncclMax : ncclSum, c->of[o->rank], cuda_of(backend)->stream);
     c->asking[o->rank] = false;
     return together ? check(c, result, "a sum over all GPUs", error)
                     : error_set(error, ERROR_STOPPED, "cuda: the process group was aborted");
@@ -139,10 +114,10 @@ static void wait_for_threads(const struct communicators *c, size_t size)
 /* All at once: each waits for the others of its machine. */
 static void end_all(struct communicators *c, size_t size, ncclResult_t (*end)(ncclComm_t))
 {
-    c->library.group_start();
+    c->library.ncclGroupStart();
     for (size_t i = 0; i < size; i++)
         end(c->of[i]);
-    c->library.group_end();
+    c->library.ncclGroupEnd();
 }
 
 void cuda_process_group_abort(struct backend *backend, struct process_group *group)
@@ -152,7 +127,7 @@ void cuda_process_group_abort(struct backend *backend, struct process_group *gro
     if (!c->made || c->aborted.exchange(true))
         return;
     wait_for_threads(c, group->size);
-    end_all(c, group->size, c->library.abort_one);
+    end_all(c, group->size, c->library.ncclCommAbort);
 }
 
 void cuda_process_group_destroy(struct backend *backend, struct process_group *group)
@@ -162,7 +137,7 @@ void cuda_process_group_destroy(struct backend *backend, struct process_group *g
     if (c == NULL)
         return;
     if (c->made && !c->aborted)
-        end_all(c, group->size, c->library.destroy);
+        end_all(c, group->size, c->library.ncclCommDestroy);
     if (c->library.handle != NULL)
         dlclose(c->library.handle);
     delete c;

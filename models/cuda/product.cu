@@ -4,12 +4,11 @@
 #include <cublasLt.h>
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/cuda/cuda.h"
+#include "models/cuda/library.cuh"
 
 extern "C" {
 #include "models/cuda/cuda_backend.h"
@@ -31,23 +30,17 @@ struct plan {
     cublasLtMatmulAlgo_t algorithm;
 };
 
+/* clang-format off */
+#define FUNCTIONS(f) \
+    f(cublasLtCreate) f(cublasLtDestroy) f(cublasLtGetStatusString) f(cublasLtGetVersion) \
+    f(cublasLtMatmulDescCreate) f(cublasLtMatmulDescDestroy) f(cublasLtMatmulDescSetAttribute) \
+    f(cublasLtMatrixLayoutCreate) f(cublasLtMatrixLayoutDestroy) \
+    f(cublasLtMatmulPreferenceCreate) f(cublasLtMatmulPreferenceDestroy) f(cublasLtMatmulPreferenceSetAttribute) \
+    f(cublasLtMatmulAlgoGetHeuristic) f(cublasLtMatmulAlgoConfigGetAttribute) f(cublasLtMatmul)
+/* clang-format on */
 struct library {
     void *handle;
-    decltype(&cublasLtCreate) create;
-    decltype(&cublasLtDestroy) destroy;
-    decltype(&cublasLtGetStatusString) get_status_string;
-    decltype(&cublasLtGetVersion) get_version;
-    decltype(&cublasLtMatmulDescCreate) matmul_desc_create;
-    decltype(&cublasLtMatmulDescDestroy) matmul_desc_destroy;
-    decltype(&cublasLtMatmulDescSetAttribute) matmul_desc_set_attribute;
-    decltype(&cublasLtMatrixLayoutCreate) matrix_layout_create;
-    decltype(&cublasLtMatrixLayoutDestroy) matrix_layout_destroy;
-    decltype(&cublasLtMatmulPreferenceCreate) matmul_preference_create;
-    decltype(&cublasLtMatmulPreferenceDestroy) matmul_preference_destroy;
-    decltype(&cublasLtMatmulPreferenceSetAttribute) matmul_preference_set_attribute;
-    decltype(&cublasLtMatmulAlgoGetHeuristic) matmul_algo_get_heuristic;
-    decltype(&cublasLtMatmulAlgoConfigGetAttribute) matmul_algo_config_get_attribute;
-    decltype(&cublasLtMatmul) matmul;
+    FUNCTIONS(CUDA_FUNCTION)
 };
 
 struct cuda_products {
@@ -64,40 +57,9 @@ struct cuda_products {
 
 static status open_library(struct library *library, struct error *error)
 {
-    library->handle = dlopen(LIBRARY_NAME(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (library->handle == NULL)
-        return error_set(
-            error, ERROR_DEVICE,
-            "cuda: cuBLASLt cannot be opened: %s; put its folder on LD_LIBRARY_PATH, or use the CPU (run.backend=cpu)",
-            dlerror());
-    const struct {
-        const char *name;
-        void *function;
-    } wanted[] = {
-        {"cublasLtCreate", &library->create},
-        {"cublasLtDestroy", &library->destroy},
-        {"cublasLtGetStatusString", &library->get_status_string},
-        {"cublasLtGetVersion", &library->get_version},
-        {"cublasLtMatmulDescCreate", &library->matmul_desc_create},
-        {"cublasLtMatmulDescDestroy", &library->matmul_desc_destroy},
-        {"cublasLtMatmulDescSetAttribute", &library->matmul_desc_set_attribute},
-        {"cublasLtMatrixLayoutCreate", &library->matrix_layout_create},
-        {"cublasLtMatrixLayoutDestroy", &library->matrix_layout_destroy},
-        {"cublasLtMatmulPreferenceCreate", &library->matmul_preference_create},
-        {"cublasLtMatmulPreferenceDestroy", &library->matmul_preference_destroy},
-        {"cublasLtMatmulPreferenceSetAttribute", &library->matmul_preference_set_attribute},
-        {"cublasLtMatmulAlgoGetHeuristic", &library->matmul_algo_get_heuristic},
-        {"cublasLtMatmulAlgoConfigGetAttribute", &library->matmul_algo_config_get_attribute},
-        {"cublasLtMatmul", &library->matmul},
-    };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *found = dlsym(library->handle, wanted[i].name);
-        if (found == NULL)
-            return error_set(error, ERROR_DEVICE, "cuda: %s lacks %s; a newer one is needed",
-                             LIBRARY_NAME(CUBLAS_VER_MAJOR), wanted[i].name);
-        memcpy(wanted[i].function, &found, sizeof found);
-    }
-    return OK;
+    const struct cuda_function wanted[] = {FUNCTIONS(CUDA_WANTED)};
+    return cuda_library_open(&library->handle, LIBRARY_NAME(CUBLAS_VER_MAJOR), "cuBLASLt",
+                             "use the CPU (run.backend=cpu)", wanted, sizeof wanted / sizeof *wanted, error);
 }
 
 static status refused(const struct library *library, cublasStatus_t result, const struct shape *s, struct error *error)
@@ -105,7 +67,7 @@ static status refused(const struct library *library, cublasStatus_t result, cons
     bool in_any_batch = result == CUBLAS_STATUS_NOT_SUPPORTED && !s->transpose_a;
     return error_set(error, ERROR_DEVICE, "cuBLASLt: a product of %llu x %llu x %llu failed: %s%s",
                      (unsigned long long)s->n, (unsigned long long)s->m, (unsigned long long)s->k,
-                     library->get_status_string(result),
+                     library->cublasLtGetStatusString(result),
                      in_any_batch ? "; its algorithm must be the one for 4096 rows, so that a row has the same bits in "
                                     "any batch: change the size of the batch, run.precision or the version of CUDA, or "
                                     "use the CPU (run.backend=cpu)"
@@ -119,9 +81,10 @@ status cuda_products_create(struct cuda *cuda, struct error *error)
         return error_set(error, ERROR_MEMORY, "cuda: no memory for the plans of products");
     struct library *library = &cuda->products->library;
     TRY(open_library(library, error));
-    cublasStatus_t result = library->create(&cuda->products->context);
+    cublasStatus_t result = library->cublasLtCreate(&cuda->products->context);
     if (result != CUBLAS_STATUS_SUCCESS)
-        return error_set(error, ERROR_DEVICE, "cuda: cuBLASLt does not start: %s", library->get_status_string(result));
+        return error_set(error, ERROR_DEVICE, "cuda: cuBLASLt does not start: %s",
+                         library->cublasLtGetStatusString(result));
     cudaError_t taken = cudaMalloc(&cuda->products->workspaces, 2 * (size_t)WORKSPACE);
     return taken == cudaSuccess ? OK : cuda_failed(taken, "the workspace of products", error);
 }
@@ -132,7 +95,7 @@ void cuda_products_destroy(struct cuda *cuda)
         return;
     cudaFree(cuda->products->workspaces);
     if (cuda->products->context != NULL)
-        cuda->products->library.destroy(cuda->products->context);
+        cuda->products->library.cublasLtDestroy(cuda->products->context);
     if (cuda->products->library.handle != NULL)
         dlclose(cuda->products->library.handle);
     free(cuda->products);
@@ -141,7 +104,7 @@ void cuda_products_destroy(struct cuda *cuda)
 
 size_t cuda_products_version(const struct cuda *cuda)
 {
-    return cuda->products->library.get_version();
+    return cuda->products->library.cublasLtGetVersion();
 }
 
 /* The library's descriptions of one product. */
@@ -156,43 +119,45 @@ static cublasStatus_t describe(const struct library *library, struct description
     cublasOperation_t first = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                       second = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    cublasStatus_t result = library->matmul_desc_create(&x->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    cublasStatus_t result = library->cublasLtMatmulDescCreate(&x->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
+        result = library->cublasLtMatmulDescSetAttribute(x->product, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
+        result =
+            library->cublasLtMatmulDescSetAttribute(x->product, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
+    if (result == CUBLAS_STATUS_SUCCESS && bias != NULL)
+        result = library->cublasLtMatmulDescSetAttribute(x->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                                         sizeof epilogue);
     if (result == CUBLAS_STATUS_SUCCESS && bias != NULL)
         result =
-            library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (result == CUBLAS_STATUS_SUCCESS && bias != NULL)
-        result = library->matmul_desc_set_attribute(x->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+            library->cublasLtMatmulDescSetAttribute(x->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->a, s->operands, s->transpose_b ? s->k : s->m,
-                                               s->transpose_b ? s->m : s->k, (int64_t)s->ldb);
+        result = library->cublasLtMatrixLayoutCreate(&x->a, s->operands, s->transpose_b ? s->k : s->m,
+                                                     s->transpose_b ? s->m : s->k, (int64_t)s->ldb);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->b, s->operands, s->transpose_a ? s->n : s->k,
-                                               s->transpose_a ? s->k : s->n, (int64_t)s->lda);
+        result = library->cublasLtMatrixLayoutCreate(&x->b, s->operands, s->transpose_a ? s->n : s->k,
+                                                     s->transpose_a ? s->k : s->n, (int64_t)s->lda);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->d, s->result, s->m, s->n, (int64_t)s->ldd);
+        result = library->cublasLtMatrixLayoutCreate(&x->d, s->result, s->m, s->n, (int64_t)s->ldd);
     if (result == CUBLAS_STATUS_SUCCESS && s->in_place)
         x->c = x->d;
     else if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matrix_layout_create(&x->c, s->result, s->m, s->n, (int64_t)s->ldc);
+        result = library->cublasLtMatrixLayoutCreate(&x->c, s->result, s->m, s->n, (int64_t)s->ldc);
     return result;
 }
 
 static void forget(const struct library *library, struct description *x)
 {
     if (x->c != NULL && x->c != x->d)
-        library->matrix_layout_destroy(x->c);
+        library->cublasLtMatrixLayoutDestroy(x->c);
     if (x->d != NULL)
-        library->matrix_layout_destroy(x->d);
+        library->cublasLtMatrixLayoutDestroy(x->d);
     if (x->b != NULL)
-        library->matrix_layout_destroy(x->b);
+        library->cublasLtMatrixLayoutDestroy(x->b);
     if (x->a != NULL)
-        library->matrix_layout_destroy(x->a);
+        library->cublasLtMatrixLayoutDestroy(x->a);
     if (x->product != NULL)
-        library->matmul_desc_destroy(x->product);
+        library->cublasLtMatmulDescDestroy(x->product);
 }
 
 static size_t place_of(const struct shape *s)
@@ -214,7 +179,7 @@ static cublasStatus_t ask(const struct cuda_products *products, const struct sha
     uint32_t reduction = s->transpose_a ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_NONE;
     cublasLtMatmulHeuristicResult_t answers[CUDA_PRODUCT_ANSWERS], *own = &answers[products->answer];
     int found = 0;
-    cublasStatus_t result = library->matmul_preference_create(&preference);
+    cublasStatus_t result = library->cublasLtMatmulPreferenceCreate(&preference);
     if (result != CUBLAS_STATUS_SUCCESS)
         return result;
     const struct {
@@ -230,12 +195,12 @@ static cublasStatus_t ask(const struct cuda_products *products, const struct sha
         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &s->d_alignment, sizeof s->d_alignment},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted && result == CUBLAS_STATUS_SUCCESS; i++)
-        result =
-            library->matmul_preference_set_attribute(preference, wanted[i].attribute, wanted[i].value, wanted[i].size);
+        result = library->cublasLtMatmulPreferenceSetAttribute(preference, wanted[i].attribute, wanted[i].value,
+                                                               wanted[i].size);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = library->matmul_algo_get_heuristic(products->context, x->product, x->a, x->b, x->c, x->d, preference,
-                                                    products->answer + 1, answers, &found);
-    library->matmul_preference_destroy(preference);
+        result = library->cublasLtMatmulAlgoGetHeuristic(products->context, x->product, x->a, x->b, x->c, x->d,
+                                                         preference, products->answer + 1, answers, &found);
+    library->cublasLtMatmulPreferenceDestroy(preference);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = found > products->answer ? own->state : CUBLAS_STATUS_NOT_SUPPORTED;
     if (result == CUBLAS_STATUS_SUCCESS)
@@ -292,9 +257,9 @@ static cublasStatus_t multiply(struct cuda *cuda, const struct cuda_product *p, 
     if (result != CUBLAS_STATUS_SUCCESS)
         return result;
     products->last = plan->algorithm;
-    return products->library.matmul(products->context, x->product, &p->scale, p->b.data, x->a, p->a.data, x->b,
-                                    &p->beta, c, x->c, p->out.data, x->d, &plan->algorithm, workspace, WORKSPACE,
-                                    cuda->stream);
+    return products->library.cublasLtMatmul(products->context, x->product, &p->scale, p->b.data, x->a, p->a.data, x->b,
+                                            &p->beta, c, x->c, p->out.data, x->d, &plan->algorithm, workspace,
+                                            WORKSPACE, cuda->stream);
 }
 
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
@@ -362,8 +327,8 @@ void cuda_products_describe(struct backend *backend, char *text, size_t size)
     for (size_t i = 0; i < sizeof parts / sizeof *parts && written < size; i++) {
         uint32_t value = 0; /* the smaller ones are its low half: all GPUs' hosts are little-endian */
         size_t got = 0;
-        if (products->library.matmul_algo_config_get_attribute(&products->last, parts[i].attribute, &value,
-                                                               parts[i].size, &got) == CUBLAS_STATUS_SUCCESS)
+        if (products->library.cublasLtMatmulAlgoConfigGetAttribute(&products->last, parts[i].attribute, &value,
+                                                                   parts[i].size, &got) == CUBLAS_STATUS_SUCCESS)
             written += (size_t)snprintf(text + written, size - written, "%s%s %u", written > 0 ? ", " : "",
                                         parts[i].name, value);
     }

@@ -5,33 +5,43 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 #include "core/text.h"
+#include "models/clip.h"
 #include "models/files/safetensors.h"
 #include "models/files/weights_file.h"
 
 enum { MOST_BLOCKS = 1000 };
 
-/* A tensor of the model and where the file keeps it. */
-struct source {
-    struct clip_tensor tensor;
-    const struct safetensor *parts[CLIP_SOURCES];
-};
+/* Experts have OpenAI's names in any file. */
+static const char experts_prefix[] = "visual.transformer.resblocks.";
 
 struct clip_file {
     struct safetensors *file;
     const char *prefix; /* prefix that a wrapper added to every name */
     enum clip_naming naming;
     struct clip_dimensions dimensions;
-    size_t count;
-    struct source *sources;
+    const struct safetensor *experts; /* a ViT's first one, in whichever block it is; NULL: none */
+    uint64_t replaced;
 };
 
+/* transformers' ViTModel has the names of its ViTForImageClassification without "vit.". */
 static const struct safetensor *find(const struct clip_file *file, const char *name)
 {
     char whole[CLIP_NAME + 32];
     snprintf(whole, sizeof whole, "%s%s", file->prefix, name);
-    return safetensors_find(file->file, whole);
+    const struct safetensor *found = safetensors_find(file->file, whole);
+    bool may_lack = file->naming == VIT_HUGGINGFACE && strncmp(name, "vit.", 4) == 0;
+    return found == NULL && may_lack ? safetensors_find(file->file, name + 4) : found;
+}
+
+static bool is_vit(const struct clip_file *file)
+{
+    return file->naming >= VIT_TIMM;
+}
+
+static const char *model_of(const struct clip_file *file)
+{
+    return is_vit(file) ? "ViT" : file->dimensions.pool_hidden > 0 ? "SigLIP" : "CLIP";
 }
 
 static const char *path_of(const struct clip_file *file)
@@ -55,28 +65,27 @@ static status refuse_others(const struct clip_file *file, struct error *error)
     return OK;
 }
 
-/* The name of the file's tensor, or of its first part; of a CLIP or, with pool_hidden, a SigLIP. */
+/* The tensor as the file should name it; of the first block. */
 static struct clip_tensor named(const struct clip_file *file, const char *openai)
 {
-    const struct clip_dimensions kind = {.patch = 1,
-                                         .pool_hidden = file->dimensions.pool_hidden}; /* names need no more */
-    return clip_tensor_named(&kind, file->naming, openai);
+    return clip_tensor_named(file->naming, file->dimensions.pool_hidden > 0, openai);
 }
 
 static const struct safetensor *find_own(const struct clip_file *file, const char *openai)
 {
     struct clip_tensor tensor = named(file, openai);
-    return find(file, tensor.names[0]);
+    return tensor.parts > 0 ? find(file, tensor.names[0]) : NULL;
 }
 
 /* Finds the prefix, the naming and whether it is a SigLIP, which alone has a query that pools. */
-static bool detect_naming(struct clip_file *file)
+static bool detect_naming(struct clip_file *file, bool vit)
 {
     static const char *const prefixes[] = {"", "module.", "model.", "module.model."};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        for (file->naming = CLIP_OPENAI; file->naming < CLIP_NAMINGS; file->naming++) {
+    enum clip_naming first = vit ? VIT_TIMM : CLIP_OPENAI, end = vit ? CLIP_NAMINGS : VIT_TIMM;
+    for (size_t i = 0; i < (vit ? 1 : sizeof prefixes / sizeof *prefixes); i++)
+        for (file->naming = first; file->naming < end; file->naming++) {
             file->prefix = prefixes[i];
-            file->dimensions.pool_hidden = 1; /* until its size is read */
+            file->dimensions.pool_hidden = !vit; /* until its size is read */
             if (find_own(file, "visual.conv1.weight") == NULL)
                 continue;
             if (find_own(file, "visual.attn_pool.probe") == NULL)
@@ -86,23 +95,19 @@ static bool detect_naming(struct clip_file *file)
     return false;
 }
 
-static status expect_naming(struct clip_file *file, struct error *error)
+static status no_naming(const struct clip_file *file, bool vit, struct error *error)
 {
     size_t count = safetensors_count(file->file);
-    bool found = detect_naming(file);
-    if (!found || file->dimensions.pool_hidden == 0)
-        TRY(refuse_others(file, error));
-    if (found)
-        return OK;
-    return error_set(error, ERROR_FORMAT,
-                     "%s: expected the weights of a CLIP with a vision transformer, but there is neither "
-                     "'visual.conv1.weight' (OpenAI's name) nor 'vision_model.embeddings.patch_embedding.weight' "
-                     "(Hugging Face's); found %zu tensors, the first '%s'",
-                     path_of(file), count, count > 0 ? safetensors_at(file->file, 0)->name : "");
+    return error_set(error, ERROR_FORMAT, "%s: expected %s; found %zu tensors, the first '%s'", path_of(file),
+                     vit ? "a vision transformer under the names of timm or Hugging Face's ViT"
+                         : "the weights of a CLIP with a vision transformer, but there is neither "
+                           "'visual.conv1.weight' (OpenAI's name) nor "
+                           "'vision_model.embeddings.patch_embedding.weight' (Hugging Face's)",
+                     count, count > 0 ? safetensors_at(file->file, 0)->name : "");
 }
 
 /* One more than the highest block's number, so that a block left out is a missing tensor, not an unknown one. */
-static size_t count_blocks(const struct clip_file *file, enum clip_tower tower)
+static size_t count_blocks(const struct clip_file *file, enum tower tower)
 {
     size_t blocks = 0, tensors = safetensors_count(file->file), skip = strlen(file->prefix);
     for (size_t i = 0; i < tensors; i++) {
@@ -131,9 +136,10 @@ static bool is_name_of_clip(const struct clip_file *file, const struct clip_dime
 /* A tensor of the file that may be the missing one under an unknown name; NULL: none. */
 static const char *find_misnamed(const struct clip_file *file, const char *name)
 {
-    struct clip_dimensions names = {.patch = 1, .resolution = 1, .pool_hidden = file->dimensions.pool_hidden};
-    names.image_blocks = count_blocks(file, CLIP_IMAGE);
-    names.text_blocks = count_blocks(file, CLIP_TEXT);
+    struct clip_dimensions names = {
+        .patch = 1, .embed = 1, .pool_hidden = file->dimensions.pool_hidden, .patch_bias = file->dimensions.patch_bias};
+    names.image_blocks = count_blocks(file, TOWER_IMAGE);
+    names.text_blocks = count_blocks(file, TOWER_TEXT);
     size_t skip = strlen(file->prefix);
     for (size_t i = 0; i < safetensors_count(file->file); i++) {
         const char *whole = safetensors_at(file->file, i)->name, *candidate = whole;
@@ -150,10 +156,9 @@ static status missing(const struct clip_file *file, const char *name, const char
 {
     const char *misnamed = find_misnamed(file, name);
     if (misnamed != NULL)
-        return error_set(
-            error, ERROR_FORMAT,
-            "%s: tensor '%s%s' is missing; expected %s, found '%s', which is no name of a CLIP's; rename it",
-            path_of(file), file->prefix, name, expected, misnamed);
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor '%s%s' is missing; expected %s, found '%s', which is no name of a %s's; rename it",
+                         path_of(file), file->prefix, name, expected, misnamed, model_of(file));
     return error_set(error, ERROR_FORMAT,
                      "%s: tensor '%s%s' is missing; expected %s, found %zu others; convert or fetch the file again, "
                      "or name the index (.json) if this is one of several shards",
@@ -174,19 +179,19 @@ static const size_t *sizes_of(const struct clip_file *file, const struct safeten
     return tensor->shape + more;
 }
 
-/* Finds a tensor from which dimensions are read: it must have this rank and no empty side. */
-static status find_sized(const struct clip_file *file, const char *openai, int rank, const size_t **sizes,
-                         struct error *error)
+/* Finds a tensor from which dimensions are read: it must have its rank and no empty side. */
+static status find_sized(const struct clip_file *file, const char *openai, const size_t **sizes, struct error *error)
 {
     struct clip_tensor tensor = named(file, openai);
     const char *name = tensor.names[0];
     const struct safetensor *found = find(file, name);
     if (found == NULL)
         return missing(file, name, "its sizes, from which the model's follow", error);
-    *sizes = sizes_of(file, found, rank);
+    *sizes = sizes_of(file, found, tensor.ones + tensor.rank);
     if (*sizes == NULL || safetensor_elements(found) == 0)
         return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected %d sizes above zero, found %s", path_of(file),
-                         found->name, rank, shape_text(found->rank, found->shape).text);
+                         found->name, tensor.ones + tensor.rank, shape_text(found->rank, found->shape).text);
+    *sizes += tensor.ones;
     return OK;
 }
 
@@ -199,8 +204,7 @@ static status infer_grid(const struct clip_file *file, size_t positions, size_t 
         ++*grid;
     if (*grid > 0 && *grid * *grid + !siglip == positions)
         return OK;
-    struct clip_tensor tensor = named(file, "visual.positional_embedding");
-    const struct safetensor *found = find(file, tensor.names[0]);
+    const struct safetensor *found = find_own(file, "visual.positional_embedding");
     return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected a square number of patches%s, found %s",
                      path_of(file), found->name, siglip ? "" : " and one class token",
                      shape_text(found->rank, found->shape).text);
@@ -218,32 +222,19 @@ static status infer_image(struct clip_file *file, struct error *error)
             "%s: tensor '%s' of shape %s shows a SigLIP 2 NaFlex, for images of any ratio; expected one of fixed "
             "resolution, such as siglip2-base-patch16-224",
             path_of(file), flat->name, shape_text(flat->rank, flat->shape).text);
-    TRY(find_sized(file, "visual.conv1.weight", 4, &patches, error));
-    TRY(find_sized(file, "visual.positional_embedding", 2, &positions, error));
-    if (d->pool_hidden == 0)
-        TRY(find_sized(file, "visual.proj", 2, &projection, error));
-    else
-        TRY(find_sized(file, "visual.attn_pool.mlp.c_fc.weight", 2, &pool, error));
+    TRY(find_sized(file, "visual.conv1.weight", &patches, error));
+    TRY(find_sized(file, "visual.positional_embedding", &positions, error));
+    if (d->pool_hidden > 0)
+        TRY(find_sized(file, "visual.attn_pool.mlp.c_fc.weight", &pool, error));
+    else if (!is_vit(file))
+        TRY(find_sized(file, "visual.proj", &projection, error));
     TRY(infer_grid(file, positions[0], &grid, error));
     d->image_width = patches[0];
     d->patch = patches[2];
-    d->embed = projection != NULL ? projection[file->naming == CLIP_OPENAI ? 1 : 0] : d->image_width;
+    d->embed = projection != NULL ? projection[file->naming == CLIP_OPENAI ? 1 : 0] : pool != NULL ? patches[0] : 0;
     d->pool_hidden = pool != NULL ? pool[0] : 0;
     d->resolution = grid * d->patch;
-    d->image_blocks = count_blocks(file, CLIP_IMAGE);
-    return OK;
-}
-
-static status infer_text(struct clip_file *file, struct error *error)
-{
-    struct clip_dimensions *d = &file->dimensions;
-    const size_t *tokens, *positions;
-    TRY(find_sized(file, "token_embedding.weight", 2, &tokens, error));
-    TRY(find_sized(file, "positional_embedding", 2, &positions, error));
-    d->vocabulary = tokens[0];
-    d->text_width = tokens[1];
-    d->context = positions[0];
-    d->text_blocks = count_blocks(file, CLIP_TEXT);
+    d->image_blocks = count_blocks(file, TOWER_IMAGE);
     return OK;
 }
 
@@ -260,28 +251,80 @@ static status check_dimensions(const struct clip_file *file, struct error *error
     return OK;
 }
 
-static status infer_hidden(struct clip_file *file, struct error *error)
+static const char image_hidden[] = "visual.transformer.resblocks.0.mlp.c_fc.weight";
+
+static status infer_text(struct clip_file *file, struct error *error)
 {
-    const size_t *image, *text;
-    TRY(find_sized(file, "visual.transformer.resblocks.0.mlp.c_fc.weight", 2, &image, error));
-    TRY(find_sized(file, "transformer.resblocks.0.mlp.c_fc.weight", 2, &text, error));
-    file->dimensions.image_hidden = image[0];
-    file->dimensions.text_hidden = text[0];
+    struct clip_dimensions *d = &file->dimensions;
+    const size_t *tokens, *positions, *image, *text;
+    TRY(find_sized(file, "token_embedding.weight", &tokens, error));
+    TRY(find_sized(file, "positional_embedding", &positions, error));
+    d->vocabulary = tokens[0];
+    d->text_width = tokens[1];
+    d->context = positions[0];
+    d->text_blocks = count_blocks(file, TOWER_TEXT);
+    TRY(check_dimensions(file, error));
+    TRY(find_sized(file, image_hidden, &image, error));
+    TRY(find_sized(file, "transformer.resblocks.0.mlp.c_fc.weight", &text, error));
+    d->image_hidden = image[0];
+    d->text_hidden = text[0];
+    return OK;
+}
+
+/* The blocks without an MLP. */
+static uint64_t replaced_blocks(const struct clip_file *file)
+{
+    uint64_t replaced = 0;
+    for (size_t i = 0; i < clip_tensors(&file->dimensions); i++) {
+        struct clip_tensor tensor = clip_tensor_at(&file->dimensions, file->naming, i);
+        if (tensor.block < CLIP_BLOCKS_MOST && strstr(tensor.openai, ".mlp.c_fc.weight") != NULL)
+            replaced |= (uint64_t)(find(file, tensor.names[0]) == NULL) << tensor.block;
+    }
+    return replaced;
+}
+
+static const struct safetensor *find_experts(const struct clip_file *file)
+{
+    for (size_t i = 0; i < safetensors_count(file->file); i++) {
+        const struct safetensor *tensor = safetensors_at(file->file, i);
+        if (strncmp(tensor->name, experts_prefix, strlen(experts_prefix)) == 0 &&
+            strstr(tensor->name, ".adaptmlp_list.0.c_fc.weight") != NULL)
+            return tensor;
+    }
+    return NULL;
+}
+
+/* What a ViT has, or has otherwise: the norm before its blocks, hidden units of the MLPs or of the experts in their place, a head. */
+static status infer_vit(struct clip_file *file, struct error *error)
+{
+    struct clip_dimensions *d = &file->dimensions;
+    const size_t *hidden, *head = NULL;
+    file->experts = find_experts(file);
+    if (file->experts != NULL && file->experts->rank == 2)
+        hidden = file->experts->shape;
+    else
+        TRY(find_sized(file, image_hidden, &hidden, error));
+    if (find_own(file, "head.weight") != NULL)
+        TRY(find_sized(file, "head.weight", &head, error));
+    d->patch_bias = find_own(file, "visual.ln_pre.weight") == NULL;
+    d->image_hidden = hidden[0];
+    d->classes = head != NULL ? head[0] : 0;
+    file->replaced = file->experts != NULL ? replaced_blocks(file) : 0;
     return OK;
 }
 
 /* ---- the tensors ---- */
 
-/* The shape of one part as the file should have it. */
-static void part_shape(const struct clip_tensor *tensor, size_t part, size_t shape[CLIP_RANK])
+/* The shape of one part as the file should have it; returns its rank. */
+static int part_shape(const struct clip_tensor *tensor, size_t part, size_t shape[CLIP_RANK])
 {
-    memcpy(shape, tensor->shape, sizeof tensor->shape);
+    for (int r = 0; r < tensor->ones; r++)
+        shape[r] = 1;
+    for (int r = 0; r < tensor->rank; r++)
+        shape[tensor->ones + r] = tensor->shape[tensor->transposed ? 1 - r : r];
     if (tensor->parts > 1)
         shape[0] = tensor->rows[part];
-    if (tensor->transposed) {
-        shape[0] = tensor->shape[1];
-        shape[1] = tensor->shape[0];
-    }
+    return tensor->ones + tensor->rank;
 }
 
 static bool same_shape(const struct clip_file *file, const struct safetensor *tensor, int rank, const size_t *shape)
@@ -295,100 +338,130 @@ static bool is_real(enum safetensor_type type)
     return type == SAFETENSOR_F32 || type == SAFETENSOR_F16 || type == SAFETENSOR_BF16 || type == SAFETENSOR_F64;
 }
 
-static status resolve_part(const struct clip_file *file, struct source *source, size_t part, struct error *error)
+static status find_part(const struct clip_file *file, const struct clip_tensor *tensor, size_t part,
+                        const struct safetensor **found, struct error *error)
 {
-    const struct clip_tensor *tensor = &source->tensor;
-    const char *name = tensor->names[part];
     size_t shape[CLIP_RANK];
-    part_shape(tensor, part, shape);
-    const struct safetensor *found = find(file, name);
-    if (found == NULL)
-        return missing(file, name, shape_text(tensor->rank, shape).text, error);
-    if (!same_shape(file, found, tensor->rank, shape))
+    int rank = part_shape(tensor, part, shape);
+    *found = find(file, tensor->names[part]);
+    if (*found == NULL)
+        return missing(file, tensor->names[part], shape_text(rank, shape).text, error);
+    if (!same_shape(file, *found, rank, shape))
         return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected shape %s, found %s", path_of(file),
-                         found->name, shape_text(tensor->rank, shape).text, shape_text(found->rank, found->shape).text);
-    if (!is_real(found->type))
+                         (*found)->name, shape_text(rank, shape).text,
+                         shape_text((*found)->rank, (*found)->shape).text);
+    if (!is_real((*found)->type))
         return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected F32, F16, BF16 or F64, found %s",
-                         path_of(file), found->name, safetensor_type_name(found->type));
-    source->parts[part] = found;
+                         path_of(file), (*found)->name, safetensor_type_name((*found)->type));
     return OK;
 }
 
-static status resolve_all(struct clip_file *file, bool *used, struct error *error)
+bool clip_file_lacks(const struct clip_file *file, const struct clip_tensor *tensor)
 {
-    for (size_t i = 0; i < file->count; i++) {
-        struct source *source = &file->sources[i];
-        source->tensor = clip_tensor_at(&file->dimensions, file->naming, i);
-        for (size_t part = 0; part < source->tensor.parts; part++) {
-            TRY(resolve_part(file, source, part, error));
-            used[source->parts[part] - safetensors_at(file->file, 0)] = true;
+    return tensor->block < CLIP_BLOCKS_MOST && strstr(tensor->openai, ".mlp.") != NULL &&
+           (file->replaced >> tensor->block & 1) != 0;
+}
+
+/* All tensors but a head's are there. */
+static status check_all(const struct clip_file *file, bool *used, struct error *error)
+{
+    struct clip_dimensions model = file->dimensions;
+    model.classes = 0;
+    for (size_t i = 0; i < clip_tensors(&model); i++) {
+        struct clip_tensor tensor = clip_tensor_at(&model, file->naming, i);
+        for (size_t part = 0; part < tensor.parts && !clip_file_lacks(file, &tensor); part++) {
+            const struct safetensor *found;
+            TRY(find_part(file, &tensor, part, &found, error));
+            used[found - safetensors_at(file->file, 0)] = true;
         }
     }
     return OK;
 }
 
+static bool is_harmless(const struct clip_file *file, const char *name)
+{
+    size_t skip = strlen(file->prefix);
+    bool prefixed = strncmp(name, file->prefix, skip) == 0;
+    return clip_name_is_harmless(name + (prefixed ? skip : 0), file->naming) ||
+           (file->experts != NULL && strncmp(name, experts_prefix, strlen(experts_prefix)) == 0);
+}
+
 static status check_unknown(const struct clip_file *file, const bool *used, struct error *error)
 {
-    static const char *const owners[CLIP_NAMINGS] = {"OpenAI's", "Hugging Face's", "open_clip's"};
-    size_t skip = strlen(file->prefix);
+    static const char *const owners[CLIP_NAMINGS] = {"OpenAI's", "Hugging Face's", "open_clip's", "timm's",
+                                                     "Hugging Face's"};
+    const struct clip_dimensions *d = &file->dimensions;
     for (size_t i = 0; i < safetensors_count(file->file); i++) {
         const struct safetensor *tensor = safetensors_at(file->file, i);
-        bool prefixed = strncmp(tensor->name, file->prefix, skip) == 0;
-        if (!used[i] && !clip_name_is_harmless(tensor->name + (prefixed ? skip : 0)))
+        if (!used[i] && !is_harmless(file, tensor->name))
             return error_set(error, ERROR_FORMAT,
-                             "%s: tensor '%s' of shape %s belongs to no %s with %zu image and %zu text blocks under "
+                             "%s: tensor '%s' of shape %s belongs to no %s with %zu image and %zu text blocks%s under "
                              "%s names",
-                             path_of(file), tensor->name, shape_text(tensor->rank, tensor->shape).text,
-                             file->dimensions.pool_hidden > 0 ? "SigLIP" : "CLIP", file->dimensions.image_blocks,
-                             file->dimensions.text_blocks, owners[file->naming]);
+                             path_of(file), tensor->name, shape_text(tensor->rank, tensor->shape).text, model_of(file),
+                             d->image_blocks, d->text_blocks, d->patch_bias > 0 ? " and no norm before them" : "",
+                             owners[file->naming]);
     }
     return OK;
 }
 
-static status resolve(struct clip_file *file, struct error *error)
+static status check_tensors(const struct clip_file *file, struct error *error)
 {
-    TRY(expect_naming(file, error));
-    TRY(infer_image(file, error));
-    TRY(infer_text(file, error));
-    TRY(check_dimensions(file, error));
-    TRY(infer_hidden(file, error));
-    file->count = clip_tensors(&file->dimensions);
-    file->sources = xcalloc(file->count, sizeof *file->sources);
     bool *used = xcalloc(safetensors_count(file->file), sizeof *used);
-    status result = resolve_all(file, used, error);
+    status result = check_all(file, used, error);
     NEXT(result, check_unknown(file, used, error));
     free(used);
     return result;
 }
 
-/* Takes ownership of tensors, also on failure. */
-static status open_tensors(struct clip_file **file, struct safetensors *tensors, struct error *error)
+/* ---- opening ---- */
+
+static status resolve(struct clip_file *file, bool found, bool vit, struct error *error)
+{
+    if (!vit && (!found || file->dimensions.pool_hidden == 0))
+        TRY(refuse_others(file, error));
+    if (!found)
+        return no_naming(file, vit, error);
+    TRY(infer_image(file, error));
+    TRY(vit ? infer_vit(file, error) : infer_text(file, error));
+    return check_tensors(file, error);
+}
+
+/* optional: *file is NULL where there is no such model. */
+static status open_as(struct clip_file **file, const char *path, bool vit, bool header, bool optional,
+                      struct error *error)
 {
     struct clip_file *opened = xcalloc(1, sizeof *opened);
-    opened->file = tensors;
-    status result = resolve(opened, error);
-    if (result != OK) {
+    *file = NULL;
+    status result =
+        header ? weights_file_open_header(&opened->file, path, error) : weights_file_open(&opened->file, path, error);
+    bool found = result == OK && detect_naming(opened, vit);
+    if (found || !optional)
+        NEXT(result, resolve(opened, found, vit, error));
+    if (result == OK && found)
+        *file = opened;
+    else
         clip_file_close(opened);
-        return result;
-    }
-    *file = opened;
-    return OK;
+    return result;
 }
 
 status clip_file_open(struct clip_file **file, const char *path, struct error *error)
 {
-    struct safetensors *tensors;
-    *file = NULL;
-    TRY(weights_file_open(&tensors, path, error));
-    return open_tensors(file, tensors, error);
+    return open_as(file, path, false, false, false, error);
 }
 
 status clip_file_open_header(struct clip_file **file, const char *path, struct error *error)
 {
-    struct safetensors *tensors;
-    *file = NULL;
-    TRY(weights_file_open_header(&tensors, path, error));
-    return open_tensors(file, tensors, error);
+    return open_as(file, path, false, true, false, error);
+}
+
+status clip_file_open_vit(struct clip_file **file, const char *path, struct error *error)
+{
+    return open_as(file, path, true, false, false, error);
+}
+
+status clip_file_look_vit(struct clip_file **file, const char *path, struct error *error)
+{
+    return open_as(file, path, true, true, true, error);
 }
 
 void clip_file_close(struct clip_file *file)
@@ -396,13 +469,27 @@ void clip_file_close(struct clip_file *file)
     if (file == NULL)
         return;
     safetensors_close(file->file);
-    free(file->sources);
     free(file);
 }
 
 const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file)
 {
     return &file->dimensions;
+}
+
+enum clip_naming clip_file_naming(const struct clip_file *file)
+{
+    return file->naming;
+}
+
+const char *clip_file_experts(const struct clip_file *file)
+{
+    return file->experts != NULL ? file->experts->name : NULL;
+}
+
+uint64_t clip_file_replaced(const struct clip_file *file)
+{
+    return file->replaced;
 }
 
 const char *clip_file_path(const struct clip_file *file)
@@ -438,41 +525,15 @@ static status read_transposed(const struct safetensor *part, float *values, stru
     return result;
 }
 
-static status read_source(const struct source *source, float *values, struct error *error)
+status clip_file_read(const struct clip_file *file, size_t index, float *values, struct error *error)
 {
-    if (source->tensor.transposed)
-        return read_transposed(source->parts[0], values, error);
-    for (size_t part = 0; part < source->tensor.parts; part++) {
-        TRY(safetensor_to_floats(source->parts[part], values, error));
-        values += safetensor_elements(source->parts[part]);
+    struct clip_tensor tensor = clip_tensor_at(&file->dimensions, file->naming, index);
+    for (size_t part = 0; part < tensor.parts; part++) {
+        const struct safetensor *found;
+        TRY(find_part(file, &tensor, part, &found, error));
+        TRY(tensor.transposed ? read_transposed(found, values, error) : safetensor_to_floats(found, values, error));
+        TRY(safetensors_expect_finite(file->file, found->name, values, safetensor_elements(found), error));
+        values += safetensor_elements(found);
     }
     return OK;
-}
-
-static status check_finite(const struct clip_file *file, const struct source *source, const float *values,
-                           struct error *error)
-{
-    for (size_t part = 0; part < source->tensor.parts; part++) {
-        size_t n = safetensor_elements(source->parts[part]);
-        TRY(safetensors_expect_finite(file->file, source->parts[part]->name, values, n, error));
-        values += n;
-    }
-    return OK;
-}
-
-status clip_file_read(const struct clip_file *file, const char *name, int rank, const size_t *shape, float *values,
-                      struct error *error)
-{
-    const struct source *source = NULL;
-    for (size_t i = 0; source == NULL && i < file->count; i++)
-        if (strcmp(file->sources[i].tensor.openai, name) == 0)
-            source = &file->sources[i];
-    if (source == NULL)
-        return error_set(error, ERROR_ARGUMENT, "%s: a CLIP of this depth has no tensor '%s'", path_of(file), name);
-    const struct clip_tensor *tensor = &source->tensor;
-    if (tensor->rank != rank || (rank > 0 && memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) != 0))
-        return error_set(error, ERROR_ARGUMENT, "%s: tensor '%s': expected shape %s, found %s", path_of(file), name,
-                         shape_text(rank, shape).text, shape_text(tensor->rank, tensor->shape).text);
-    TRY(read_source(source, values, error));
-    return check_finite(file, source, values, error);
 }

@@ -1,10 +1,111 @@
 #include "models/files/weights_file.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
+#include "core/array.h"
 #include "core/file.h"
 #include "models/files/torch/torch_file.h"
-#include "models/files/weights_shards.h"
+
+enum { INDEX_LIMIT = 64 << 20, SHARDS_MOST = 10000 };
+
+bool weights_shards_is_index(const char *path)
+{
+    static const char ending[] = ".index.json";
+    size_t size = strlen(path), tail = sizeof ending - 1;
+    return size > tail && strcmp(path + size - tail, ending) == 0;
+}
+
+/* ---- the index ---- */
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A file beside the index, and nowhere else. */
+static bool is_plain(const char *name)
+{
+    return name != NULL && name[0] != 0 && name[0] != '.' && strchr(name, '/') == NULL;
+}
+
+static char *beside(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    return path_format("%.*s%s", (int)(slash != NULL ? slash + 1 - path : 0), path, name);
+}
+
+static bool is_listed(const struct weights_shards *shards, const char *path)
+{
+    for (size_t i = 0; i < shards->count; i++)
+        if (strcmp(shards->paths[i], path) == 0)
+            return true;
+    return false;
+}
+
+static status add_path(struct weights_shards *shards, const char *index, const char *name, struct error *error)
+{
+    char *path = beside(index, name);
+    status result = OK;
+    if (is_listed(shards, path)) {
+        free(path);
+        return OK;
+    }
+    if (shards->count == SHARDS_MOST)
+        result = error_set(error, ERROR_FORMAT, "%s: names more than %d files", index, SHARDS_MOST);
+    if (result == OK) {
+        GROW(shards->paths, shards->count);
+        shards->paths[shards->count++] = path;
+    } else
+        free(path);
+    return result;
+}
+
+static status read_map(struct weights_shards *shards, const char *path, struct error *error)
+{
+    const char *tensor;
+    json_t *value;
+    shards->map = json_object_get(shards->root, "weight_map");
+    if (json_object_size(shards->map) == 0)
+        return error_set(error, ERROR_FORMAT, "%s: expected weight_map, an object of files by the tensors in them",
+                         path);
+    json_object_foreach(shards->map, tensor, value)
+    {
+        if (!is_plain(json_string_value(value)))
+            return error_set(error, ERROR_FORMAT,
+                             "%s: weight_map['%s']: expected the name of a file beside the index, found '%s'", path,
+                             tensor, json_is_string(value) ? json_string_value(value) : "none");
+        TRY(add_path(shards, path, json_string_value(value), error));
+    }
+    qsort(shards->paths, shards->count, sizeof *shards->paths, compare_paths);
+    return OK;
+}
+
+status weights_shards_read(struct weights_shards *shards, const char *path, struct error *error)
+{
+    struct bytes bytes;
+    json_error_t problem;
+    *shards = (struct weights_shards){0};
+    TRY(file_read(path, INDEX_LIMIT, &bytes, error));
+    shards->root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &problem);
+    bytes_free(&bytes);
+    if (shards->root == NULL)
+        return error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text);
+    return read_map(shards, path, error);
+}
+
+void weights_shards_free(struct weights_shards *shards)
+{
+    for (size_t i = 0; i < shards->count; i++)
+        free(shards->paths[i]);
+    free(shards->paths);
+    json_decref(shards->root);
+    *shards = (struct weights_shards){0};
+}
+
+/* ---- one file ---- */
 
 enum kind { KIND_SAFETENSORS, KIND_TORCH };
 
@@ -28,30 +129,106 @@ static status find_kind(const char *path, enum kind *kind, struct error *error)
     return result;
 }
 
-static status open_one(struct safetensors **file, const char *path, struct error *error)
+static status open_one(struct safetensors **file, const char *path, bool header, struct error *error)
 {
     enum kind kind;
     *file = NULL;
     TRY(find_kind(path, &kind, error));
-    return kind == KIND_TORCH ? torch_file_open(file, path, error) : safetensors_open(file, path, error);
+    if (kind == KIND_TORCH)
+        return header ? torch_file_open_header(file, path, error) : torch_file_open(file, path, error);
+    return header ? safetensors_open_header(file, path, error) : safetensors_open(file, path, error);
 }
 
-static status open_one_header(struct safetensors **file, const char *path, struct error *error)
+/* ---- the files of an index ---- */
+
+struct opened {
+    struct safetensors **files;
+    size_t count;
+};
+
+static void release(void *owner)
 {
-    enum kind kind;
+    struct opened *opened = owner;
+    for (size_t i = 0; i < opened->count; i++)
+        safetensors_close(opened->files[i]);
+    free(opened->files);
+    free(opened);
+}
+
+/* Whether the index has the tensor in this file. */
+static status check_place(const struct weights_shards *shards, const struct safetensors *file, const char *tensor,
+                          const char *index, struct error *error)
+{
+    const char *path = safetensors_path(file), *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    const char *stated = json_string_value(json_object_get(shards->map, tensor));
+    if (stated != NULL && strcmp(stated, name) == 0)
+        return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s: has tensor '%s', which %s has in %s: files of different weights are mixed", path, tensor,
+                     index, stated != NULL ? stated : "no file");
+}
+
+static status list_tensors(const struct weights_shards *shards, const struct opened *opened, const char *index,
+                           struct safetensor *list, struct error *error)
+{
+    size_t count = 0, named = json_object_size(shards->map);
+    for (size_t f = 0; f < opened->count; f++)
+        for (size_t i = 0; i < safetensors_count(opened->files[f]); i++) {
+            const struct safetensor *tensor = safetensors_at(opened->files[f], i);
+            TRY(check_place(shards, opened->files[f], tensor->name, index, error));
+            list[count++] = *tensor;
+        }
+    return count == named ? OK
+                          : error_set(error, ERROR_FORMAT, "%s: names %zu tensors, but its files have %zu of them",
+                                      index, named, count);
+}
+
+static status open_all(struct opened *opened, const struct weights_shards *shards, bool header, struct error *error)
+{
+    opened->files = xcalloc(shards->count, sizeof *opened->files);
+    for (; opened->count < shards->count; opened->count++)
+        TRY(open_one(&opened->files[opened->count], shards->paths[opened->count], header, error));
+    return OK;
+}
+
+/* Takes ownership of opened. */
+static status join(struct safetensors **file, const struct weights_shards *shards, struct opened *opened,
+                   const char *path, struct error *error)
+{
+    size_t named = json_object_size(shards->map);
+    struct safetensor *list = xcalloc(named, sizeof *list);
+    status result = list_tensors(shards, opened, path, list, error);
+    if (result == OK)
+        safetensors_adopt(file, path, list, named, NULL, 0, opened, release);
+    else
+        release(opened);
+    free(list);
+    return result;
+}
+
+static status open_any(struct safetensors **file, const char *path, bool header, struct error *error)
+{
+    if (!weights_shards_is_index(path))
+        return open_one(file, path, header, error);
+    struct weights_shards shards;
+    struct opened *opened = xcalloc(1, sizeof *opened);
     *file = NULL;
-    TRY(find_kind(path, &kind, error));
-    return kind == KIND_TORCH ? torch_file_open_header(file, path, error) : safetensors_open_header(file, path, error);
+    status result = weights_shards_read(&shards, path, error);
+    NEXT(result, open_all(opened, &shards, header, error));
+    if (result == OK)
+        result = join(file, &shards, opened, path, error);
+    else
+        release(opened);
+    weights_shards_free(&shards);
+    return result;
 }
 
 status weights_file_open(struct safetensors **file, const char *path, struct error *error)
 {
-    return weights_shards_is_index(path) ? weights_shards_open(file, path, open_one, error)
-                                         : open_one(file, path, error);
+    return open_any(file, path, false, error);
 }
 
 status weights_file_open_header(struct safetensors **file, const char *path, struct error *error)
 {
-    return weights_shards_is_index(path) ? weights_shards_open(file, path, open_one_header, error)
-                                         : open_one_header(file, path, error);
+    return open_any(file, path, true, error);
 }

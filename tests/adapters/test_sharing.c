@@ -8,6 +8,7 @@
 #include "adapters/statistics.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
+#include "tests/models/initialize.h"
 
 #include <stdio.h>
 #include <stdlib.h>

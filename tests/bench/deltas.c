@@ -16,6 +16,7 @@
 #include "models/clip.h"
 #include "tests/bench/clock.h"
 #include "tests/bench/models.h"
+#include "tests/models/initialize.h"
 
 static struct error error;
 

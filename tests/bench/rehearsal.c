@@ -20,6 +20,7 @@
 #include "models/tokenizer.h"
 #include "tests/bench/models.h"
 #include "tests/bench/rehearsal_data.h"
+#include "tests/models/initialize.h"
 
 enum { TASKS = 11, ITERATIONS = 1000, WARMUP = 100, SELECTOR = 300 /* selector.iterations */, CONTEXT = 77 };
 

@@ -18,6 +18,7 @@
 #include "core/rng.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
+#include "tests/models/initialize.h"
 
 #define ROOTS FIXTURES "/data/roots"
 

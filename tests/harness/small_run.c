@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "tests/models/initialize.h"
 
 struct error error;
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/class_head.h"
+#include "tests/models/initialize.h"
 
 const struct clip_dimensions small_dimensions = {.embed = 8,
                                                  .resolution = 12,

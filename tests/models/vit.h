@@ -21,7 +21,7 @@ static inline status linear_head_initialize(struct linear_head *head, uint64_t s
     return result;
 }
 
-static inline status vit_save(const struct clip *vit, const struct linear_head *head, enum vit_names names,
+static inline status vit_save(const struct clip *vit, const struct linear_head *head, enum clip_naming names,
                               const char *path, struct error *failure)
 {
     struct vit_content content;

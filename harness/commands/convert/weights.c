@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "harness/commands/command.h"
 #include "harness/heads/weights.h"
-#include "models/files/torch/torch_write.h"
+#include "models/files/torch/torch_file.h"
 #include "models/files/weights_file.h"
 
 enum { NAME_MOST = 160 };
@@ -229,7 +229,7 @@ static status write_content(const struct content *content, const struct command_
         return safetensors_write(out, content->tensors, content->count, content->metadata, content->metadata_count,
                                  error);
     warn_of_settings(content, call);
-    return torch_write(out, content->tensors, content->count, content->metadata, content->metadata_count, error);
+    return torch_file_write(out, content->tensors, content->count, content->metadata, content->metadata_count, error);
 }
 
 static status check_target(const char *out, struct error *error)

@@ -21,3 +21,9 @@ status torch_file_refuse_old(const char *path, const void *beginning, size_t siz
 
 status torch_file_open(struct safetensors **file, const char *path, struct error *error);
 status torch_file_open_header(struct safetensors **file, const char *path, struct error *error); /* data is NULL */
+
+/* Writes a state dict as torch.save does: {"state_dict": OrderedDict of tensors, "mtil_metadata": texts by name}. torch.load(path,
+ * weights_only=True) reads it, and so does torch_file_open, metadata and all. The same tensors give the same bytes. It is the whole file
+ * or none. ERROR_ARGUMENT for the types U16, U32 and U64, for which PyTorch has no storage. */
+status torch_file_write(const char *path, const struct safetensor *tensors, size_t count,
+                        const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error);

@@ -5,7 +5,8 @@
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
-    static const struct clip_dimensions vit_b_16 = {512, 224, 16, 768, 3072, 0, 12, 77, 49408, 512, 2048, 0, 12, 0};
+    static const struct clip_dimensions vit_b_16 = {512,   224, 16,   768, 3072, 0, 12, 77,
+                                                    49408, 512, 2048, 0,   12,   0, 0,  0};
     struct clip_config config;
     struct error error;
     bool is_clip;

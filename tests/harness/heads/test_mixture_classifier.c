@@ -448,7 +448,7 @@ TEST(a_file_is_taken_at_another_resolution)
 TEST(experts_start_from_a_dense_file)
 {
     struct small_run run;
-    for (enum vit_names names = VIT_TIMM; names <= VIT_HUGGINGFACE; names++) {
+    for (enum clip_naming names = VIT_TIMM; names <= VIT_HUGGINGFACE; names++) {
         small_run_open(&run, 1, NULL);
         must(run_once(&run, "method.ffn=dense"));
         const struct run *e = run.experiment;

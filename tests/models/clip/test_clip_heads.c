@@ -7,6 +7,7 @@
 #include "tests/datasets/scratch.h"
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
+#include "tests/models/initialize.h"
 
 enum { BATCH = 2, POSITIONS = 5 };
 

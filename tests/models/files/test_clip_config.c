@@ -9,10 +9,13 @@
 #include "tests/datasets/scratch.h"
 #include "tests/test.h"
 
-static const struct clip_dimensions vit_b_16 = {512, 224, 16, 768, 3072, 0, 12, 77, 49408, 512, 2048, 0, 12, 0},
-                                    vit_h_14 = {1024, 224, 14, 1280, 5120, 0, 32, 77, 49408, 1024, 4096, 0, 24, 0},
-                                    vit_g_14 = {1024, 224, 14, 1408, 6144, 0, 40, 77, 49408, 1024, 4096, 0, 24, 0},
-                                    vit_big_g_14 = {1280, 224, 14, 1664, 8192, 0, 48, 77, 49408, 1280, 5120, 0, 32, 0};
+static const struct clip_dimensions vit_b_16 = {512, 224, 16, 768, 3072, 0, 12, 77, 49408, 512, 2048, 0, 12, 0, 0, 0},
+                                    vit_h_14 = {1024,  224,  14,   1280, 5120, 0, 32, 77,
+                                                49408, 1024, 4096, 0,    24,   0, 0,  0},
+                                    vit_g_14 = {1024,  224,  14,   1408, 6144, 0, 40, 77,
+                                                49408, 1024, 4096, 0,    24,   0, 0,  0},
+                                    vit_big_g_14 = {1280,  224,  14,   1664, 8192, 0, 48, 77,
+                                                    49408, 1280, 5120, 0,    32,   0, 0,  0};
 
 /* open_clip_config.json and config.json as they lie beside LAION's weights, without what is the same in all of them. */
 #define OPEN_CLIP_TEXT(width, heads, layers)                                                                           \

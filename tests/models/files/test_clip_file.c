@@ -66,11 +66,21 @@ static size_t elements_of(const struct clip_tensor *tensor)
     return elements;
 }
 
-static float *read_original(const struct fixture *fixture, const struct clip_tensor *tensor)
+static float *read_original(const struct fixture *fixture, size_t index)
 {
-    float *values = malloc(elements_of(tensor) * sizeof *values);
-    assert_ok(clip_file_read(fixture->original, tensor->openai, tensor->rank, tensor->shape, values, &error));
+    struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(fixture->original), CLIP_OPENAI, index);
+    float *values = malloc(elements_of(&tensor) * sizeof *values);
+    assert_ok(clip_file_read(fixture->original, index, values, &error));
     return values;
+}
+
+static size_t index_of(const struct clip_file *file, const char *openai)
+{
+    const struct clip_dimensions *dimensions = clip_file_dimensions(file);
+    size_t i = 0;
+    while (strcmp(clip_tensor_at(dimensions, CLIP_OPENAI, i).openai, openai) != 0)
+        i++;
+    return i;
 }
 
 /* The reverse of what clip_file does, written out plainly. */
@@ -111,7 +121,7 @@ static int set_up(void **state)
     const struct clip_dimensions *dimensions = clip_file_dimensions(fixture->original);
     for (size_t i = 0; i < clip_tensors(dimensions); i++) {
         struct clip_tensor tensor = clip_tensor_at(dimensions, CLIP_OPENAI, i);
-        float *values = read_original(fixture, &tensor);
+        float *values = read_original(fixture, i);
         set_add(&fixture->openai, tensor.openai, tensor.rank, tensor.shape, values);
         add_as(&fixture->huggingface, dimensions, CLIP_HUGGINGFACE, i, values);
         free(values);
@@ -154,8 +164,8 @@ static void assert_same_model(const struct fixture *fixture)
     for (size_t i = 0; i < clip_tensors(dimensions); i++) {
         struct clip_tensor tensor = clip_tensor_at(dimensions, CLIP_OPENAI, i);
         size_t bytes = elements_of(&tensor) * sizeof(float);
-        float *expected = read_original(fixture, &tensor), *values = malloc(bytes);
-        assert_ok(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &error));
+        float *expected = read_original(fixture, i), *values = malloc(bytes);
+        assert_ok(clip_file_read(file, i, values, &error));
         assert_memory_equal(values, expected, bytes);
         free(expected);
         free(values);
@@ -253,7 +263,7 @@ TEST(half_precision_is_widened)
         scale->data = cases[i].data;
         write_set(fixture, &set);
         assert_ok(clip_file_open(&file, fixture->path, &error));
-        assert_ok(clip_file_read(file, "logit_scale", 0, NULL, &value, &error));
+        assert_ok(clip_file_read(file, index_of(file, "logit_scale"), &value, &error));
         assert_true(value == cases[i].expected);
         clip_file_close(file);
     }
@@ -270,8 +280,7 @@ static void not_finite(struct fixture *fixture, const struct set *set, const cha
         struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), CLIP_OPENAI, i);
         float *values = malloc(elements_of(&tensor) * sizeof *values);
         bool bad = strcmp(tensor.openai, openai) == 0;
-        assert_int_equal(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &reason),
-                         bad ? ERROR_FORMAT : OK);
+        assert_int_equal(clip_file_read(file, i, values, &reason), bad ? ERROR_FORMAT : OK);
         if (bad && (strstr(reason.message, name) == NULL || strstr(reason.message, found) == NULL ||
                     strstr(reason.message, fixture->path) == NULL))
             fail_msg("expected \"%s\" and \"%s\" in: %s", name, found, reason.message);
@@ -324,7 +333,7 @@ TEST(wrong_tensors_are_named)
     set = fixture->openai;
     set.tensors[set.count] = set.tensors[0];
     set.tensors[set.count++].name = "visual.surplus";
-    assert_refused(fixture, &set, "visual.surplus", "[]", "2 image and 2 text blocks");
+    assert_refused(fixture, &set, "visual.surplus", "[128]", "2 image and 2 text blocks");
 
     set = fixture->openai;
     set_find(&set, "transformer.resblocks.1.ln_2.weight")->type = SAFETENSOR_I32;
@@ -335,7 +344,7 @@ TEST(impossible_models_are_refused)
 {
     struct fixture *fixture = require(state);
     struct set set = {.count = 1, .tensors = {fixture->openai.tensors[0]}};
-    assert_refused(fixture, &set, "visual.conv1.weight", "patch_embedding", "logit_scale");
+    assert_refused(fixture, &set, "visual.conv1.weight", "patch_embedding", "visual.class_embedding");
 
     set = fixture->openai;
     set_find(&set, "visual.positional_embedding")->shape[0] = 16;
@@ -364,16 +373,6 @@ TEST(other_models_are_named)
         set.tensors[set.count++].name = others[i][0];
         assert_refused(fixture, &set, others[i][0], others[i][1], "two transformers");
     }
-}
-
-TEST(unknown_names_and_shapes_are_refused_on_reading)
-{
-    struct fixture *fixture = require(state);
-    float value;
-    assert_fails(clip_file_read(fixture->original, "logit_scales", 0, NULL, &value, &error), ERROR_ARGUMENT,
-                 "logit_scales");
-    assert_fails(clip_file_read(fixture->original, "ln_final.bias", 1, (size_t[]){63}, &value, &error), ERROR_ARGUMENT,
-                 "[63], found [64]");
 }
 
 TEST_GROUP(set_up, tear_down)

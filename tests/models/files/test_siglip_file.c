@@ -92,7 +92,7 @@ static void expect_same(struct files *f, const struct clip *read)
 TEST(every_naming_is_read)
 {
     const struct clip_stated stated = {.config = {.image_heads = 1, .text_heads = 2}, .heads_by = "the test"};
-    for (enum clip_naming naming = CLIP_OPENAI; naming < CLIP_NAMINGS; naming++) {
+    for (enum clip_naming naming = CLIP_OPENAI; naming < VIT_TIMM; naming++) {
         struct files f;
         struct clip *clip;
         open_files(&f);

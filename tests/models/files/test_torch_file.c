@@ -7,7 +7,6 @@
 #include "core/file.h"
 #include "models/files/torch/tensors.h"
 #include "models/files/torch/torch_file.h"
-#include "models/files/torch/torch_write.h"
 #include "models/files/weights_file.h"
 #include "tests/datasets/scratch.h"
 
@@ -128,7 +127,7 @@ TEST(test_written)
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "written.pth"));
     size_t count = safetensors_count(from);
     for (int times = 0; times < 2; times++) /* the second time over the first */
-        assert_ok(torch_write(path, safetensors_at(from, 0), count, metadata, 2, &error));
+        assert_ok(torch_file_write(path, safetensors_at(from, 0), count, metadata, 2, &error));
     assert_ok(weights_file_open(&file, path, &error));
     assert_int_equal(safetensors_count(file), count);
     for (size_t i = 0; i < count; i++) {
@@ -153,10 +152,10 @@ TEST(test_not_written)
     const struct safetensor tensor = {.name = "a", .type = SAFETENSOR_U16, .rank = 1, .shape = {2}, .data = data};
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "unwritten.pth"));
-    assert_fails(torch_write(path, &tensor, 1, NULL, 0, &error), ERROR_ARGUMENT, "no type U16");
+    assert_fails(torch_file_write(path, &tensor, 1, NULL, 0, &error), ERROR_ARGUMENT, "no type U16");
     assert_false(file_exists(path));
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "nowhere/a.pth"));
-    assert_fails(torch_write(path, NULL, 0, NULL, 0, &error), ERROR_IO, "nowhere");
+    assert_fails(torch_file_write(path, NULL, 0, NULL, 0, &error), ERROR_IO, "nowhere");
 }
 
 /* ---- what is refused ---- */
@@ -177,7 +176,7 @@ TEST(test_forms_refused)
     const struct safetensor tensor = {.name = "a\xff", .type = SAFETENSOR_F32, .rank = 1, .shape = {1}, .data = &one};
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "name.pth"));
-    assert_ok(torch_write(path, &tensor, 1, NULL, 0, &error));
+    assert_ok(torch_file_write(path, &tensor, 1, NULL, 0, &error));
     expect_refused(path, "its name is not valid UTF-8");
     expect_refused(FIXTURES "/torch/legacy.pth", "before version 1.6");
     expect_refused(FIXTURES "/torch/foreign.pth", "asks for __main__.Foreign; refused");

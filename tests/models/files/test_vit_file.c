@@ -62,7 +62,7 @@ static void expect_same_group(struct files *f, const struct parameters *read, co
     }
 }
 
-static void through_a_file(const struct vit_settings *settings, enum vit_names names)
+static void through_a_file(const struct vit_settings *settings, enum clip_naming names)
 {
     struct files f;
     struct clip *vit;
@@ -346,7 +346,7 @@ TEST(experts_stand_for_an_mlp)
 TEST(norms_and_pixels_are_those_of_their_program)
 {
     static const struct {
-        enum vit_names names;
+        enum clip_naming names;
         bool ln_pre;
         float epsilon;
         enum pixels pixels;
