@@ -43,5 +43,5 @@ static inline status cuda_library_open(void **handle, const char *file, const ch
     const struct cuda_function *missing = cuda_functions_find(wanted, count, dlsym, *handle);
     if (missing == NULL)
         return OK;
-    return error_set(error, ERROR_DEVICE, "cuda: %s lacks %s; a newer one is needed", file, missing->name);
+    return error_set(error, ERROR_DEVICE, "cuda: %s lacks %s; a newer one is needed", name, missing->name);
 }
