@@ -267,6 +267,29 @@ TEST(a_file_gives_the_bits_of_the_run)
     unlink(path);
 }
 
+TEST(scales_that_no_file_has_are_refused)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/mtil_deltas_%ld.safetensors", (long)getpid());
+    for (int i = 0; i < 2; i++) {
+        struct small s;
+        struct safetensors *file;
+        small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+        struct deltas *deltas = add_deltas(&s, &everywhere);
+        must(deltas_begin_task(deltas, 0, 0, DELTA_A | DELTA_B, &error));
+        deltas->settings.scale = i == 0 ? 0 : NAN;
+        must(deltas_save(deltas, NULL, path, &error));
+        close_deltas(&s, deltas);
+        must(safetensors_open(&file, path, &error));
+        small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+        must_refuse(deltas_open(&deltas, s.clip, &s.d.memory, file, &error), ERROR_FORMAT, "delta_scale",
+                    i == 0 ? "found 0" : "found nan");
+        safetensors_close(file);
+        small_close(&s);
+    }
+    unlink(path);
+}
+
 static uint64_t bits_of(size_t threads)
 {
     struct small s;
