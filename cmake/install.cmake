@@ -23,7 +23,7 @@ install(FILES ${pages}/mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion
 
 # The documents, with what they link to, below the same folders.
 set(documents README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE CITATION.cff)
-foreach(pattern adapters/*.md core/*.md datasets/*.md docs/*.md harness/*.md models/*.md results/*.md results/studies/*.png tests/*.md)
+foreach(pattern adapters/*.md core/*.md datasets/*.md docs/*.md harness/*.md models/*.md results/*.md results/studies/*.png results/studies/merging/* tests/*.md)
     file(GLOB_RECURSE found RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${pattern})
     list(APPEND documents ${found})
 endforeach()
