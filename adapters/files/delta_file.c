@@ -1,5 +1,7 @@
 #include "adapters/files/delta_file.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,8 +65,8 @@ static status read_settings(const struct safetensors *file, const struct clip *c
 {
     const char *text = safetensors_metadata_value(file, "delta_scale");
     double scale = 0;
-    if (text == NULL || !parse_real(text, &scale) || scale == 0)
-        return error_set(error, ERROR_FORMAT, "%s: metadata delta_scale: expected a number that is not 0, found %s",
+    if (text == NULL || !parse_real(text, &scale) || fabs(scale) > FLT_MAX || (float)scale == 0)
+        return error_set(error, ERROR_FORMAT, "%s: metadata delta_scale: expected a float that is not 0, found %s",
                          safetensors_path(file), text != NULL ? text : "none");
     *s = (struct delta_settings){.place.blocks.rule = BLOCKS_LISTED, .scale = (float)scale};
     TRY(read_number(file, "delta_tasks", &s->tasks, error));
