@@ -77,7 +77,7 @@ double statistics_hedges(const double *difference, size_t n)
     return statistics_mean(difference, n) / statistics_sd(difference, n) * factor;
 }
 
-static int compare_doubles(const void *a, const void *b)
+int statistics_compare(const void *a, const void *b)
 {
     double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
@@ -133,42 +133,23 @@ double statistics_hodges_lehmann(const double *difference, size_t n)
         return (double)NAN;
     double *sorted = xmalloc(n * sizeof *sorted);
     memcpy(sorted, difference, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    qsort(sorted, n, sizeof *sorted, statistics_compare);
     uint64_t means = (uint64_t)n * (n + 1) / 2;
     double median = (select_mean(sorted, n, (means - 1) / 2) + select_mean(sorted, n, means / 2)) / 2;
     free(sorted);
     return median;
 }
 
-struct ranked {
-    double p;
-    size_t index;
-};
-
-static int compare_ranked(const void *a, const void *b)
+double statistics_holm(double p, double *family, size_t n)
 {
-    const struct ranked *left = a, *right = b;
-    return left->p != right->p ? (left->p > right->p) - (left->p < right->p)
-                               : (left->index > right->index) - (left->index < right->index);
-}
-
-void statistics_holm(const double *p, size_t n, double *adjusted)
-{
-    struct ranked *ranked = xmalloc(n * sizeof *ranked);
-    size_t family = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (isnan(p[i]))
-            adjusted[i] = p[i];
-        else
-            ranked[family++] = (struct ranked){p[i], i};
-    }
-    qsort(ranked, family, sizeof *ranked, compare_ranked);
-    double largest = 0;
-    for (size_t i = 0; i < family; i++) {
-        largest = fmax(largest, fmin(1, (double)(family - i) * ranked[i].p));
-        adjusted[ranked[i].index] = largest;
-    }
-    free(ranked);
+    size_t nearest = 0;
+    double largest = n > 0 ? 0 : (double)NAN;
+    qsort(family, n, sizeof *family, statistics_compare);
+    for (size_t i = 1; i < n; i++)
+        nearest = fabs(family[i] - p) < fabs(family[nearest] - p) ? i : nearest;
+    for (size_t i = 0; i < n && i <= nearest; i++)
+        largest = fmax(largest, fmin(1, (double)(n - i) * family[i]));
+    return largest;
 }
 
 double statistics_mcnemar(uint64_t only_a, uint64_t only_b)
@@ -194,11 +175,10 @@ struct interval statistics_sd_interval(double sd, double degrees, double confide
                              sd * sqrt(degrees / distribution_chi_square_quantile(outside, degrees))};
 }
 
-double statistics_log2_choices(size_t a, size_t b)
+double statistics_log2_choices(double a, double b)
 {
     int sign;
-    double n = (double)a + (double)b;
-    return (lgamma_r(n + 1, &sign) - lgamma_r((double)a + 1, &sign) - lgamma_r((double)b + 1, &sign)) / M_LN2;
+    return (lgamma_r(a + b + 1, &sign) - lgamma_r(a + 1, &sign) - lgamma_r(b + 1, &sign)) / M_LN2;
 }
 
 double statistics_least_p(double bits)
@@ -209,8 +189,8 @@ double statistics_least_p(double bits)
 size_t statistics_least_seeds(double level, size_t contexts, bool unpaired)
 {
     size_t n = 1;
-    while (n < 2000 &&
-           statistics_least_p((double)contexts * (unpaired ? statistics_log2_choices(n, n) : (double)n)) > level)
+    while (n < 2000 && statistics_least_p((double)contexts * (unpaired ? statistics_log2_choices((double)n, (double)n)
+                                                                       : (double)n)) > level)
         n++;
     return n;
 }
