@@ -158,10 +158,6 @@ static status read_key(const struct reader *reader, char *line, struct error *er
     value += strspn(value, " ");
     if (strcmp(line, "column") == 0)
         return read_columns(reader, value, error);
-    if (strcmp(line, "expect") == 0) {
-        q->expects_none = strcmp(value, "no rows") == 0;
-        return q->expects_none ? OK : damaged(reader, "no rows", value, error);
-    }
     if (strcmp(line, "wide") == 0) {
         if ((second = strchr(value, ' ')) == NULL)
             return damaged(reader, "two columns", value, error);
