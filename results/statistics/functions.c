@@ -374,35 +374,29 @@ static void call_plus_minus(sqlite3_context *context, int count, sqlite3_value *
     give_text(context, &interval);
 }
 
-struct lines {
-    bool begun;
-    struct digest digest;
-};
-
 /* digest(line): SHA-256 of all lines in their order, each with its end. */
 static void add_line(sqlite3_context *context, int count, sqlite3_value **argument)
 {
-    struct lines *lines = sqlite3_aggregate_context(context, sizeof *lines);
+    bool first = sqlite3_aggregate_context(context, 0) == NULL;
+    struct digest *digest = sqlite3_aggregate_context(context, sizeof *digest);
     const unsigned char *line = sqlite3_value_text(argument[0]);
     (void)count;
-    if (lines == NULL) {
+    if (digest == NULL) {
         sqlite3_result_error_nomem(context);
         return;
     }
-    if (!lines->begun)
-        lines->digest = digest_begin();
-    lines->begun = true;
+    if (first)
+        *digest = digest_begin();
     if (line != NULL)
-        digest_add(&lines->digest, line, (size_t)sqlite3_value_bytes(argument[0]));
-    digest_add(&lines->digest, "\n", 1);
+        digest_add(digest, line, (size_t)sqlite3_value_bytes(argument[0]));
+    digest_add(digest, "\n", 1);
 }
 
 static void finish_lines(sqlite3_context *context)
 {
-    struct lines *lines = sqlite3_aggregate_context(context, 0);
-    struct digest empty = digest_begin();
+    struct digest *digest = sqlite3_aggregate_context(context, 0), empty = digest_begin();
     char hash[DIGEST_SIZE];
-    digest_end(lines != NULL ? &lines->digest : &empty, hash);
+    digest_end(digest != NULL ? digest : &empty, hash);
     sqlite3_result_text(context, hash, -1, SQLITE_TRANSIENT);
 }
 

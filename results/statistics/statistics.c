@@ -152,10 +152,11 @@ double statistics_holm(double p, double *family, size_t n)
     return largest;
 }
 
+/* P(X ≤ k) of the binomial distribution of n halves is I_½(n − k, k + 1); here k is the fewer, n − k the more. */
 double statistics_mcnemar(uint64_t only_a, uint64_t only_b)
 {
-    uint64_t fewer = only_a < only_b ? only_a : only_b;
-    return only_a == only_b ? 1 : fmin(1, 2 * distribution_binomial_half(fewer, only_a + only_b));
+    double fewer = (double)(only_a < only_b ? only_a : only_b), more = (double)(only_a < only_b ? only_b : only_a);
+    return only_a == only_b ? 1 : fmin(1, 2 * distribution_beta(0.5, 0.5, more, fewer + 1));
 }
 
 struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidence)
@@ -195,7 +196,7 @@ size_t statistics_least_seeds(double level, size_t contexts, bool unpaired)
     return n;
 }
 
-double statistics_power(double effect, size_t n, double cells, double level)
+static double power_of(double effect, size_t n, double cells, double level)
 {
     if (n < 2)
         return (double)NAN;
@@ -209,13 +210,13 @@ size_t statistics_seeds_needed(double effect, double cells, double level, double
     if (isnan(effect) || effect == 0)
         return 0;
     size_t low = 1, high = 2; /* low: too few; high: enough, or not tested yet */
-    while (high <= SEEDS_LIMIT && !(statistics_power(effect, high, cells, level) >= power)) {
+    while (high <= SEEDS_LIMIT && !(power_of(effect, high, cells, level) >= power)) {
         low = high;
         high *= 2;
     }
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        *(statistics_power(effect, middle, cells, level) >= power ? &high : &low) = middle;
+        *(power_of(effect, middle, cells, level) >= power ? &high : &low) = middle;
     }
     return high <= SEEDS_LIMIT ? high : 0;
 }

@@ -74,9 +74,6 @@ double statistics_least_p(double bits);
 /* The fewest seeds per context with which the smallest p is at most the level: of signs, or of labels of twice as many runs. */
 size_t statistics_least_seeds(double level, size_t contexts, bool unpaired);
 
-/* The probability that a two-sided t-test at level finds a mean of `effect` standard deviations of one seed, where the
- * deviation is known with cells·(n − 1) degrees of freedom; n ≥ 2. */
-double statistics_power(double effect, size_t n, double cells, double level);
-
-/* The fewest seeds that give this power; 0: more than a million. */
+/* The fewest seeds n with which a two-sided t-test at level finds a mean of `effect` standard deviations of one seed with
+ * this power, where the deviation is known with cells·(n − 1) degrees of freedom; 0: more than a million. */
 size_t statistics_seeds_needed(double effect, double cells, double level, double power);
