@@ -239,6 +239,8 @@ status question_parse(struct question *question, const char *name, const char *w
     if (question->title == NULL)
         question->title = xstrdup("");
     const char *place = question->shown[ON_PAGE];
+    if (place != NULL && question->mark == NULL)
+        question->mark = xstrdup("framed");
     if (result == OK && place != NULL && strspn(place, "0123456789") == 0)
         result = error_set(error, ERROR_ARGUMENT, "%s: expected \"-- section: NUMBER\", found \"%.60s\"", where, place);
     if (result != OK)
