@@ -127,14 +127,12 @@ static status compare_read(struct comparison *c, struct image_reader *reader, st
 static status compare_given(struct comparison *c, struct error *error)
 {
     const struct command_call *call = c->call;
-    struct image_paths *paths;
-    struct image_reader reader = {0};
-    TRY(image_paths_open(&paths, call->arguments + 2, call->argument_count - 2, NULL, call->stop, error));
+    const struct image_names names = {.arguments = call->arguments + 2, .count = call->argument_count - 2};
+    struct image_reader reader;
     status result =
-        image_reader_open(&reader, call, paths, c->mixture->vit->dimensions.resolution, false, BATCH, error);
+        image_reader_open(&reader, call, &names, c->mixture->vit->dimensions.resolution, false, BATCH, error);
     NEXT(result, compare_read(c, &reader, error));
     image_reader_close(&reader);
-    image_paths_close(paths);
     return result;
 }
 
