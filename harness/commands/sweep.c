@@ -191,10 +191,12 @@ static status show_results(const struct command_call *call, struct sweep *sweep,
 
 static status report_failures(const struct command_call *call, const struct sweep *sweep, struct error *error)
 {
-    size_t failures = sweep_runner_failures(sweep);
-    for (size_t i = 0; i < sweep->run_count; i++)
-        if (sweep->runs[i].failure != NULL)
-            log_warn(call->log, "%s failed: %s (%s)", sweep->runs[i].label, sweep->runs[i].failure, sweep->runs[i].log);
+    size_t failures = 0;
+    for (const struct sweep_run *run = sweep->runs; run < sweep->runs + sweep->run_count; run++)
+        if (run->failure != NULL) {
+            log_warn(call->log, "%s failed: %s (%s)", run->label, run->failure, run->log);
+            failures++;
+        }
     size_t unfinished = sweep->run_count - sweep_count(sweep, SWEEP_FINISHED);
     if (failures > 0)
         return error_set(error, ERROR_IO, "%zu of %zu runs failed; the same command tries them again", failures,

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct shipped_suite {
@@ -16,4 +17,5 @@ struct shipped_suite {
 };
 
 size_t suite_library_size(void);
-struct shipped_suite suite_library_get(size_t index); /* index < suite_library_size() */
+struct shipped_suite suite_library_get(size_t index);                   /* index < suite_library_size() */
+bool suite_library_find(struct shipped_suite *suite, const char *name); /* false: no suite of that name ships */

@@ -28,6 +28,7 @@
 
 #include "core/option.h"
 #include "core/status.h"
+#include "datasets/formats/strings.h"
 
 /* The keys that come with a choice: the table of the policy, method or reader called name (NULL: none). An unknown
  * name is an error that lists the known ones. */
@@ -74,8 +75,7 @@ status suite_load(struct suite **suite, const char *name_or_path, const struct s
 /* The names of a suite's rows, in its order; none: the suite is one run per seed. key: the key that names a row,
  * "run.row", if the table has one. The caller frees with suite_rows_free. */
 struct suite_rows {
-    char **names;
-    size_t count;
+    struct strings names;
     char *key;
 };
 status suite_load_rows(struct suite_rows *rows, const char *name_or_path, const struct suite_section *sections,

@@ -3,15 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 
-enum { ARGUMENTS_MOST = 128, CANNOT_START = 127 };
+enum { CANNOT_START = 127 };
 
 static const int requests[] = {SIGINT, SIGTERM, SIGHUP}; /* to stop */
 
@@ -57,21 +58,18 @@ static status fork_child(struct child *child, char *const *arguments, int log, s
     return child->id > 0 ? OK : error_errno(error, number, "%s: cannot start another process", arguments[1]);
 }
 
-status child_start(struct child *child, const char *const *arguments, const char *log, struct error *error)
+status child_start(struct child *child, const struct strings *arguments, const char *log, struct error *error)
 {
     static char name[] = "mtil";
-    char *copies[ARGUMENTS_MOST] = {name};
-    size_t count = 1;
-    for (; arguments[count - 1] != NULL; count++) {
-        if (count + 1 == ARGUMENTS_MOST)
-            return error_set(error, ERROR_ARGUMENT, "a run: expected at most %d arguments", ARGUMENTS_MOST - 2);
-        copies[count] = (char *)arguments[count - 1]; /* the prototype of exec predates const */
-    }
-    *child = (struct child){.log = log};
     int descriptor;
+    *child = (struct child){.log = log};
     TRY(file_open_own(AT_FDCWD, log, O_WRONLY | O_APPEND, &descriptor, error));
-    status result = fork_child(child, copies, descriptor, error);
+    char **words = xcalloc(arguments->count + 2, sizeof *words); /* ends with NULL */
+    words[0] = name;
+    memcpy(words + 1, arguments->items, arguments->count * sizeof *words);
+    status result = fork_child(child, words, descriptor, error);
     close(descriptor);
+    free(words);
     return result;
 }
 

@@ -1,7 +1,7 @@
 /* A run of this program as a child process: its output goes to a log, and it ends when its parent does.
  *
  *     struct child child;
- *     TRY(child_start(&child, (const char *[]){"run", "mini", "run.seeds=3", NULL}, "logs/3.log", error));
+ *     TRY(child_start(&child, &arguments, "logs/3.log", error));             // run mini run.seeds=3
  *     struct child_end end;
  *     while (!child_ended(&child, &end))
  *         … child_signal(&child, SIGINT) …
@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "core/status.h"
+#include "datasets/formats/strings.h"
 #include "harness/sweep/log_tail.h"
 
 struct child {
@@ -31,9 +32,9 @@ struct child_end {
     char message[LOG_TAIL_MESSAGE]; /* the error it reported, or the last line it printed; "": none */
 };
 
-/* Starts this program with the arguments (ended by NULL), appending to log in an existing folder; log is borrowed
- * until the child has ended. */
-status child_start(struct child *child, const char *const *arguments, const char *log, struct error *error);
+/* Starts this program with one or more arguments, appending to log in an existing folder; log is borrowed until the child
+ * has ended. */
+status child_start(struct child *child, const struct strings *arguments, const char *log, struct error *error);
 
 /* Does not wait. True once, when the child has ended; it is released then. */
 bool child_ended(const struct child *child, struct child_end *end);

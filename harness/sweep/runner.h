@@ -23,5 +23,3 @@ struct sweep_runner {
  * for runs of other processes, and for another process with the same sweep, and resumes what they leave unfinished. A
  * stop request is passed on to the children, which are waited for (ERROR_STOPPED). */
 status sweep_runner_run(const struct sweep_runner *runner, struct error *error);
-
-size_t sweep_runner_failures(const struct sweep *sweep);

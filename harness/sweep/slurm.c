@@ -76,12 +76,13 @@ static void add_runs(struct text *text, const struct sweep *sweep)
     for (size_t i = 0; i < sweep->run_count; i++) {
         if (!sweep_wants(&sweep->runs[i]))
             continue;
-        char **arguments = sweep_arguments(sweep, i, NULL);
+        struct strings arguments = {0};
+        sweep_arguments(sweep, i, &arguments);
         text_add(text, "%zu) run", i);
-        for (size_t k = 2; arguments[k] != NULL; k++) /* after "run" and the suite */
-            add_word(text, arguments[k]);
+        for (size_t k = 2; k < arguments.count; k++) /* after "run" and the suite */
+            add_word(text, arguments.items[k]);
         text_add(text, " ;;\n");
-        sweep_arguments_free(arguments);
+        strings_free(&arguments);
     }
 }
 

@@ -108,7 +108,5 @@ status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite
 /* Creates the sweep's folder, and this one below it. */
 status sweep_make_folder(const struct sweep *sweep, const char *name, struct error *error);
 
-/* The arguments of `mtil` for a run: "run", suite, overrides, its seed, then more (ended by NULL), then NULL. The
- * caller frees with sweep_arguments_free. */
-char **sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more);
-void sweep_arguments_free(char **arguments); /* NULL is allowed */
+/* Appends the arguments of `mtil` for a run: "run", suite, overrides, its seed. */
+void sweep_arguments(const struct sweep *sweep, size_t run, struct strings *arguments);

@@ -10,7 +10,7 @@
 
 static bool varies(const struct grid_axis *axis)
 {
-    return !axis->seeds && axis->count > 1;
+    return !axis->seeds && axis->values.count > 1;
 }
 
 static void add_axis_columns(const struct sweep *sweep, struct table *table)
