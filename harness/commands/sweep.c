@@ -6,11 +6,7 @@
 #include "core/text.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
-#include "harness/sweep/cost.h"
-#include "harness/sweep/parts.h"
-#include "harness/sweep/runner.h"
-#include "harness/sweep/slurm.h"
-#include "harness/sweep/tables.h"
+#include "harness/sweep/sweep.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

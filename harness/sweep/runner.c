@@ -1,4 +1,4 @@
-#include "harness/sweep/runner.h"
+#include "harness/sweep/sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
