@@ -9,7 +9,6 @@
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/commands/parts.h"
-#include "harness/config/library.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/model_choice.h"
 #include "harness/methods/methods.h"

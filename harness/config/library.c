@@ -1,5 +1,4 @@
-#include "harness/config/library.h"
-
+/* Finds suites: those that ship, and files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "core/array.h"
 #include "core/characters.h"
 #include "harness/config/keys.h"
-#include "harness/config/library.h"
 
 enum { ASSIGNMENTS = 4096 }; /* bounds the quadratic search for repeated keys */
 

@@ -5,7 +5,6 @@
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "core/text.h"
-#include "harness/config/library.h"
 #include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/run/settings.h"
