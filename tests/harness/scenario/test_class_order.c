@@ -4,8 +4,8 @@
 #include <jansson.h>
 
 #include "harness/run/settings_internal.h"
-#include "harness/scenario/class_order.h"
 #include "harness/scenario/label_split.h"
+#include "harness/scenario/orders.h"
 #include "tests/harness/small_run.h"
 
 enum { MOST = 200 };
