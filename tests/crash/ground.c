@@ -17,6 +17,8 @@
 const struct scenario scenarios[] = {
     {.name = "run", .command = RUN "results.db run.checkpoints=all"},
     {.name = "cache", .command = RUN "results.db run.cache=disk run.cache_folder=work/cache"},
+    {.name = "whole models", .command = RUN "results.db method.name=continual_ft", .faults_most = 20},
+    {.name = "tasks alone", .command = RUN "results.db method.name=finetune method.train=adapters", .faults_most = 20},
     {.name = "sweep",
      .command = "sweep tiny.yaml --grid seed=1,2 --jobs 1 " SMALL "run.folder=work/runs run.database=work/results.db"},
     {.name = "merge", .prepare = TWO_RUNS, .command = "merge-db work/all.db work/a.db work/b.db --quiet"},
@@ -160,11 +162,12 @@ void trial_expect_whole(const struct trial *trial, const char *after)
     text_free(&state);
 }
 
-/* Files that are whole as soon as they have their names; a run's database grows, its adapters are replaced. */
+/* Files that are whole as soon as they have their names; a run's database grows, its adapters or weights are replaced. */
 static bool is_final(const char *path)
 {
-    static const char *const growing[] = {".tmp-mtil-",  "/results.db", "/adapters.safetensors", "/resume.safetensors",
-                                          ".pixels.new", ".log",        "/mini.unfinished"};
+    static const char *const growing[] = {
+        ".tmp-mtil-",  "/results.db", "/adapters.safetensors", "/weights.safetensors", "/resume.safetensors",
+        ".pixels.new", ".log",        "/mini.unfinished"};
     for (size_t i = 0; i < sizeof growing / sizeof *growing; i++)
         if (strstr(path, growing[i]) != NULL)
             return false;

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -187,23 +186,32 @@ void workshop_put_corrupted(const struct workshop *workshop, const char *corrupt
     free(source);
 }
 
-void workshop_cut(const struct workshop *workshop, const char *name, unsigned thousandths)
+struct safetensors *workshop_tensors(const struct workshop *workshop, const char *name)
 {
-    struct stat information;
+    struct safetensors *file;
+    struct error error;
     char *path = workshop_path(workshop, name);
-    assert_int_equal(stat(path, &information), 0);
-    assert_int_equal(truncate(path, information.st_size * (off_t)thousandths / 1000), 0);
+    check(safetensors_open(&file, path, &error), &error);
+    free(path);
+    return file;
+}
+
+void workshop_write(const struct workshop *workshop, const char *name, const struct safetensors *file, size_t first,
+                    size_t count, const struct safetensors_metadata *metadata, size_t metadata_count)
+{
+    struct error error;
+    char *path = workshop_path(workshop, name);
+    check(safetensors_write(path, safetensors_at(file, first), count, metadata, metadata_count, &error), &error);
     free(path);
 }
 
 static void rewrite(const struct workshop *workshop, const char *from, const char *to, bool keeps_metadata,
                     bool (*change)(struct safetensor *))
 {
-    struct safetensors *file;
+    struct safetensors *file = workshop_tensors(workshop, from);
     struct error error;
     size_t count = 0;
-    char *source = workshop_path(workshop, from), *target = workshop_path(workshop, to);
-    check(safetensors_open(&file, source, &error), &error);
+    char *target = workshop_path(workshop, to);
     struct safetensor *tensors = calloc(safetensors_count(file), sizeof *tensors);
     struct safetensors_metadata metadata[CLIP_METADATA];
     size_t known = 0;
@@ -221,7 +229,6 @@ static void rewrite(const struct workshop *workshop, const char *from, const cha
     check(safetensors_write(target, tensors, count, metadata, known, &error), &error);
     free(tensors);
     safetensors_close(file);
-    free(source);
     free(target);
 }
 
@@ -306,8 +313,6 @@ static void become(const struct workshop *workshop, const struct launch *launch,
         _exit(125);
     enter(workshop, process);
     alarm(SECONDS_MOST);
-    if (launch->file_limit > 0)
-        setrlimit(RLIMIT_FSIZE, &(struct rlimit){launch->file_limit, launch->file_limit});
     if (launch->unprivileged && geteuid() == 0 &&
         (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
         _exit(125);
