@@ -88,31 +88,11 @@ static size_t run_unprivileged(const struct workshop *w, char **line)
     return expect_outcome(command, outcome, line);
 }
 
-/* One error, which is the last line, has all the words, and leaves nothing half written; expected: the exit status, 0: any
- * other. */
-static void expect_refusal(const struct workshop *w, const char *command, struct outcome outcome, int expected,
-                           char *words)
-{
-    const char *error = strstr(outcome.errors.data, "mtil: error: ");
-    if (outcome.exit_status <= 0 || (expected > 0 && outcome.exit_status != expected) || error == NULL ||
-        words_count(outcome.errors.data, "error:") != 1 || strchr(error, '\n') == NULL || strchr(error, '\n')[1] != 0)
-        fail_msg("%s: expected one error, and in the last line, found exit status %d: %s", command, outcome.exit_status,
-                 outcome.errors.data);
-    assert_string_equal(outcome.out.data, "");
-    assert_int_equal(workshop_leftovers(w), 0);
-    for (char *next; words != NULL; words = next) {
-        next = behind(words, " | ");
-        if (strstr(error, words) == NULL)
-            fail_msg("%s: expected \"%s\" in: %s", command, words, error);
-    }
-    outcome_free(&outcome);
-}
-
 static size_t refuse_command(const struct workshop *w, char **line)
 {
     char *command = behind(line[0], " "), *words = behind(command, " => ");
     int expected = atoi(line[0] + 1);
-    expect_refusal(w, command, run(w, command, begins(line[0], "!nobody")), expected, words);
+    outcome_refuses(w, run(w, command, begins(line[0], "!nobody")), command, expected, words);
     return 1;
 }
 
@@ -188,7 +168,7 @@ static size_t refuse_process(const struct workshop *w, char **line)
 {
     char *words = behind(line[0], " => ");
     assert_int_equal(kill(beside.id, SIGCONT), 0);
-    expect_refusal(w, "the process beside", program_wait(&beside), 1, words);
+    outcome_refuses(w, program_wait(&beside), "the process beside", 1, words);
     return 1;
 }
 

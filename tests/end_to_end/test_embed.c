@@ -332,6 +332,11 @@ static bool without_text_router_zero(struct safetensor *tensor)
     return strcmp(tensor->name, "transformer.resblocks.0.router_list.0") != 0;
 }
 
+static void refuses(const struct workshop *workshop, const char *arguments, const char *words)
+{
+    outcome_refuses(workshop, program_run(workshop, &(struct launch){.arguments = arguments}), arguments, 0, words);
+}
+
 TEST(routers_may_be_missing_unless_they_are_asked_for)
 {
     workshop_rewrite(*state, "adapters.safetensors", "fewer.safetensors", without_router_zero);
@@ -339,15 +344,12 @@ TEST(routers_may_be_missing_unless_they_are_asked_for)
     program_succeeds(*state, IMAGES "--out one.safetensors --adapters fewer.safetensors --router 1");
     program_succeeds(*state, IMAGES "--out two.safetensors --adapters fewer.safetensors --router 2");
     assert_false(same_files(*state, "one.safetensors", "two.safetensors"));
-    program_fails(*state,
-                  &(struct launch){.arguments = IMAGES "--out x.safetensors --adapters fewer.safetensors --router 0"},
-                  (const char *const[]){"fewer.safetensors", "router 0", "its routers are: 1, 2", NULL});
-    program_fails(*state, &(struct launch){.arguments = IMAGES "--out x.safetensors --adapters fewer.safetensors"},
-                  (const char *const[]){"--router", "one of 1, 2", NULL});
+    refuses(*state, IMAGES "--out x.safetensors --adapters fewer.safetensors --router 0",
+            "fewer.safetensors | router 0 | its routers are: 1, 2");
+    refuses(*state, IMAGES "--out x.safetensors --adapters fewer.safetensors", "--router | one of 1, 2");
     workshop_rewrite(*state, "adapters.safetensors", "half.safetensors", without_text_router_zero);
-    program_fails(*state,
-                  &(struct launch){.arguments = IMAGES "--out x.safetensors --adapters half.safetensors --router 0"},
-                  (const char *const[]){"half.safetensors", "transformer.resblocks.0.router_list.0", NULL});
+    refuses(*state, IMAGES "--out x.safetensors --adapters half.safetensors --router 0",
+            "half.safetensors | transformer.resblocks.0.router_list.0");
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -95,9 +95,7 @@ size_t words_count(const char *text, const char *word);
 /* It ended well; the error output is shown otherwise. */
 void program_succeeds(const struct workshop *workshop, const char *arguments);
 
-/* Exit status not zero, nothing on standard output, and one line with "error:", the last one, that has all words of the list
- * (ended by NULL) in it. */
-void program_complains(const struct workshop *workshop, const struct launch *launch, const char *const *words);
-
-/* And no file is only half written; for programs that run alone. */
-void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words);
+/* One error, which is the last line, has all of the words, "words | words", nothing is on standard output, and no file is only half
+ * written; the exit status: 0 for any but 0. Frees the outcome. */
+void outcome_refuses(const struct workshop *workshop, struct outcome outcome, const char *command, int exit_status,
+                     const char *words);
