@@ -1,10 +1,23 @@
 /* An operation without a function here does not compile: prepare_NAME fills its structure and says what it costs. */
 #include "tests/bench/operations.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
+
+struct error error;
+
+void must(status result)
+{
+    if (result == OK)
+        return;
+    fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, result == ERROR_DEVICE ? "skipped, " : "",
+            error.message);
+    exit(result == ERROR_DEVICE ? 77 : 1);
+}
 
 /* --- Operands --- */
 
