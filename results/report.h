@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "core/status.h"
+#include "core/stop.h"
 #include "results/query.h"
 #include "results/store.h"
 
@@ -25,13 +26,12 @@
 struct report_request {
     struct query_filter filter;
     const char *folder;
-    const char *const *by;          /* what is compared, as in comparison_request */
-    size_t by_count;                /* 0: nothing is compared */
-    size_t best;                    /* configurations to draw for each sequence of tasks; 1 to REPORT_BEST */
-    bool figures;                   /* files for papers too */
-    const char *questions;          /* a folder of more sections, as results/sections/ has them; NULL: none */
-    bool (*stopped)(void *context); /* whether to end with ERROR_STOPPED; NULL: never */
-    void *context;
+    const char *const *by;   /* what is compared, as in comparison_request */
+    size_t by_count;         /* 0: nothing is compared */
+    size_t best;             /* configurations to draw for each sequence of tasks; 1 to REPORT_BEST */
+    bool figures;            /* files for papers too */
+    const char *questions;   /* a folder of more sections, as results/sections/ has them; NULL: none */
+    const struct stop *stop; /* a request ends with ERROR_STOPPED; NULL: nobody asks */
 };
 
 struct report_outcome {

@@ -170,9 +170,6 @@ status store_add_evaluation(struct store *store, int64_t run, const struct evalu
 status store_change_task(struct store *store, int64_t run, int64_t task, int64_t training_images, int64_t missing,
                          int64_t unreadable, struct error *error);
 
-/* ERROR_FORMAT for a number of tasks that the schema does not allow; a file from elsewhere may have any number. */
-status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error);
-
 /* The results per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if none were
  * kept. */
 status store_read_per_image(struct store *store, int64_t run, int64_t after_task, int64_t task,

@@ -52,6 +52,14 @@ void table_add_text_bytes(struct table *table, const char *value, size_t size)
     add_cell(table, (struct table_cell){.kind = CELL_TEXT, .text = xstrndup(value, size)});
 }
 
+void table_add_cell(struct table *table, const struct table_cell *cell)
+{
+    struct table_cell copy = *cell;
+    if (cell->kind == CELL_TEXT)
+        copy.text = xstrdup(cell->text);
+    add_cell(table, copy);
+}
+
 void table_begin_block(struct table *table)
 {
     assert(table->count % table->columns == 0);

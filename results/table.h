@@ -65,6 +65,8 @@ void table_add_integer(struct table *table, int64_t value);
 void table_add_real(struct table *table, double value);      /* NAN and infinities become empty cells */
 void table_add_text(struct table *table, const char *value); /* copied; NULL becomes an empty cell */
 void table_add_text_bytes(struct table *table, const char *value, size_t size);
+void table_add_cell(struct table *table,
+                    const struct table_cell *cell); /* a copy of another table's, marked as it is */
 
 /* Begins a block with the next row. A block has its own best cells and, in formats for people, a rule above it. */
 void table_begin_block(struct table *table);

@@ -16,6 +16,17 @@ void strings_add(struct strings *strings, const char *string, size_t size)
     strings->items[strings->count++] = copy;
 }
 
+void strings_format(struct strings *strings, const char *format, ...)
+{
+    struct text text = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    text_add_list(&text, format, arguments);
+    va_end(arguments);
+    strings_add(strings, text.data, text.size);
+    text_free(&text);
+}
+
 void strings_copy(struct strings *strings, const char *const *items, size_t count)
 {
     for (size_t i = 0; i < count; i++)

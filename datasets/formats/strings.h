@@ -19,7 +19,8 @@ struct strings {
 
 /* Copies size bytes of string, which hold no NUL, to the end of the list. */
 void strings_add(struct strings *strings, const char *string, size_t size);
-void strings_copy(struct strings *strings, const char *const *items, size_t count); /* to the end, all of them */
+void strings_copy(struct strings *strings, const char *const *items, size_t count);      /* to the end, all of them */
+void strings_format(struct strings *strings, const char *format, ...) PRINTF_LIKE(2, 3); /* one more */
 void strings_free(struct strings *strings);
 
 void strings_sort(struct strings *strings); /* by bytes */

@@ -6,7 +6,7 @@
  *     const struct command command_query = {.name = "query", .arguments = "WHAT DATABASE", .summary = "print results",
  *         .example = "mtil query matrix results.db\n", .options = options, .least = 2, .most = 2, .run = run};
  *
- * A command with subcommands (data.c) is a table of them; each is a constant struct command in a file of its own.
+ * A command with subcommands is a table of them in commands.c; each is a constant struct command in a file of its own.
  * Options are declared as in core/option.h: --limit 5 is checked like a suite's key, and --help is printed from the
  * table. Every command also has --help, --quiet and --verbose.
  */

@@ -5,9 +5,9 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "datasets/formats/strings.h"
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"
-#include "harness/commands/inputs/embed_inputs.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/heads/model_choice.h"
 #include "harness/heads/weights.h"
@@ -32,11 +32,55 @@ static const struct option options[] = {
     {0},
 };
 
+/* --- Inputs --- */
+
+struct inputs {
+    bool images;
+    const char *path;     /* of a folder of images, or of a file of texts; borrowed from the options */
+    struct strings names; /* of the files, in the order of their bytes; or the lines themselves */
+};
+
+/* The files of the folder, without its sub-folders. */
+static status list_images(struct inputs *inputs, struct error *error)
+{
+    struct directory directory;
+    TRY(directory_list(&directory, inputs->path, error));
+    for (size_t i = 0; i < directory.count; i++) {
+        char *path = path_format("%s/%s", inputs->path, directory.names[i]);
+        if (!file_is_directory(path))
+            strings_format(&inputs->names, "%s", directory.names[i]);
+        free(path);
+    }
+    directory_free(&directory);
+    if (inputs->names.count == 0)
+        return error_set(error, ERROR_ARGUMENT, "%s: expected image files, found none (sub-folders are not searched)",
+                         inputs->path);
+    return OK;
+}
+
+static status list_texts(struct inputs *inputs, struct error *error)
+{
+    TRY(strings_read_lines(&inputs->names, inputs->path, error));
+    return strings_check_texts(&inputs->names, inputs->path, "text", error);
+}
+
+static status read_inputs(struct inputs *inputs, const struct options *given, struct error *error)
+{
+    const char *images = options_text(given, "images"), *texts = options_text(given, "texts");
+    if ((images != NULL) == (texts != NULL))
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: embed: expected either --images FOLDER or --texts FILE, found %s",
+                         images != NULL ? "both" : "neither");
+    inputs->images = images != NULL;
+    inputs->path = images != NULL ? images : texts;
+    return (inputs->images ? list_images : list_texts)(inputs, error);
+}
+
 /* --- Batches --- */
 
 struct work {
     const struct command_call *call;
-    const struct embed_inputs *inputs;
+    struct inputs inputs;
     struct encoder *encoder;
     struct image_reader reader; /* of images */
     int32_t *tokens;            /* [BATCH, context], of texts */
@@ -48,12 +92,12 @@ static status embed_images(struct work *work, size_t first, size_t count, float 
     struct image_reader *reader = &work->reader;
     for (size_t i = 0; i < count; i++) {
         free(reader->slots[i].path);
-        reader->slots[i].path = path_format("%s/%s", work->inputs->path, work->inputs->names[first + i]);
+        reader->slots[i].path = path_format("%s/%s", work->inputs.path, work->inputs.names.items[first + i]);
     }
     image_reader_decode(reader, count);
     if (stop_requested(work->call->stop))
         return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu; nothing was written", first,
-                         work->inputs->count);
+                         work->inputs.names.count);
     for (size_t i = 0; i < count; i++)
         if (reader->slots[i].error.code != OK) {
             *error = reader->slots[i].error;
@@ -68,33 +112,32 @@ static status embed_texts(struct work *work, size_t first, size_t count, float *
     size_t context = work->encoder->model.clip->dimensions.context;
     for (size_t i = 0; i < count; i++) {
         size_t found, line = first + i + 1;
-        if (tokenizer_encode(work->encoder->model.tokenizer, work->inputs->names[first + i], work->tokens + i * context,
-                             context, &found, error) != OK)
-            return error_context(error, "%s:%zu", work->inputs->path, line);
+        if (tokenizer_encode(work->encoder->model.tokenizer, work->inputs.names.items[first + i],
+                             work->tokens + i * context, context, &found, error) != OK)
+            return error_context(error, "%s:%zu", work->inputs.path, line);
         if (found > context)
-            log_warn(work->call->log, "%s:%zu: the text has %zu tokens, cut to the model's %zu", work->inputs->path,
+            log_warn(work->call->log, "%s:%zu: the text has %zu tokens, cut to the model's %zu", work->inputs.path,
                      line, found, context);
     }
     status result = encoder_tokens(work->encoder, work->tokens, count, features, error);
     return result != ERROR_FORMAT
                ? result
-               : error_context(error, "%s:%zu", work->inputs->path, first + work->encoder->refused + 1);
+               : error_context(error, "%s:%zu", work->inputs.path, first + work->encoder->refused + 1);
 }
 
 static status embed_all(struct work *work, struct error *error)
 {
-    const struct embed_inputs *inputs = work->inputs;
-    for (size_t first = 0; first < inputs->count; first += BATCH) {
-        size_t count = inputs->count - first < BATCH ? inputs->count - first : BATCH;
+    size_t all = work->inputs.names.count;
+    for (size_t first = 0; first < all; first += BATCH) {
+        size_t count = all - first < BATCH ? all - first : BATCH;
         float *features = work->features + first * encoder_width(work->encoder);
         if (stop_requested(work->call->stop))
-            return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu; nothing was written", first,
-                             inputs->count);
-        TRY((inputs->images ? embed_images : embed_texts)(work, first, count, features, error));
+            return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu; nothing was written", first, all);
+        TRY((work->inputs.images ? embed_images : embed_texts)(work, first, count, features, error));
         progress_report(work->call->progress, &(struct progress_state){.activity = "embed",
-                                                                       .subject = inputs->path,
+                                                                       .subject = work->inputs.path,
                                                                        .step = first + count,
-                                                                       .steps = inputs->count,
+                                                                       .steps = all,
                                                                        .images = first + count});
     }
     return OK;
@@ -103,14 +146,14 @@ static status embed_all(struct work *work, struct error *error)
 /* --- Result --- */
 
 /* The names as a JSON array; the caller frees. */
-static status names_as_json(const struct embed_inputs *inputs, char **text, struct error *error)
+static status names_as_json(const struct inputs *inputs, char **text, struct error *error)
 {
     json_t *array = json_array();
     status result = OK;
-    for (size_t i = 0; result == OK && i < inputs->count; i++)
-        if (json_array_append_new(array, json_string(inputs->names[i])) != 0)
+    for (size_t i = 0; result == OK && i < inputs->names.count; i++)
+        if (json_array_append_new(array, json_string(inputs->names.items[i])) != 0)
             result = error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename the file",
-                               inputs->path, i + 1, inputs->names[i]);
+                               inputs->path, i + 1, inputs->names.items[i]);
     *text = result == OK ? json_dumps(array, JSON_COMPACT) : NULL;
     json_decref(array);
     return result;
@@ -121,14 +164,14 @@ static status write_features(const struct work *work, struct error *error)
     const struct options *given = work->call->options;
     const char *router = options_text(given, "router");
     char *names, *model = weights_name(options_text(given, "weights"));
-    status result = names_as_json(work->inputs, &names, error);
+    status result = names_as_json(&work->inputs, &names, error);
     if (result == OK) {
         struct safetensor tensor = {.name = "features",
                                     .type = SAFETENSOR_F32,
                                     .rank = 2,
-                                    .shape = {work->inputs->count, encoder_width(work->encoder)},
+                                    .shape = {work->inputs.names.count, encoder_width(work->encoder)},
                                     .data = work->features};
-        const struct safetensors_metadata metadata[] = {{"kind", work->inputs->images ? "images" : "texts"},
+        const struct safetensors_metadata metadata[] = {{"kind", work->inputs.images ? "images" : "texts"},
                                                         {"model", model},
                                                         {"router", router != NULL ? router : "none"},
                                                         {"names", names}};
@@ -144,31 +187,24 @@ static status allocate(struct work *work, struct error *error)
 {
     const struct clip_dimensions *d = &work->encoder->model.clip->dimensions;
     work->features =
-        malloc(array_size(array_size(work->inputs->count, encoder_width(work->encoder)), sizeof *work->features));
+        malloc(array_size(array_size(work->inputs.names.count, encoder_width(work->encoder)), sizeof *work->features));
     if (work->features == NULL)
-        return error_set(error, ERROR_MEMORY, "embed: no memory for %zu features", work->inputs->count);
-    if (work->inputs->images)
+        return error_set(error, ERROR_MEMORY, "embed: no memory for %zu features", work->inputs.names.count);
+    if (work->inputs.images)
         return image_reader_open(&work->reader, work->call, NULL, d->resolution, clip_squashes(d), BATCH, error);
     work->tokens = xmalloc(array_size(BATCH, d->context * sizeof *work->tokens));
     return OK;
 }
 
-static void release(struct work *work)
+static status embed(struct work *work, struct error *error)
 {
+    status result = allocate(work, error);
+    NEXT(result, embed_all(work, error));
+    progress_end(work->call->progress);
+    NEXT(result, write_features(work, error));
     image_reader_close(&work->reader);
     free(work->tokens);
     free(work->features);
-}
-
-static status embed(const struct command_call *call, const struct embed_inputs *inputs, struct encoder *encoder,
-                    struct error *error)
-{
-    struct work work = {.call = call, .inputs = inputs, .encoder = encoder};
-    status result = allocate(&work, error);
-    NEXT(result, embed_all(&work, error));
-    progress_end(call->progress);
-    NEXT(result, write_features(&work, error));
-    release(&work);
     return result;
 }
 
@@ -215,17 +251,17 @@ static status embed_with(const struct command_call *call, const struct adapter_c
 {
     struct encoder_settings settings;
     struct encoder encoder;
-    struct embed_inputs inputs;
+    struct work work = {.call = call, .encoder = &encoder};
     TRY(read_settings(&settings, adapters, call, error));
     TRY(check_output(options_text(call->options, "out"), error));
-    TRY(embed_inputs_open(&inputs, options_text(call->options, "images"), options_text(call->options, "texts"), error));
-    status result = encoder_open(&encoder, &settings, error);
+    status result = read_inputs(&work.inputs, call->options, error);
+    NEXT(result, encoder_open(&encoder, &settings, error));
     if (result == OK) {
         log_info(call->log, "computing on %s", encoder.model.backend->description);
-        result = embed(call, &inputs, &encoder, error);
+        result = embed(&work, error);
         encoder_close(&encoder);
     }
-    embed_inputs_free(&inputs);
+    strings_free(&work.inputs.names);
     return result;
 }
 

@@ -3,19 +3,17 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
 #include "harness/commands/inputs/adapter_choice.h"
-#include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/inputs/classifier_choice.h"
+#include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
-#include "harness/commands/selector_trials.h"
+#include "harness/commands/parts.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/weights.h"
 #include "harness/run/run.h"
 #include "harness/run/surveyor.h"
 #include "harness/terminal/cache_progress.h"
-#include "models/backend_options.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
@@ -235,45 +233,26 @@ static status check_head(const struct evaluation *v, const struct suite *suite, 
 }
 
 /* The settings from a classifier's file: the model, and the dataset that it was trained for. */
-struct own_words {
-    const char *list[5];
-    size_t count;
-    char *weights, *order;
-};
-
-static void add_own_words(struct own_words *own, const struct evaluation *v)
+static void add_own_words(struct strings *words, const struct evaluation *v)
 {
-    const struct vit_file *about = &v->classifier.about;
-    *own = (struct own_words){0};
-    if (!v->classifier.is_one)
-        return;
-    const char *task = v->classifier.metadata.task_count > 0 ? v->classifier.metadata.tasks[0].name : NULL;
-    own->weights = path_format("model.weights=%s", v->weights);
-    own->order = task != NULL ? path_format("data.order=%s", task) : NULL;
-    own->list[own->count++] = "head.name=linear";
-    own->list[own->count++] = "method.name=supervised";
-    own->list[own->count++] = own->weights;
-    own->list[own->count++] =
-        about->settings.pool == POOL_CLASS_TOKEN ? "head.pool=class_token" : "head.pool=mean_patches";
-    if (own->order != NULL)
-        own->list[own->count++] = own->order;
+    bool class_token = v->classifier.about.settings.pool == POOL_CLASS_TOKEN;
+    const char *const own[] = {"head.name=linear", "method.name=supervised",
+                               class_token ? "head.pool=class_token" : "head.pool=mean_patches"};
+    strings_copy(words, own, sizeof own / sizeof *own);
+    strings_format(words, "model.weights=%s", v->weights);
+    if (v->classifier.metadata.task_count > 0)
+        strings_format(words, "data.order=%s", v->classifier.metadata.tasks[0].name);
 }
 
 /* Loads the suite with these words, then the command line's. */
 static status load_suite(struct evaluation *v, struct suite **suite, struct error *error)
 {
-    struct suite_words words;
-    struct own_words own;
-    add_own_words(&own, v);
-    suite_words_read(&words, v->call);
-    const char **list = xcalloc(own.count + words.count, sizeof *list);
-    for (size_t i = 0; i < own.count + words.count; i++)
-        list[i] = i < own.count ? own.list[i] : words.list[i - own.count];
-    status result = suite_load(suite, v->call->arguments[0], settings_sections, list, own.count + words.count, error);
-    free(list);
-    suite_words_free(&words);
-    free(own.weights);
-    free(own.order);
+    struct strings words = {0};
+    if (v->classifier.is_one)
+        add_own_words(&words, v);
+    suite_words_add(&words, v->call);
+    status result = suite_words_load(suite, v->call, &words, error);
+    strings_free(&words);
     return result;
 }
 

@@ -1,14 +1,8 @@
 /* mtil layers: which blocks gain most from experts. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "harness/commands/inputs/backend_choice.h"
+#include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
-#include "harness/commands/run.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run.h"
-#include "models/backend_options.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION, BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
 
@@ -70,18 +64,14 @@ static status run(const struct command_call *call, struct error *error)
     /* blocks and sharing of the suite and of the command line are overridden: the last word counts */
     static const char *const own[] = {"adapter.blocks=by_score_1", "adapter.share_across_blocks=0",
                                       "adapter.share_routing=0"};
-    enum { OWN = sizeof own / sizeof *own };
-    struct suite_words words;
+    struct strings words = {0};
     struct suite *suite = NULL;
-    suite_words_read(&words, call);
-    const char **all = xcalloc(OWN + words.count, sizeof *all);
-    memcpy(all, words.list, words.count * sizeof *all);
-    memcpy(all + words.count, own, sizeof own);
-    status result = suite_load(&suite, call->arguments[0], settings_sections, all, OWN + words.count, error);
+    suite_words_add(&words, call);
+    strings_copy(&words, own, sizeof own / sizeof *own);
+    status result = suite_words_load(&suite, call, &words, error);
     NEXT(result, score(call, suite, error));
     suite_destroy(suite);
-    free(all);
-    suite_words_free(&words);
+    strings_free(&words);
     return result;
 }
 

@@ -7,9 +7,8 @@
 #include "adapters/routers/router.h"
 #include "adapters/schedule/schedule.h"
 #include "datasets/dataset.h"
-#include "harness/commands/describe/keys.h"
 #include "harness/commands/output.h"
-#include "harness/config/library.h"
+#include "harness/commands/parts.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/model_choice.h"
 #include "harness/methods/methods.h"
@@ -93,9 +92,9 @@ static void list_suites(struct listing *listing)
         add_detail(listing, suite.name, "table", *suite.table != 0 ? suite.table : "none");
         if (suite_load_rows(&rows, suite.name, settings_sections, NULL) != OK)
             continue;
-        for (size_t k = 0; k < rows.count; k++)
-            text_add(&names, "%s%s", k > 0 ? ", " : "", rows.names[k]);
-        if (rows.count > 0)
+        for (size_t k = 0; k < rows.names.count; k++)
+            text_add(&names, "%s%s", k > 0 ? ", " : "", rows.names.items[k]);
+        if (rows.names.count > 0)
             add_detail(listing, suite.name, "rows", names.data);
         text_free(&names);
         suite_rows_free(&rows);

@@ -1,9 +1,12 @@
 #include "harness/commands/output.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/characters.h"
+
+enum { ROWS_OF_A_TABLE = 10000 };
 
 void output_words(const struct command_call *call, const char *words)
 {
@@ -31,4 +34,68 @@ status output_table_as(const struct command_call *call, const struct table *tabl
         fwrite(text.data, 1, text.size, call->out);
     text_free(&text);
     return result;
+}
+
+/* --- Long tables --- */
+
+status output_stream_open(struct output_stream *stream, const struct command_call *call, struct error *error)
+{
+    *stream = (struct output_stream){.call = call};
+    return table_format_parse(options_text(call->options, "format"), &stream->format, error);
+}
+
+void output_stream_close(struct output_stream *stream)
+{
+    table_free(&stream->table);
+}
+
+/* The header once. */
+static void print_csv(const struct output_stream *stream, const char *text)
+{
+    fputs(stream->printed > 0 ? strchr(text, '\n') + 1 : text, stream->call->out);
+}
+
+/* "[", rows and "]" of one array, from arrays of some rows each. */
+static void print_json(const struct output_stream *stream, const char *text, size_t size, bool end)
+{
+    FILE *out = stream->call->out;
+    size_t rows = table_rows(&stream->table);
+    if (stream->printed == 0)
+        fputs("[", out);
+    else if (rows > 0)
+        fputs(",", out);
+    fwrite(text + 1, 1, size - strlen(rows > 0 ? "[\n]\n" : "[]\n"), out);
+    if (end)
+        fputs(stream->printed + rows > 0 ? "\n]\n" : "]\n", out);
+}
+
+static status print_part(const struct output_stream *stream, bool end, struct error *error)
+{
+    struct text text = {0};
+    TRY(table_render(&stream->table, stream->format, false, &text, error));
+    if (stream->format == TABLE_CSV)
+        print_csv(stream, text.data);
+    else
+        print_json(stream, text.data, text.size, end);
+    text_free(&text);
+    return OK;
+}
+
+status output_stream_print(struct output_stream *stream, bool end, struct error *error)
+{
+    FILE *out = stream->call->out;
+    size_t rows = table_rows(&stream->table);
+    bool in_parts = stream->format == TABLE_CSV || stream->format == TABLE_JSON,
+         due = in_parts ? rows > 0 : rows >= ROWS_OF_A_TABLE;
+    if (!due && !(end && (in_parts || rows > 0 || stream->printed == 0)))
+        return OK;
+    if (isatty(fileno(out)))
+        progress_end(stream->call->progress);
+    TRY(in_parts ? print_part(stream, end, error)
+                 : output_table_as(stream->call, &stream->table, stream->format, error));
+    stream->printed += rows;
+    table_clear(&stream->table);
+    if (fflush(out) != 0 || ferror(out))
+        return error_set(error, ERROR_IO, "standard output: could not be written to the end");
+    return OK;
 }

@@ -9,7 +9,7 @@
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/classifier_choice.h"
 #include "harness/commands/inputs/image_reader.h"
-#include "harness/commands/output_stream.h"
+#include "harness/commands/output.h"
 #include "harness/evaluate/predictor.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/model_choice.h"
@@ -56,7 +56,7 @@ struct work {
     struct clip_stated stated;
     struct adapter_metadata given; /* of --classes; empty: the adapters' classes */
     struct strings classes;
-    struct image_paths *paths;
+    struct image_names names;
     struct predictor *predictor;
     struct image_reader reader;
     struct output_stream output;
@@ -184,18 +184,8 @@ static void add_rows(const struct work *work, struct table *table, size_t i)
 
 static status open_reader(struct work *work, const struct command_call *call, struct error *error)
 {
-    TRY(image_paths_open(&work->paths, call->arguments, call->argument_count, options_text(call->options, "list"),
-                         call->stop, error));
-    return image_reader_open(&work->reader, call, work->paths, predictor_resolution(work->predictor),
+    return image_reader_open(&work->reader, call, &work->names, predictor_resolution(work->predictor),
                              predictor_squashes(work->predictor), predictor_batch(work->predictor), error);
-}
-
-static void close_reader(struct work *work)
-{
-    image_reader_close(&work->reader);
-    image_paths_close(work->paths);
-    work->reader = (struct image_reader){0};
-    work->paths = NULL;
 }
 
 /* Images that cannot be read are reported when all are answered. */
@@ -212,7 +202,8 @@ static status see_all(struct work *work, struct error *error)
             work->call->progress,
             &(struct progress_state){.activity = "look", .step = work->reader.read, .images = work->reader.read});
     } while (work->reader.count > 0);
-    close_reader(work);
+    image_reader_close(&work->reader);
+    work->reader = (struct image_reader){0};
     return OK;
 }
 
@@ -288,13 +279,12 @@ static status read_classifier(struct work *work, struct error *error)
 static status predict(struct work *work, struct error *error)
 {
     const struct command_call *call = work->call;
-    const char *list = options_text(call->options, "list");
-    if (call->argument_count == 0 && list == NULL)
+    work->names = (struct image_names){call->arguments, call->argument_count, options_text(call->options, "list")};
+    if (work->names.count == 0 && work->names.list == NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: predict: expected image files, folders or lists, found none; see mtil predict "
                          "--help");
-    TRY(image_paths_open(&work->paths, call->arguments, call->argument_count, list, call->stop, error));
-    close_reader(work); /* errors in arguments come first */
+    TRY(image_names_check(&work->names, error)); /* before other mistakes */
     TRY(adapter_choice_read(&work->choice, call->options, ROUTER_WORDS_AUTO, error));
     TRY(read_classifier(work, error));
     TRY(find_classes(work, error));
@@ -312,7 +302,7 @@ static status run(const struct command_call *call, struct error *error)
 {
     struct work work = {.call = call, .top = (size_t)options_integer(call->options, "top")};
     status result = predict(&work, error);
-    close_reader(&work);
+    image_reader_close(&work.reader);
     output_stream_close(&work.output);
     free(work.ranks);
     free(work.answers);

@@ -27,11 +27,6 @@ static const struct option options[] = {
     {0},
 };
 
-static bool is_stopped(void *context)
-{
-    return stop_requested(context);
-}
-
 static void log_outcome(const struct command_call *call, const struct report_request *request,
                         const struct report_outcome *outcome)
 {
@@ -61,8 +56,7 @@ static status run(const struct command_call *call, struct error *error)
         .best = (size_t)options_integer(call->options, "best"),
         .figures = options_boolean(call->options, "figures"),
         .questions = options_text(call->options, "questions"),
-        .stopped = is_stopped,
-        .context = (void *)call->stop,
+        .stop = call->stop,
     };
     if (request.folder == NULL)
         return error_set(error, ERROR_ARGUMENT, "command line: report: expected --out FOLDER, the folder to write");

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "datasets/formats/strings.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
 #include "harness/run/run.h"
@@ -61,19 +62,14 @@ static status make_folder(struct rerun *r, struct error *error)
 static status read_suite(struct rerun *r, struct error *error)
 {
     const struct command_call *call = r->call;
-    size_t given = call->argument_count - 2, count = given;
-    const char **words = xmalloc((given + 3) * sizeof *words);
-    char *own[] = {path_format("run.folder=%s/runs", r->folder), path_format("run.database=%s", r->database),
-                   path_format("run.checkpoints=none")};
-    for (size_t i = 0; i < given; i++)
-        words[i] = call->arguments[i + 2];
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        words[count++] = own[i];
-    status result =
-        suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections, words, count, error);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        free(own[i]);
-    free(words);
+    struct strings words = {0};
+    strings_copy(&words, call->arguments + 2, call->argument_count - 2);
+    strings_format(&words, "run.folder=%s/runs", r->folder);
+    strings_format(&words, "run.database=%s", r->database);
+    strings_format(&words, "run.checkpoints=none");
+    status result = suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections,
+                                       (const char *const *)words.items, words.count, error);
+    strings_free(&words);
     return result;
 }
 

@@ -1,6 +1,4 @@
-/* mtil run: a suite from the first task to the last, once per seed. */
-#include "harness/commands/run.h"
-
+/* mtil run: a suite from the first task to the last, once per seed; mtil classify: the same for each of its datasets. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +6,7 @@
 #include "core/characters.h"
 #include "core/clock.h"
 #include "core/file.h"
-#include "harness/commands/inputs/backend_choice.h"
+#include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"
 #include "harness/heads/trained.h"
@@ -16,18 +14,17 @@
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "harness/scenario/label_split.h"
-#include "models/backend_options.h"
 #include "results/query.h"
 
-const struct option run_command_options[] = {OUTPUT_FORMAT_OPTION,
-                                             BACKEND_OPTIONS(NULL, NULL, NULL),
-                                             GPUS_OPTION(NULL),
-                                             {.name = "dry-run",
-                                              .type = OPTION_BOOLEAN,
-                                              .fallback = "no",
-                                              .help = "print the resolved suite and, where data and weights are there, "
-                                                      "the tasks, time, memory and disk; do nothing"},
-                                             {0}};
+static const struct option options[] = {OUTPUT_FORMAT_OPTION,
+                                        BACKEND_OPTIONS(NULL, NULL, NULL),
+                                        GPUS_OPTION(NULL),
+                                        {.name = "dry-run",
+                                         .type = OPTION_BOOLEAN,
+                                         .fallback = "no",
+                                         .help = "print the resolved suite and, where data and weights are there, "
+                                                 "the tasks, time, memory and disk; do nothing"},
+                                        {0}};
 
 static status show_summary(const struct command_call *call, struct store *store, int64_t run, struct error *error)
 {
@@ -190,16 +187,16 @@ static status note_unread(const struct command_call *call, const struct suite *s
     return result;
 }
 
-status run_suite(const struct command_call *call, const char *const *words, size_t count, struct error *error)
+static status run_suite(const struct command_call *call, const struct strings *words, struct error *error)
 {
     struct suite *suite;
-    TRY(suite_load(&suite, call->arguments[0], settings_sections, words, count, error));
+    TRY(suite_words_load(&suite, call, words, error));
     struct settings settings;
     status result = settings_read(&settings, suite, error);
     if (result == OK)
         settings_warn(&settings, suite, call->log);
-    for (size_t i = 0; i < count; i++)
-        NEXT(result, note_unread(call, suite, words[i], error));
+    for (size_t i = 0; i < words->count; i++)
+        NEXT(result, note_unread(call, suite, words->items[i], error));
     if (result == OK)
         result =
             options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
@@ -209,10 +206,10 @@ status run_suite(const struct command_call *call, const char *const *words, size
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct suite_words words;
-    suite_words_read(&words, call);
-    status result = run_suite(call, words.list, words.count, error);
-    suite_words_free(&words);
+    struct strings words = {0};
+    suite_words_add(&words, call);
+    status result = run_suite(call, &words, error);
+    strings_free(&words);
     return result;
 }
 
@@ -226,8 +223,61 @@ const struct command command_run = {
         "at once; the same command resumes the run and ends with the same numbers. A finished run is only\n"
         "shown.\n",
     .example = "  mtil run mini run.seeds=1,2,3 merge.policy=none\n",
-    .options = run_command_options,
+    .options = options,
     .least = 1,
     .most = SIZE_MAX,
     .run = run,
+};
+
+/* --- mtil classify --- */
+
+/* Defaults, which the command line may replace, and its own words. */
+static void add_classifier_words(struct strings *words, const struct command_call *call)
+{
+    static const char *const own[] = {"head.name=linear", "method.name=supervised"};
+    strings_copy(words, own, sizeof own / sizeof *own);
+    suite_words_add(words, call);
+}
+
+static status classify_dataset(const struct command_call *call, const char *name, struct error *error)
+{
+    struct strings words = {0};
+    add_classifier_words(&words, call);
+    strings_format(&words, "data.order=%s", name);
+    status result = run_suite(call, &words, error);
+    strings_free(&words);
+    return result;
+}
+
+static status classify(const struct command_call *call, struct error *error)
+{
+    struct strings words = {0};
+    struct suite *suite = NULL;
+    add_classifier_words(&words, call);
+    status result = suite_words_load(&suite, call, &words, error);
+    strings_free(&words);
+    TRY(result);
+    const struct options *data = suite_options(suite, "data");
+    for (size_t i = 0; result == OK && i < options_list_size(data, "order"); i++)
+        result = classify_dataset(call, options_list_item(data, "order", i), error);
+    suite_destroy(suite);
+    return result;
+}
+
+const struct command command_classify = {
+    .name = "classify",
+    .arguments = "SUITE [key=value…]",
+    .summary = "train an image classifier for each dataset of a suite, or resume it",
+    .details =
+        "Trains an image tower with a linear head on each dataset of data.order by itself, like mtil run with\n"
+        "head.name=linear, method.name=supervised and one dataset. model.weights names the tower: a CLIP, a ViT\n"
+        "of timm or Hugging Face, the weights of such a run, or scratch for random weights (sizes: mtil list\n"
+        "models -v). method.train=head trains the head alone; method.ffn replaces MLPs by mixtures of experts.\n"
+        "Stopping, resuming and databases work as in mtil run.\n",
+    .example =
+        "  mtil classify mini_classify\n  mtil classify mini data.order=eurosat,dtd training.learning_rate=3e-4\n",
+    .options = options,
+    .least = 1,
+    .most = SIZE_MAX,
+    .run = classify,
 };

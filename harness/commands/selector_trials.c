@@ -1,4 +1,4 @@
-#include "harness/commands/selector_trials.h"
+#include "harness/commands/parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,13 +6,12 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
-#include "harness/commands/inputs/backend_choice.h"
+#include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/evaluate/label_space.h"
 #include "harness/evaluate/trials.h"
 #include "harness/run/inputs.h"
 #include "harness/run/run.h"
-#include "harness/run/settings.h"
 #include "harness/run/surveyor.h"
 #include "harness/selectors/selectors.h"
 #include "harness/terminal/cache_progress.h"
@@ -22,7 +21,7 @@ static const char own_section[] = "selector.";
 
 struct command_trials {
     const struct command_call *call;
-    const struct suite_words *words; /* of which the first is the run */
+    struct strings selector_words, other_words; /* the command line's words key=value, of the section selector or not */
     struct store *store;
     int64_t id; /* of the run in the store */
     struct trial_source source;
@@ -30,27 +29,24 @@ struct command_trials {
     struct run *run;
 };
 
-static bool is_selectors(const char *word)
+static void read_words(struct command_trials *c)
 {
-    return strncmp(word, own_section, sizeof own_section - 1) == 0;
-}
-
-/* Of the command line's words key=value, those of the selector or the others. */
-static size_t pick(const struct command_trials *c, bool selectors, const char **words)
-{
-    size_t count = 0;
-    for (size_t i = 1; i < c->words->count; i++)
-        if (is_selectors(c->words->list[i]) == selectors)
-            words[count++] = c->words->list[i];
-    return count;
+    struct strings words = {0};
+    suite_words_add(&words, c->call);
+    for (size_t i = 1; i < words.count; i++) { /* the first one is the run */
+        const char *word = words.items[i];
+        bool selectors = strncmp(word, own_section, sizeof own_section - 1) == 0;
+        strings_copy(selectors ? &c->selector_words : &c->other_words, &word, 1);
+    }
+    strings_free(&words);
 }
 
 /* The run's suite; the words may say where things are, not what is computed. */
-static status read_suite(struct command_trials *c, const char **words, struct error *error)
+static status read_suite(struct command_trials *c, struct error *error)
 {
     const struct run_row *run = &c->source.run;
-    size_t count = pick(c, false, words);
-    return suite_parse_stored(&c->suite, run->suite_text, run->suite, settings_sections, words, count, error);
+    return suite_parse_stored(&c->suite, run->suite_text, run->suite, settings_sections,
+                              (const char *const *)c->other_words.items, c->other_words.count, error);
 }
 
 static status check_run(const struct command_trials *c, struct error *error)
@@ -160,36 +156,33 @@ static status try_settings(struct command_trials *c, const struct suite *suite, 
 }
 
 /* The defaults, and the command line's words: what the run's own selector was told is another's. */
-static status try_name(struct command_trials *c, const char *name, const char **words, struct error *error)
+static status try_name(struct command_trials *c, const char *name, struct error *error)
 {
-    struct text kind = {0};
-    struct suite *suite;
-    size_t count = pick(c, true, words);
-    text_add(&kind, "%skind=%s", own_section, name);
-    words[count++] = kind.data;
     static const char empty[] = "selector: {kind: clip}\n";
-    status result =
-        suite_parse(&suite, empty, sizeof empty - 1, "command line", settings_sections, words, count, error);
-    if (result == OK) {
-        result = try_settings(c, suite, error);
-        suite_destroy(suite);
-    }
-    text_free(&kind);
+    struct strings words = {0};
+    struct suite *suite = NULL;
+    strings_copy(&words, (const char *const *)c->selector_words.items, c->selector_words.count);
+    strings_format(&words, "%skind=%s", own_section, name);
+    status result = suite_parse(&suite, empty, sizeof empty - 1, "command line", settings_sections,
+                                (const char *const *)words.items, words.count, error);
+    NEXT(result, try_settings(c, suite, error));
+    suite_destroy(suite);
+    strings_free(&words);
     return result;
 }
 
-static status try_all(struct command_trials *c, const char *names, const char **words, struct error *error)
+static status try_all(struct command_trials *c, const char *names, struct error *error)
 {
     static const char kind[] = "selector.kind=";
-    for (size_t i = pick(c, true, words); i-- > 0;)
-        if (strncmp(words[i], kind, sizeof kind - 1) == 0)
+    for (size_t i = c->selector_words.count; i-- > 0;)
+        if (strncmp(c->selector_words.items[i], kind, sizeof kind - 1) == 0)
             return error_set(error, ERROR_ARGUMENT,
                              "command line: eval: %s: --selector names the kind, here %s; leave out selector.kind",
-                             words[i], names);
+                             c->selector_words.items[i], names);
     char *copy = xstrdup(names), *rest = copy;
     status result = OK;
     for (char *name; result == OK && (name = strsep(&rest, ",")) != NULL;)
-        result = try_name(c, name, words, error);
+        result = try_name(c, name, error);
     free(copy);
     return result;
 }
@@ -206,46 +199,38 @@ static status show(const struct command_trials *c, struct error *error)
     return result;
 }
 
-static status work(struct command_trials *c, const char *names, const char **words, struct error *error)
+static status work(struct command_trials *c, const char *names, struct error *error)
 {
     const struct command_call *call = c->call;
     struct cache_progress decoding = {call->progress, call->stop};
     TRY(store_open(&c->store, call->arguments[0], STORE_WRITE, error));
     TRY(trial_source_read(c->store, c->id, &c->source, error));
-    TRY(read_suite(c, words, error));
+    TRY(read_suite(c, error));
     TRY(run_open_frozen(&c->run, c->suite, (uint64_t)c->source.run.seed, call->log, error));
     TRY(check_run(c, error));
     c->run->model.stop = call->stop;
     cache_progress_begin(c->run->data.cache, &decoding);
     status result = check_inputs(c, error);
-    NEXT(result, try_all(c, names, words, error));
+    NEXT(result, try_all(c, names, error));
     cache_progress_end(c->run->data.cache);
     return result == OK ? show(c, error) : result;
 }
 
-static status with_words(struct command_trials *c, const char *names, struct error *error)
-{
-    const char **values = xcalloc(c->words->count + 1, sizeof *values);
-    status result = work(c, names, values, error);
-    run_close(c->run);
-    suite_destroy(c->suite);
-    trial_source_free(&c->source);
-    store_close(c->store);
-    free(values);
-    return result;
-}
-
 status selector_trials(const struct command_call *call, const char *names, struct error *error)
 {
-    struct suite_words words;
-    struct command_trials c = {.call = call, .words = &words};
+    struct command_trials c = {.call = call};
     if (call->argument_count < 2 || !parse_integer(call->arguments[1], &c.id) || c.id <= 0)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: eval --selector: expected DATABASE RUN (mtil query runs has the numbers), "
                          "found %s",
                          call->argument_count > 1 ? call->arguments[1] : "no run");
-    suite_words_read(&words, call);
-    status result = with_words(&c, names, error);
-    suite_words_free(&words);
+    read_words(&c);
+    status result = work(&c, names, error);
+    run_close(c.run);
+    suite_destroy(c.suite);
+    trial_source_free(&c.source);
+    store_close(c.store);
+    strings_free(&c.selector_words);
+    strings_free(&c.other_words);
     return result;
 }

@@ -4,15 +4,9 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/commands/inputs/backend_choice.h"
+#include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
-#include "harness/run/settings.h"
-#include "harness/sweep/cost.h"
-#include "harness/sweep/parts.h"
-#include "harness/sweep/runner.h"
-#include "harness/sweep/slurm.h"
-#include "harness/sweep/tables.h"
-#include "models/backend_options.h"
+#include "harness/sweep/sweep.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
@@ -193,10 +187,12 @@ static status show_results(const struct command_call *call, struct sweep *sweep,
 
 static status report_failures(const struct command_call *call, const struct sweep *sweep, struct error *error)
 {
-    size_t failures = sweep_runner_failures(sweep);
-    for (size_t i = 0; i < sweep->run_count; i++)
-        if (sweep->runs[i].failure != NULL)
-            log_warn(call->log, "%s failed: %s (%s)", sweep->runs[i].label, sweep->runs[i].failure, sweep->runs[i].log);
+    size_t failures = 0;
+    for (const struct sweep_run *run = sweep->runs; run < sweep->runs + sweep->run_count; run++)
+        if (run->failure != NULL) {
+            log_warn(call->log, "%s failed: %s (%s)", run->label, run->failure, run->log);
+            failures++;
+        }
     size_t unfinished = sweep->run_count - sweep_count(sweep, SWEEP_FINISHED);
     if (failures > 0)
         return error_set(error, ERROR_IO, "%zu of %zu runs failed; the same command tries them again", failures,
@@ -339,18 +335,18 @@ static status run_sweep(const struct command_call *call, struct sweep *sweep, co
 static status run(const struct command_call *call, struct error *error)
 {
     struct sweep *sweep = NULL;
-    struct suite_words words;
+    struct strings words = {0};
     TRY(check_options(call, error));
-    suite_words_read(&words, call);
+    suite_words_add(&words, call);
     struct sweep_request request = {.suite = call->arguments[0],
-                                    .words = words.list,
+                                    .words = (const char *const *)words.items,
                                     .count = words.count,
                                     .values = asked(call, "grid") ? GRID_EXPAND : GRID_LITERAL,
                                     .progress = call->progress,
                                     .stop = call->stop};
     status result = sweep_open(&sweep, &request, error);
     NEXT(result, run_sweep(call, sweep, &request, error));
-    suite_words_free(&words);
+    strings_free(&words);
     sweep_close(sweep);
     return result;
 }

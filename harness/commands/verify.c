@@ -32,27 +32,13 @@ static const char *cells_of(const char *name)
 /* The examples that people see of each kind of fault. */
 enum { EXAMPLES = 3, WHAT = 1 };
 
-static void add_cell(struct table *table, const struct table_cell *cell)
-{
-    if (cell->kind == CELL_INTEGER)
-        table_add_integer(table, cell->integer);
-    else
-        table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
-}
-
-/* The number of earlier faults of the same kind. */
-static size_t earlier(const struct table *faults, size_t row)
-{
-    size_t count = 0;
-    for (size_t i = row; i-- > 0 && count < EXAMPLES;)
-        count += strcmp(table_cell_at(faults, i, WHAT)->text, table_cell_at(faults, row, WHAT)->text) == 0;
-    return count;
-}
-
-static void count_kinds(const struct table *faults, struct table *kinds)
+/* Counts the faults of each kind, and takes the first of them. */
+static void sum_up(const struct table *faults, struct table *kinds, struct table *examples)
 {
     table_add_column(kinds, &(struct table_column){.title = "what"});
     table_add_column(kinds, &(struct table_column){.title = "faults"});
+    for (size_t column = 0; column < faults->columns; column++)
+        table_add_column(examples, &faults->column[column]);
     for (size_t row = 0; row < table_rows(faults); row++) {
         size_t kind = 0;
         const char *what = table_cell_at(faults, row, WHAT)->text;
@@ -62,19 +48,10 @@ static void count_kinds(const struct table *faults, struct table *kinds)
             table_add_text(kinds, what);
             table_add_integer(kinds, 0);
         }
-        if (kinds->failed)
-            return;
-        kinds->cell[kind * kinds->columns + 1].integer++;
+        if (kinds->cell[kind * kinds->columns + 1].integer++ < EXAMPLES)
+            for (size_t column = 0; column < faults->columns; column++)
+                table_add_cell(examples, table_cell_at(faults, row, column));
     }
-}
-
-static void take_examples(const struct table *faults, struct table *examples)
-{
-    for (size_t column = 0; column < faults->columns; column++)
-        table_add_column(examples, &faults->column[column]);
-    for (size_t row = 0; row < table_rows(faults); row++)
-        for (size_t column = 0; earlier(faults, row) < EXAMPLES && column < faults->columns; column++)
-            add_cell(examples, table_cell_at(faults, row, column));
 }
 
 /* People see a line per kind and some examples, programs and --verbose all of them. */
@@ -83,9 +60,7 @@ static status show_faults(const struct command_call *call, const struct table *f
     struct table kinds = {0}, examples = {0};
     if (strcmp(options_text(call->options, "format"), "table") != 0)
         return output_table(call, faults, error);
-    count_kinds(faults, &kinds);
-    if (!call->verbose)
-        take_examples(faults, &examples);
+    sum_up(faults, &kinds, &examples);
     status result = output_table(call, &kinds, error);
     if (result == OK)
         fputs("\n", call->out);

@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
-#include "harness/config/source.h"
+#include "harness/config/internal.h"
 
 /* --- All keys --- */
 

@@ -2,8 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/array.h"
 #include "harness/config/internal.h"
 
 static const struct suite_section *find_chooser(const struct suite_section *sections)
@@ -11,21 +9,6 @@ static const struct suite_section *find_chooser(const struct suite_section *sect
     while (sections->name != NULL && sections->row == NULL)
         sections++;
     return sections->name != NULL ? sections : NULL;
-}
-
-/* The headings of the rows in the source; names may be NULL. */
-static size_t find_rows(const struct suite_source *source, const struct assignment **rows)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < source->count; i++) {
-        const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section != &suite_rows_section || assignment->entry == NULL || assignment->key != NULL)
-            continue;
-        if (rows != NULL)
-            rows[count] = assignment;
-        count++;
-    }
-    return count;
 }
 
 /* Refuses dots, commas and spaces in a row's name, because the command line lists rows: row=LwF,ZSCL. */
@@ -40,38 +23,39 @@ static status check_row(const struct suite_source *source, const struct assignme
     return suite_check_name(where, "row", row->entry, error);
 }
 
-/* The last value of the key that names a row; NULL: none. */
-static const struct assignment *find_named(const struct suite_source *source, const struct suite_section *chooser)
+/* The names of the rows, in the order of their headings. */
+static status read_rows(struct strings *rows, const struct suite_source *source, struct error *error)
 {
-    for (size_t i = source->count; i-- > 0;) {
+    for (size_t i = 0; i < source->count; i++) {
         const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section == chooser && assignment->key != NULL && strcmp(assignment->key, chooser->row) == 0)
-            return assignment;
+        if (assignment->section != &suite_rows_section || assignment->entry == NULL || assignment->key != NULL)
+            continue;
+        TRY(check_row(source, assignment, error));
+        strings_format(rows, "%s", assignment->entry);
     }
-    return NULL;
+    return OK;
 }
 
 static status none_named(const struct suite_source *source, const struct suite_section *chooser,
-                         const struct assignment *const *rows, size_t count, struct error *error)
+                         const struct strings *rows, struct error *error)
 {
     struct text names = {0};
-    for (size_t i = 0; i < count; i++)
-        text_add(&names, "%s%s", i > 0 ? ", " : "", rows[i]->entry);
+    for (size_t i = 0; i < rows->count; i++)
+        text_add(&names, "%s%s", i > 0 ? ", " : "", rows->items[i]);
     error_set(error, ERROR_ARGUMENT,
               "%s: a suite with %zu rows; expected one of them, as in %s.%s=%s, or mtil sweep %s, which runs them all: "
               "%s",
-              source->file, count, chooser->name, chooser->row, rows[0]->entry, source->file, names.data);
+              source->file, rows->count, chooser->name, chooser->row, rows->items[0], source->file, names.data);
     text_free(&names);
     return ERROR_ARGUMENT;
 }
 
-static status check_word(const char *where, const char *name, const char *const *names, size_t count,
-                         struct error *error)
+static status check_word(const char *where, const char *name, const struct strings *rows, struct error *error)
 {
-    for (size_t i = 0; i < count; i++)
-        if (name == NULL || strcmp(names[i], name) == 0)
+    for (size_t i = 0; i < rows->count; i++)
+        if (name == NULL || strcmp(rows->items[i], name) == 0)
             return OK;
-    return error_unknown_word(error, where, "row", name, names, count);
+    return error_unknown_word(error, where, "row", name, (const char *const *)rows->items, rows->count);
 }
 
 /* Overrides may set rows of a suite without rows. */
@@ -84,15 +68,15 @@ static status check_no_row(const struct suite_source *source, struct error *erro
     return OK;
 }
 
-static status choose(const struct suite_source *source, const struct assignment **rows, size_t count,
-                     const char **chosen, struct error *error)
+static status choose(const struct suite_source *source, const struct strings *rows, const char **chosen,
+                     struct error *error)
 {
     const struct suite_section *chooser = find_chooser(source->sections);
-    const struct assignment *named = chooser != NULL ? find_named(source, chooser) : NULL;
+    const struct assignment *named = chooser != NULL ? suite_source_last(source, chooser, NULL, chooser->row) : NULL;
     char where[512];
     if (named != NULL)
         suite_source_where(source, named, where, sizeof where);
-    if (count == 0) /* a suite stored with a run names its row and has no others */
+    if (rows->count == 0) /* a suite stored with a run names its row and has no others */
         return named == NULL || named->line > 0
                    ? check_no_row(source, error)
                    : error_set(error, ERROR_ARGUMENT, "%s.%s: the suite %s has no rows, found \"%s\"", where,
@@ -100,57 +84,37 @@ static status choose(const struct suite_source *source, const struct assignment 
     if (chooser == NULL)
         return error_set(error, ERROR_ARGUMENT, "%s: rows: expected a suite without rows", source->file);
     if (named == NULL)
-        return none_named(source, chooser, rows, count, error);
-    const char **names = xcalloc(count, sizeof *names);
-    for (size_t i = 0; i < count; i++)
-        names[i] = rows[i]->entry;
-    status result = check_word(where, named->value, names, count, error);
+        return none_named(source, chooser, rows, error);
+    status result = check_word(where, named->value, rows, error);
     for (size_t i = 0; i < source->count; i++) /* of overrides */
         if (source->assignments[i].section == &suite_rows_section)
-            NEXT(result, check_word("command line: rows", source->assignments[i].entry, names, count, error));
-    free(names);
+            NEXT(result, check_word("command line: rows", source->assignments[i].entry, rows, error));
     *chosen = named->value;
     return result;
 }
 
 status suite_rows_choose(const struct suite_source *source, const char **row, struct error *error)
 {
-    size_t count = find_rows(source, NULL);
-    const struct assignment **rows = xcalloc(count + 1, sizeof *rows);
+    struct strings rows = {0};
     *row = NULL;
-    find_rows(source, rows);
-    status result = OK;
-    for (size_t i = 0; i < count; i++)
-        NEXT(result, check_row(source, rows[i], error));
-    NEXT(result, choose(source, rows, count, row, error));
-    free(rows);
+    status result = read_rows(&rows, source, error);
+    NEXT(result, choose(source, &rows, row, error));
+    strings_free(&rows);
     return result;
-}
-
-static status copy_rows(struct suite_rows *rows, const struct suite_source *source, struct error *error)
-{
-    const struct suite_section *chooser = find_chooser(source->sections);
-    for (size_t i = 0; i < source->count; i++) {
-        const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section != &suite_rows_section || assignment->entry == NULL || assignment->key != NULL)
-            continue;
-        TRY(check_row(source, assignment, error));
-        GROW(rows->names, rows->count);
-        rows->names[rows->count++] = xstrdup(assignment->entry);
-    }
-    rows->key = chooser != NULL ? path_format("%s.%s", chooser->name, chooser->row) : NULL;
-    return OK;
 }
 
 status suite_load_rows(struct suite_rows *rows, const char *name_or_path, const struct suite_section *sections,
                        struct error *error)
 {
+    const struct suite_section *chooser = find_chooser(sections);
     struct suite_file file;
     *rows = (struct suite_rows){0};
     TRY(suite_file_open(&file, name_or_path, error));
     struct suite_source source = {.file = file.name, .sections = sections};
     status result = suite_source_read(&source, file.text, file.size, error);
-    NEXT(result, copy_rows(rows, &source, error));
+    NEXT(result, read_rows(&rows->names, &source, error));
+    if (result == OK && chooser != NULL)
+        rows->key = path_format("%s.%s", chooser->name, chooser->row);
     suite_source_free(&source);
     suite_file_close(&file);
     if (result != OK)
@@ -160,9 +124,7 @@ status suite_load_rows(struct suite_rows *rows, const char *name_or_path, const 
 
 void suite_rows_free(struct suite_rows *rows)
 {
-    for (size_t i = 0; i < rows->count; i++)
-        free(rows->names[i]);
-    free(rows->names);
+    strings_free(&rows->names);
     free(rows->key);
-    *rows = (struct suite_rows){0};
+    rows->key = NULL;
 }

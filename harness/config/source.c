@@ -1,13 +1,12 @@
-#include "harness/config/source.h"
+#include "harness/config/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "core/alloc.h"
 #include "core/array.h"
-#include "core/text.h"
+#include "core/characters.h"
 #include "harness/config/keys.h"
 
 enum { ASSIGNMENTS = 4096 }; /* bounds the quadratic search for repeated keys */
@@ -71,13 +70,13 @@ status suite_source_unknown(const struct suite_source *source, const char *where
     return ERROR_ARGUMENT;
 }
 
-const struct assignment *suite_source_find(const struct suite_source *source, const struct assignment *assignment)
+const struct assignment *suite_source_last(const struct suite_source *source, const struct suite_section *section,
+                                           const char *entry, const char *key)
 {
-    for (size_t i = 0; i < source->count; i++) {
-        const struct assignment *earlier = &source->assignments[i];
-        if (earlier->section == assignment->section && suite_same(earlier->entry, assignment->entry) &&
-            suite_same(earlier->key, assignment->key))
-            return earlier;
+    for (size_t i = source->count; i-- > 0;) {
+        const struct assignment *assignment = &source->assignments[i];
+        if (assignment->section == section && suite_same(assignment->entry, entry) && suite_same(assignment->key, key))
+            return assignment;
     }
     return NULL;
 }
@@ -130,18 +129,6 @@ void suite_source_free(struct suite_source *source)
     free(source->use);
     source->assignments = NULL;
     source->use = NULL;
-}
-
-static bool is_utf8(const char *string)
-{
-    const utf8proc_uint8_t *p = (const utf8proc_uint8_t *)string;
-    for (utf8proc_int32_t point; *p != 0;) {
-        utf8proc_ssize_t used = utf8proc_iterate(p, -1, &point);
-        if (used <= 0)
-            return false;
-        p += used;
-    }
-    return true;
 }
 
 /* Fills assignment from left, which is split at its dots. */
@@ -265,7 +252,7 @@ status suite_source_override(struct suite_source *source, const char *override, 
     if (equals == NULL || equals == override)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: expected KEY=VALUE, for example merge.every=50, found \"%s\"", override);
-    if (!is_utf8(override))
+    if (text_find_invalid(override) != NULL)
         return error_set(error, ERROR_ARGUMENT, "command line: \"%s\" is not valid UTF-8", override);
     size_t section = strlen(suite_rows_section.name);
     if (strncmp(override, suite_rows_section.name, section) == 0 && override[section] == '.')
@@ -296,4 +283,58 @@ status suite_source_use_row(struct suite_source *source, const char *name, struc
         TRY(add_path(source, count, where, row.key, strlen(row.key), &added, error));
     }
     return OK;
+}
+
+/* --- A suite that uses another one: the other's values come first, so that its own replace them --- */
+
+static bool has_rows(const struct suite_source *source)
+{
+    for (size_t i = 0; i < source->count; i++)
+        if (source->assignments[i].section == &suite_rows_section)
+            return true;
+    return false;
+}
+
+static status read_used(const struct suite_source *source, struct suite_source *used, struct error *error)
+{
+    char where[512];
+    snprintf(where, sizeof where, "%s:%zu: use", source->file, source->use_line);
+    struct shipped_suite shipped;
+    if (!suite_library_find(&shipped, source->use))
+        return suite_unknown(where, source->use, false, error);
+    TRY(suite_source_read_alone(used, shipped.text, shipped.size, error));
+    return used->use == NULL ? OK
+                             : error_set(error, ERROR_ARGUMENT, "%s: the suite %s uses %s itself; use that one", where,
+                                         shipped.name, used->use);
+}
+
+/* The last value of a key is its value. Of rows the file has its own or the other's. */
+static status join(struct suite_source *source, struct suite_source *used, struct error *error)
+{
+    bool own_rows = has_rows(source);
+    struct suite_source own = *source;
+    *source = (struct suite_source){.file = own.file, .sections = own.sections, .use = own.use};
+    own.use = NULL;
+    status result = OK;
+    for (size_t i = 0; i < used->count; i++) {
+        used->assignments[i].file = source->use;
+        if (!own_rows || used->assignments[i].section != &suite_rows_section)
+            NEXT(result, suite_source_add(source, &used->assignments[i], error));
+    }
+    for (size_t i = 0; i < own.count; i++)
+        NEXT(result, suite_source_add(source, &own.assignments[i], error));
+    suite_source_free(&own);
+    return result;
+}
+
+status suite_source_read(struct suite_source *source, const char *text, size_t size, struct error *error)
+{
+    TRY(suite_source_read_alone(source, text, size, error));
+    if (source->use == NULL)
+        return OK;
+    struct suite_source used = {.file = source->use, .sections = source->sections};
+    status result = read_used(source, &used, error);
+    NEXT(result, join(source, &used, error));
+    suite_source_free(&used);
+    return result;
 }

@@ -12,34 +12,61 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
-#include "harness/config/library.h"
 
 enum {
-    FILE_SIZE = 256 * 1024,
     NAMES = 256 /* names in a list that has an entry each */
 };
 
-static const struct assignment *last_assignment(const struct suite_source *source, const struct part *part,
-                                                const char *key)
+const struct part *suite_part(const struct suite *suite, const char *section, const char *entry)
 {
-    for (size_t i = source->count; i-- > 0;) {
-        const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section == part->section && suite_same(assignment->entry, part->entry) &&
-            suite_same(assignment->key, key))
-            return assignment;
-    }
+    for (size_t i = 0; i < suite->count; i++)
+        if (strcmp(suite->parts[i].section->name, section) == 0 && suite_same(suite->parts[i].entry, entry))
+            return &suite->parts[i];
+    return NULL;
+}
+
+bool suite_part_has(const struct part *part, const struct option *option)
+{
+    return option->fallback != NULL || options_given(part->options, option->name);
+}
+
+bool suite_next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key)
+{
+    char word[KEY_LENGTH];
+    if (*at == NULL || **at == 0)
+        return false;
+    size_t size = strcspn(*at, "|");
+    assert(size < sizeof word);
+    memcpy(word, *at, size);
+    word[size] = 0;
+    *at += size + ((*at)[size] != 0);
+    char *dot = strchr(word, '.');
+    if (dot != NULL)
+        *dot = 0;
+    *parent = suite_part(suite, word, NULL);
+    assert(*parent != NULL);
+    const struct option *option = dot != NULL ? options_find((*parent)->table, dot + 1) : NULL;
+    assert(dot == NULL || option != NULL);
+    *key = option != NULL ? option->name : NULL;
+    return true;
+}
+
+const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key)
+{
+    const struct part *parent;
+    const char *only;
+    for (const char *at = section->inherits; suite_next_parent(suite, &at, &parent, &only);)
+        if (only != NULL ? strcmp(only, key) == 0 : options_find(parent->table, key) != NULL)
+            return parent;
     return NULL;
 }
 
 /* The last value that the source gives to a key of a section without entries, "data.order"; NULL: none. */
 static const struct assignment *last_given(const struct suite_source *source, const char *name)
 {
-    for (size_t i = source->count; i-- > 0;) {
-        const struct assignment *a = &source->assignments[i];
-        const char *key = a->entry == NULL ? suite_key_in(a->section, name) : NULL;
-        if (key != NULL && suite_same(a->key, key))
-            return a;
-    }
+    for (const struct suite_section *section = source->sections; section->name != NULL; section++)
+        if (suite_key_in(section, name) != NULL)
+            return suite_source_last(source, section, NULL, suite_key_in(section, name));
     return NULL;
 }
 
@@ -62,7 +89,7 @@ static status find_chosen(const struct suite_source *source, const struct part *
         return OK;
     const struct option *chooser = options_find(section->options, section->chooser);
     assert(chooser != NULL);
-    const struct assignment *assignment = last_assignment(source, part, section->chooser);
+    const struct assignment *assignment = suite_source_last(source, section, part->entry, section->chooser);
     const char *name = chooser->fallback != NULL ? default_of(source, section, chooser) : part->entry;
     if (assignment != NULL)
         name = assignment->value;
@@ -371,117 +398,6 @@ status suite_parse_stored(struct suite **suite, const char *text, const char *na
                            changing_override(stored, text, name, sections, overrides, override_count));
     suite_destroy(stored);
     return result;
-}
-
-/* Without .yaml or .yml. */
-static size_t stem_length(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    return dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0) ? (size_t)(dot - name) : strlen(name);
-}
-
-static bool is_nearer(const char *word, const char *name, size_t *least)
-{
-    char stems[2][256];
-    snprintf(stems[0], sizeof stems[0], "%.*s", (int)stem_length(word), word);
-    snprintf(stems[1], sizeof stems[1], "%.*s", (int)stem_length(name), name);
-    size_t distance = edit_distance(stems[0], stems[1]);
-    bool nearer = distance < *least;
-    *least = nearer ? distance : *least;
-    return nearer;
-}
-
-static void find_near_shipped(const char *word, size_t *least, char **near)
-{
-    for (size_t i = 0; i < suite_library_size(); i++) {
-        struct shipped_suite shipped = suite_library_get(i);
-        if (is_nearer(word, shipped.name, least)) {
-            free(*near);
-            *near = xstrdup(shipped.name);
-        }
-    }
-}
-
-static void find_near_file(const char *path, const char *word, size_t *least, char **near)
-{
-    char *folder = path_parent(path);
-    struct directory files = {0};
-    if (folder != NULL && directory_list(&files, folder, NULL) == OK)
-        for (size_t i = 0; i < files.count; i++)
-            if (files.names[i][stem_length(files.names[i])] != 0 && is_nearer(word, files.names[i], least)) {
-                free(*near);
-                *near = path_format("%.*s%s", (int)(word - path), path, files.names[i]);
-            }
-    directory_free(&files);
-    free(folder);
-}
-
-/* The suite that ships, or the .yaml file in the same folder, with the nearest name; of two equally near, the one of
- * the requested kind. The caller frees; NULL: none is near. */
-static char *find_near(const char *name_or_path)
-{
-    const char *slash = strrchr(name_or_path, '/'), *word = slash != NULL ? slash + 1 : name_or_path;
-    bool is_path = strpbrk(name_or_path, "/.") != NULL;
-    size_t least = stem_length(word) / 3 + 2;
-    char *near = NULL;
-    if (is_path)
-        find_near_file(name_or_path, word, &least, &near);
-    find_near_shipped(word, &least, &near);
-    if (!is_path)
-        find_near_file(name_or_path, word, &least, &near);
-    return near;
-}
-
-static status missing_file(const char *path, struct error *error)
-{
-    char *near = find_near(path);
-    error_set(error, ERROR_IO,
-              "%s: there is no such suite%s%s%s; mtil list suites shows those that ship, mtil init writes one", path,
-              near != NULL ? " (did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?)" : "");
-    free(near);
-    return ERROR_IO;
-}
-
-status suite_unknown(const char *where, const char *name, bool files, struct error *error)
-{
-    char *near = NULL;
-    size_t least = stem_length(name) / 3 + 2;
-    if (files)
-        near = find_near(name);
-    else
-        find_near_shipped(name, &least, &near);
-    error_set(error, ERROR_ARGUMENT, "%s: unknown suite \"%s\"%s%s%s; expected one that mtil list suites shows%s",
-              where, name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
-              near != NULL ? "\"?)" : "", files ? ", or the path of a .yaml file" : "");
-    free(near);
-    return ERROR_ARGUMENT;
-}
-
-status suite_file_open(struct suite_file *file, const char *name_or_path, struct error *error)
-{
-    *file = (struct suite_file){.name = name_or_path};
-    if (strpbrk(name_or_path, "/.") != NULL) {
-        if (!file_exists(name_or_path))
-            return missing_file(name_or_path, error);
-        TRY(file_read(name_or_path, FILE_SIZE, &file->bytes, error));
-        file->text = (const char *)file->bytes.data;
-        file->size = file->bytes.size;
-        return OK;
-    }
-    for (size_t i = 0; i < suite_library_size(); i++) {
-        struct shipped_suite shipped = suite_library_get(i);
-        if (strcmp(shipped.name, name_or_path) != 0)
-            continue;
-        file->text = shipped.text;
-        file->size = shipped.size;
-        return OK;
-    }
-    return suite_unknown("command line", name_or_path, true, error);
-}
-
-void suite_file_close(struct suite_file *file)
-{
-    bytes_free(&file->bytes);
 }
 
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,

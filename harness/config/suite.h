@@ -28,6 +28,7 @@
 
 #include "core/option.h"
 #include "core/status.h"
+#include "datasets/formats/strings.h"
 
 /* The keys that come with a choice: the table of the policy, method or reader called name (NULL: none). An unknown
  * name is an error that lists the known ones. */
@@ -65,7 +66,7 @@ struct suite_section {
     bool (*used)(const struct suite *suite, const char *section, const char *key);
 };
 
-/* Reads a suite that ships (a name without '/' and '.', see library.h) or a file, then the overrides in order:
+/* Reads a suite that ships (a name without '/' and '.', see below) or a file, then the overrides in order:
  * "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault is ERROR_ARGUMENT with
  * file, line, column and the allowed values. The caller destroys the suite. */
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
@@ -74,8 +75,7 @@ status suite_load(struct suite **suite, const char *name_or_path, const struct s
 /* The names of a suite's rows, in its order; none: the suite is one run per seed. key: the key that names a row,
  * "run.row", if the table has one. The caller frees with suite_rows_free. */
 struct suite_rows {
-    char **names;
-    size_t count;
+    struct strings names;
     char *key;
 };
 status suite_load_rows(struct suite_rows *rows, const char *name_or_path, const struct suite_section *sections,
@@ -119,3 +119,17 @@ bool suite_reads(const struct suite *suite, const char *key);
 
 /* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value);
+
+/* --- The suites that ship: harness/suites/NAME.yaml, compiled into the program --- */
+
+struct shipped_suite {
+    char name[64];
+    char summary[160]; /* the file's first line, when it is a comment */
+    char table[160];   /* the table of a paper that it reproduces, from its second line "# Table: …"; "": none */
+    const char *text;  /* NUL-terminated, size bytes without the NUL */
+    size_t size;
+};
+
+size_t suite_library_size(void);
+struct shipped_suite suite_library_get(size_t index);                   /* index < suite_library_size() */
+bool suite_library_find(struct shipped_suite *suite, const char *name); /* false: no suite of that name ships */

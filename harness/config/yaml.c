@@ -6,7 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/characters.h"
-#include "harness/config/source.h"
+#include "harness/config/internal.h"
 
 struct reader {
     struct suite_source *source;
@@ -135,7 +135,8 @@ static status read_list(struct reader *reader, struct text *value)
 
 static status add_new(struct reader *reader, const struct assignment *assignment)
 {
-    const struct assignment *earlier = suite_source_find(reader->source, assignment);
+    const struct assignment *earlier =
+        suite_source_last(reader->source, assignment->section, assignment->entry, assignment->key);
     if (earlier == NULL)
         return suite_source_add(reader->source, assignment, reader->error);
     const char *word = assignment->key != NULL     ? assignment->key

@@ -4,7 +4,7 @@
 
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "harness/scenario/order.h"
+#include "harness/scenario/orders.h"
 #include "harness/scenario/partition.h"
 #include "harness/scenario/task_settings.h"
 

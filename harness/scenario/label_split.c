@@ -5,7 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/characters.h"
-#include "harness/scenario/class_order.h"
+#include "harness/scenario/orders.h"
 #include "harness/scenario/partition.h"
 
 enum { UNITS = 1 << 16 }; /* resolution of a cosine, so that last bits, which differ between machines, rarely matter */

@@ -4,14 +4,17 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
+#include "core/characters.h"
 #include "core/file.h"
 
-enum { ARGUMENTS_MOST = 128, CANNOT_START = 127 };
+enum { CANNOT_START = 127 };
 
 static const int requests[] = {SIGINT, SIGTERM, SIGHUP}; /* to stop */
 
@@ -57,21 +60,18 @@ static status fork_child(struct child *child, char *const *arguments, int log, s
     return child->id > 0 ? OK : error_errno(error, number, "%s: cannot start another process", arguments[1]);
 }
 
-status child_start(struct child *child, const char *const *arguments, const char *log, struct error *error)
+status child_start(struct child *child, const struct strings *arguments, const char *log, struct error *error)
 {
     static char name[] = "mtil";
-    char *copies[ARGUMENTS_MOST] = {name};
-    size_t count = 1;
-    for (; arguments[count - 1] != NULL; count++) {
-        if (count + 1 == ARGUMENTS_MOST)
-            return error_set(error, ERROR_ARGUMENT, "a run: expected at most %d arguments", ARGUMENTS_MOST - 2);
-        copies[count] = (char *)arguments[count - 1]; /* the prototype of exec predates const */
-    }
-    *child = (struct child){.log = log};
     int descriptor;
+    *child = (struct child){.log = log};
     TRY(file_open_own(AT_FDCWD, log, O_WRONLY | O_APPEND, &descriptor, error));
-    status result = fork_child(child, copies, descriptor, error);
+    char **words = xcalloc(arguments->count + 2, sizeof *words); /* ends with NULL */
+    words[0] = name;
+    memcpy(words + 1, arguments->items, arguments->count * sizeof *words);
+    status result = fork_child(child, words, descriptor, error);
     close(descriptor);
+    free(words);
     return result;
 }
 
@@ -92,4 +92,41 @@ bool child_ended(const struct child *child, struct child_end *end)
 void child_signal(const struct child *child, int number)
 {
     kill(child->id, number);
+}
+
+/* --- Another program --- */
+
+enum { NOT_FOUND = 127 }; /* says the shell */
+
+static status judge(const char *program, int ended, const struct text *output, struct error *error)
+{
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
+        return OK;
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == NOT_FOUND)
+        return error_set(error, ERROR_IO, "%s: there is no such program; install it, or put its folder into PATH",
+                         program);
+    const char *found = log_tail_find(output->data, ""), *line = found != NULL ? found : "";
+    bool killed = WIFSIGNALED(ended);
+    return error_set(error, ERROR_IO, "%s: %s %d: %.*s", program, killed ? "ended by signal" : "exit status",
+                     killed ? WTERMSIG(ended) : WEXITSTATUS(ended), (int)strcspn(line, "\n"), line);
+}
+
+status child_run(const char *const *arguments, struct text *output, struct error *error)
+{
+    struct text command = {0};
+    char part[4096];
+    text_add(&command, "exec");
+    for (size_t i = 0; arguments[i] != NULL; i++) {
+        text_add(&command, " ");
+        text_add_word(&command, arguments[i]);
+    }
+    text_add(&command, " </dev/null 2>&1");
+    FILE *pipe = popen(command.data, "re");
+    text_free(&command);
+    if (pipe == NULL)
+        return error_errno(error, errno, "%s: cannot be run", arguments[0]);
+    text_add(output, "%s", "");
+    for (size_t got; (got = fread(part, 1, sizeof part, pipe)) > 0;)
+        text_add_bytes(output, part, got);
+    return judge(arguments[0], pclose(pipe), output, error);
 }

@@ -1,11 +1,15 @@
-/* A run of this program as a child process: its output goes to a log, and it ends when its parent does.
+/* A run of this program as a child process: its output goes to a log, and it ends when its parent does. And another program,
+ * run to its end.
  *
  *     struct child child;
- *     TRY(child_start(&child, (const char *[]){"run", "mini", "run.seeds=3", NULL}, "logs/3.log", error));
+ *     TRY(child_start(&child, &arguments, "logs/3.log", error));             // run mini run.seeds=3
  *     struct child_end end;
  *     while (!child_ended(&child, &end))
  *         … child_signal(&child, SIGINT) …
  *     end.exit_status, end.message …
+ *
+ *     struct text output = {0};
+ *     TRY(child_run((const char *[]){"sbatch", "--parsable", "batch.sh", NULL}, &output, error));
  *
  * A child has its own process group, so that Ctrl-C on a terminal reaches only the parent, which passes it on once: a
  * second signal would end the child without saving. When the parent dies, the child gets SIGTERM.
@@ -17,6 +21,8 @@
 #include <sys/types.h>
 
 #include "core/status.h"
+#include "core/text.h"
+#include "datasets/formats/strings.h"
 #include "harness/sweep/log_tail.h"
 
 struct child {
@@ -31,11 +37,15 @@ struct child_end {
     char message[LOG_TAIL_MESSAGE]; /* the error it reported, or the last line it printed; "": none */
 };
 
-/* Starts this program with the arguments (ended by NULL), appending to log in an existing folder; log is borrowed
- * until the child has ended. */
-status child_start(struct child *child, const char *const *arguments, const char *log, struct error *error);
+/* Starts this program with one or more arguments, appending to log in an existing folder; log is borrowed until the child
+ * has ended. */
+status child_start(struct child *child, const struct strings *arguments, const char *log, struct error *error);
 
 /* Does not wait. True once, when the child has ended; it is released then. */
 bool child_ended(const struct child *child, struct child_end *end);
 
 void child_signal(const struct child *child, int number);
+
+/* Runs another program to its end. Appends standard output and standard error to output, interleaved as they arrive. ERROR_IO, with the last line of
+ * output, when the program is not found in PATH or does not exit with 0. */
+status child_run(const char *const *arguments, struct text *output, struct error *error);

@@ -1,5 +1,5 @@
-#include "harness/sweep/cost.h"
 #include "harness/run/run.h"
+#include "harness/sweep/sweep.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/text.h"
 #include "harness/config/keys.h"
 
@@ -45,22 +44,21 @@ static status add_value(struct grid_axis *axis, const char *text, size_t length,
     if (length == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: %s: expected values separated by commas, found an empty one", axis->name);
-    if (axis->count == VALUES_MOST)
+    if (axis->values.count == VALUES_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: %s: expected at most %d values, found more", axis->name,
                          VALUES_MOST);
-    GROW(axis->values, axis->count);
-    char *value = xstrndup(text, length);
-    axis->values[axis->count++] = value;
+    strings_add(&axis->values, text, length);
     return OK;
 }
 
 static status refuse_twice(const struct grid_axis *axis, struct error *error)
 {
-    for (size_t i = 1; i < axis->count; i++)
+    char **values = axis->values.items;
+    for (size_t i = 1; i < axis->values.count; i++)
         for (size_t k = 0; k < i; k++)
-            if (strcmp(axis->values[k], axis->values[i]) == 0)
+            if (strcmp(values[k], values[i]) == 0)
                 return error_set(error, ERROR_ARGUMENT, "command line: %s: the value %s is repeated", axis->name,
-                                 axis->values[i]);
+                                 values[i]);
     return OK;
 }
 
@@ -114,9 +112,7 @@ static status split_values(struct grid_axis *axis, const char *text, struct erro
 
 static void free_axis(struct grid_axis *axis)
 {
-    for (size_t i = 0; i < axis->count; i++)
-        free(axis->values[i]);
-    free(axis->values);
+    strings_free(&axis->values);
     free(axis->name);
     free(axis->key);
 }
@@ -140,7 +136,7 @@ static status read_axis(struct grid *grid, const char *word, enum grid_values va
     TRY(values == GRID_EXPAND ? split_values(axis, equals + 1, error)
                               : add_value(axis, equals + 1, strlen(equals + 1), error));
     if (!axis->seeds)
-        grid->combinations *= axis->count;
+        grid->combinations *= axis->values.count;
     if (grid->combinations > COMBINATIONS_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: expected at most %d combinations, found more",
                          COMBINATIONS_MOST);
@@ -164,16 +160,16 @@ status grid_parse(struct grid *grid, const char *const *words, size_t count, enu
 
 status grid_add_rows(struct grid *grid, const struct suite_rows *rows, struct error *error)
 {
-    if (rows->count == 0)
+    if (rows->names.count == 0)
         return OK;
     for (size_t i = 0; i < grid->count; i++)
         if (strcmp(grid->axes[i].key, rows->key) == 0)
             return OK;
     struct grid_axis axis = {.name = xstrdup("row"), .key = xstrdup(rows->key)};
     status result = OK;
-    for (size_t i = 0; i < rows->count; i++)
-        NEXT(result, add_value(&axis, rows->names[i], strlen(rows->names[i]), error));
-    if (result == OK && (grid->combinations *= rows->count) > COMBINATIONS_MOST)
+    for (size_t i = 0; i < rows->names.count; i++)
+        NEXT(result, add_value(&axis, rows->names.items[i], strlen(rows->names.items[i]), error));
+    if (result == OK && (grid->combinations *= rows->names.count) > COMBINATIONS_MOST)
         result = error_set(error, ERROR_ARGUMENT,
                            "command line: expected at most %d combinations, found %zu with the rows of the suite",
                            COMBINATIONS_MOST, grid->combinations);
@@ -200,25 +196,26 @@ const char *grid_value(const struct grid *grid, size_t axis, size_t combination)
         return NULL;
     for (size_t i = grid->count - 1; i > axis; i--)
         if (!grid->axes[i].seeds)
-            combination /= grid->axes[i].count;
-    return grid->axes[axis].values[combination % grid->axes[axis].count];
+            combination /= grid->axes[i].values.count;
+    return grid->axes[axis].values.items[combination % grid->axes[axis].values.count];
 }
 
 static void write_override(struct text *out, const struct grid *grid, size_t axis, size_t combination)
 {
     const struct grid_axis *a = &grid->axes[axis];
     text_add(out, "%s=", a->key);
-    for (size_t i = 0; a->seeds && i < a->count; i++)
-        text_add(out, "%s%s", i > 0 ? "," : "", a->values[i]);
+    for (size_t i = 0; a->seeds && i < a->values.count; i++)
+        text_add(out, "%s%s", i > 0 ? "," : "", a->values.items[i]);
     if (!a->seeds)
         text_add(out, "%s", grid_value(grid, axis, combination));
 }
 
-void grid_overrides(const struct grid *grid, size_t combination, char **overrides)
+void grid_overrides(const struct grid *grid, size_t combination, struct strings *overrides)
 {
     for (size_t i = 0; i < grid->count; i++) {
         struct text text = {0};
         write_override(&text, grid, i, combination);
-        overrides[i] = text.data;
+        strings_add(overrides, text.data, text.size);
+        text_free(&text);
     }
 }

@@ -20,8 +20,7 @@
 
 struct grid_axis {
     char *name, *key; /* as written, "policy", and as in suites, "merge.policy" */
-    char **values;
-    size_t count;
+    struct strings values;
     bool seeds; /* run.seeds: every combination has all its values */
 };
 
@@ -49,6 +48,6 @@ void grid_free(struct grid *grid); /* zeros are allowed */
 /* The value of an axis in a combination; the last axis varies fastest. NULL for the seeds' axis. Borrowed. */
 const char *grid_value(const struct grid *grid, size_t axis, size_t combination);
 
-/* The combination as overrides of the suite, "merge.policy=none", one per axis; that of the seeds has all of them.
- * [grid->count] texts in overrides, the caller frees each. */
-void grid_overrides(const struct grid *grid, size_t combination, char **overrides);
+/* Appends the combination as overrides of the suite, "merge.policy=none", one per axis; that of the seeds has all of
+ * them. */
+void grid_overrides(const struct grid *grid, size_t combination, struct strings *overrides);

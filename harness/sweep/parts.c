@@ -1,4 +1,4 @@
-#include "harness/sweep/parts.h"
+#include "harness/sweep/sweep.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,11 +54,9 @@ static status look_at(struct sweep *sweep, size_t index, enum sweep_parts parts,
     struct store *store;
     char *path = part_database(sweep, index);
     status result = OK;
-    if (file_exists(path)) {
-        if (store_open(&store, path, STORE_READ, NULL) == OK) {
-            result = look_into(sweep, index, store, parts, error);
-            store_close(store);
-        }
+    if (file_exists(path) && store_open(&store, path, STORE_READ, NULL) == OK) {
+        result = look_into(sweep, index, store, parts, error);
+        store_close(store);
     }
     free(path);
     if (result == OK && parts == PARTS_GO_ON && sweep_wants(&sweep->runs[index]))

@@ -1,9 +1,8 @@
-#include "harness/sweep/runner.h"
+#include "harness/sweep/sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -59,20 +58,19 @@ static status start(struct pool *pool, size_t slot, struct error *error)
     struct slot *s = &pool->slots[slot];
     struct sweep_run *run = run_of(pool, s);
     const struct sweep_configuration *c = &sweep->configurations[run->configuration];
-    char threads[48], device[48];
-    const char *more[4] = {threads};
-    size_t count = 1;
-    snprintf(threads, sizeof threads, "run.threads=%zu", placement_threads(&pool->runner->placement, slot));
-    snprintf(device, sizeof device, "run.device=%zu", placement_gpu(&pool->runner->placement, slot));
+    const struct placement *placement = &pool->runner->placement;
+    size_t threads = placement_threads(placement, slot);
+    struct strings arguments = {0};
+    sweep_arguments(sweep, s->run, &arguments);
+    strings_format(&arguments, "run.threads=%zu", threads);
     if (c->shares)
-        more[count++] = "run.cache=disk";
+        strings_format(&arguments, "run.cache=disk");
     if (c->moves && sweep->gpus > 0)
-        more[count++] = device;
-    char **arguments = sweep_arguments(sweep, s->run, more);
-    status result = child_start(&s->child, (const char *const *)arguments, run->log, error);
-    sweep_arguments_free(arguments);
+        strings_format(&arguments, "run.device=%zu", placement_gpu(placement, slot));
+    status result = child_start(&s->child, &arguments, run->log, error);
+    strings_free(&arguments);
     if (result == OK)
-        log_info(pool->runner->log, "%s %s, %s, %s", run->label,
+        log_info(pool->runner->log, "%s %s, run.threads=%zu, %s", run->label,
                  run->standing == SWEEP_UNFINISHED ? "goes on" : "begins", threads, run->log);
     return result;
 }
@@ -382,12 +380,4 @@ status sweep_runner_run(const struct sweep_runner *runner, struct error *error)
     status result = run_all(&pool, error);
     close(lock);
     return result;
-}
-
-size_t sweep_runner_failures(const struct sweep *sweep)
-{
-    size_t failures = 0;
-    for (size_t i = 0; i < sweep->run_count; i++)
-        failures += sweep->runs[i].failure != NULL;
-    return failures;
 }

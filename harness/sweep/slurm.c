@@ -1,4 +1,4 @@
-#include "harness/sweep/slurm.h"
+#include "harness/sweep/sweep.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "core/characters.h"
 #include "core/file.h"
-#include "harness/sweep/tool.h"
+#include "harness/sweep/child.h"
 
 enum {
     SECONDS_TO_STOP = 120, /* between the stop request and the end of a job's time */
@@ -76,12 +76,13 @@ static void add_runs(struct text *text, const struct sweep *sweep)
     for (size_t i = 0; i < sweep->run_count; i++) {
         if (!sweep_wants(&sweep->runs[i]))
             continue;
-        char **arguments = sweep_arguments(sweep, i, NULL);
+        struct strings arguments = {0};
+        sweep_arguments(sweep, i, &arguments);
         text_add(text, "%zu) run", i);
-        for (size_t k = 2; arguments[k] != NULL; k++) /* after "run" and the suite */
-            add_word(text, arguments[k]);
+        for (size_t k = 2; k < arguments.count; k++) /* after "run" and the suite */
+            add_word(text, arguments.items[k]);
         text_add(text, " ;;\n");
-        sweep_arguments_free(arguments);
+        strings_free(&arguments);
     }
 }
 
@@ -227,8 +228,8 @@ static status submit(const char *dependency, const char *script, char job[SLURM_
 {
     struct text output = {0};
     status result = dependency == NULL
-                        ? tool_run((const char *[]){"sbatch", "--parsable", script, NULL}, &output, error)
-                        : tool_run((const char *[]){"sbatch", "--parsable", dependency, script, NULL}, &output, error);
+                        ? child_run((const char *[]){"sbatch", "--parsable", script, NULL}, &output, error)
+                        : child_run((const char *[]){"sbatch", "--parsable", dependency, script, NULL}, &output, error);
     NEXT(result, read_job(output.data, job, error));
     text_free(&output);
     return result;
@@ -245,8 +246,8 @@ static status refuse_queued(const struct sweep *sweep, const char *path, struct 
     TRY(file_read(path, SLURM_JOB - 1, &bytes, error));
     snprintf(job, sizeof job, "%.*s", (int)strspn((const char *)bytes.data, "0123456789"), (const char *)bytes.data);
     bytes_free(&bytes);
-    bool known =
-        tool_run((const char *[]){"squeue", "--noheader", "--jobs", job, NULL}, &output, NULL) == OK && output.size > 0;
+    bool known = child_run((const char *[]){"squeue", "--noheader", "--jobs", job, NULL}, &output, NULL) == OK &&
+                 output.size > 0;
     text_free(&output);
     if (!known)
         return OK;

@@ -14,13 +14,6 @@
 
 enum { RUNS_MOST = 100000 };
 
-static void free_texts(char **texts, size_t count)
-{
-    for (size_t i = 0; texts != NULL && i < count; i++)
-        free(texts[i]);
-    free(texts);
-}
-
 /* --- Configurations --- */
 
 const char *sweep_value(const struct sweep *sweep, size_t axis, size_t configuration)
@@ -36,29 +29,20 @@ static void make_label(struct sweep *sweep, size_t configuration)
     text_add(&text, "%s", "");
     for (size_t i = 0; i < sweep->grid.count; i++) {
         const char *value = sweep_value(sweep, i, configuration);
-        if (value != NULL && sweep->grid.axes[i].count > 1)
+        if (value != NULL && sweep->grid.axes[i].values.count > 1)
             text_add(&text, "%s%s=%s", text.size > 0 ? " " : "", sweep->grid.axes[i].name, value);
     }
     free(sweep->configurations[configuration].label);
     sweep->configurations[configuration].label = text.data;
 }
 
-static status load(const struct sweep *sweep, char **overrides, size_t configuration, struct suite **suite,
-                   struct error *error)
-{
-    grid_overrides(&sweep->grid, sweep->configurations[configuration].combination, overrides);
-    status result =
-        suite_load(suite, sweep->suite, settings_sections, (const char *const *)overrides, sweep->grid.count, error);
-    for (size_t i = 0; i < sweep->grid.count; i++)
-        free(overrides[i]);
-    return result;
-}
-
 status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite **suite, struct error *error)
 {
-    char **overrides = xcalloc(sweep->grid.count + 1, sizeof *overrides);
-    status result = load(sweep, overrides, configuration, suite, error);
-    free(overrides);
+    struct strings overrides = {0};
+    grid_overrides(&sweep->grid, sweep->configurations[configuration].combination, &overrides);
+    status result = suite_load(suite, sweep->suite, settings_sections, (const char *const *)overrides.items,
+                               overrides.count, error);
+    strings_free(&overrides);
     const char *label = sweep->configurations[configuration].label;
     if (result != OK && label != NULL && *label != 0)
         error_context(error, "%s", label);
@@ -139,7 +123,7 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
 /* Whether the value of an axis in a combination is its first one. */
 static bool is_first(const struct sweep *sweep, size_t axis, size_t combination)
 {
-    return strcmp(grid_value(&sweep->grid, axis, combination), sweep->grid.axes[axis].values[0]) == 0;
+    return strcmp(grid_value(&sweep->grid, axis, combination), sweep->grid.axes[axis].values.items[0]) == 0;
 }
 
 /* Of combinations that differ in what they do not read, the first one is a configuration. */
@@ -178,7 +162,7 @@ static status note_unread(struct sweep *sweep, size_t repeated, struct error *er
         size_t reading = 0;
         for (size_t k = 0; k < sweep->configuration_count; k++)
             reading += sweep_value(sweep, i, k) != NULL;
-        if (axis->seeds || axis->count == 1 || reading == sweep->configuration_count)
+        if (axis->seeds || axis->values.count == 1 || reading == sweep->configuration_count)
             continue;
         if (reading == 0) {
             text_free(&text);
@@ -450,43 +434,14 @@ status sweep_make_folder(const struct sweep *sweep, const char *name, struct err
     return result;
 }
 
-/* --- The command of a run --- */
-
-static size_t count_texts(const char *const *texts)
+void sweep_arguments(const struct sweep *sweep, size_t run, struct strings *arguments)
 {
-    size_t count = 0;
-    while (texts != NULL && texts[count] != NULL)
-        count++;
-    return count;
-}
-
-/* Overrides except the seeds, then more; all copied. */
-static void fill_arguments(const struct sweep *sweep, size_t run, char **overrides, const char *const *more,
-                           char **arguments)
-{
-    size_t count = 0;
-    arguments[count++] = xstrdup("run");
-    arguments[count++] = xstrdup(sweep->suite);
+    struct strings overrides = {0};
+    grid_overrides(&sweep->grid, sweep->configurations[sweep->runs[run].configuration].combination, &overrides);
+    strings_copy(arguments, (const char *const[]){"run", sweep->suite}, 2);
     for (size_t i = 0; i < sweep->grid.count; i++)
         if (!sweep->grid.axes[i].seeds)
-            arguments[count++] = xstrdup(overrides[i]);
-    arguments[count++] = path_format("run.seeds=%llu", (unsigned long long)sweep->runs[run].seed);
-    for (size_t i = 0; i < count_texts(more); i++)
-        arguments[count++] = xstrdup(more[i]);
-}
-
-char **sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more)
-{
-    size_t axes = sweep->grid.count;
-    char **overrides = xcalloc(axes + 1, sizeof *overrides);
-    char **arguments = xcalloc(axes + count_texts(more) + 4, sizeof *arguments);
-    grid_overrides(&sweep->grid, sweep->configurations[sweep->runs[run].configuration].combination, overrides);
-    fill_arguments(sweep, run, overrides, more, arguments);
-    free_texts(overrides, axes);
-    return arguments;
-}
-
-void sweep_arguments_free(char **arguments)
-{
-    free_texts(arguments, count_texts((const char *const *)arguments));
+            strings_format(arguments, "%s", overrides.items[i]);
+    strings_format(arguments, "run.seeds=%llu", (unsigned long long)sweep->runs[run].seed);
+    strings_free(&overrides);
 }

@@ -3,7 +3,12 @@
  *     struct sweep *sweep;
  *     TRY(sweep_open(&sweep, &(struct sweep_request){.suite = "mini", .words = words, .count = n}, error));
  *     TRY(sweep_look(sweep, store, error));                  // sweep->runs[i].standing, from the results
- *     ... sweep_cost.h, sweep_tables.h, sweep_runner.h, slurm.h ...
+ *     TRY(sweep_cost_estimate(sweep, store, log, progress, error));
+ *     struct placement placement = placement_choose(&machine, &request);     // request.memory: sweep_cost_memory(sweep)
+ *     sweep_tables_plan(sweep, &placement, &table);
+ *     struct sweep_runner runner = {.sweep = sweep, .placement = placement, .log = log, .progress = progress, .stop = stop};
+ *     TRY(sweep_runner_run(&runner, error));                 // or slurm_submit
+ *     TRY(sweep_tables_results(sweep, store, &results, error));
  *     sweep_close(sweep);
  *
  * A run is one configuration under one seed; the results identify it by (suite hash, seed).
@@ -13,10 +18,13 @@
 #include <stdint.h>
 
 #include "core/digest.h"
+#include "core/log.h"
 #include "harness/sweep/grid.h"
+#include "harness/sweep/placement.h"
 #include "harness/terminal/progress.h"
 #include "harness/terminal/stop.h"
 #include "results/store.h"
+#include "results/table.h"
 
 enum sweep_standing {
     SWEEP_MISSING,    /* never started */
@@ -108,7 +116,82 @@ status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite
 /* Creates the sweep's folder, and this one below it. */
 status sweep_make_folder(const struct sweep *sweep, const char *name, struct error *error);
 
-/* The arguments of `mtil` for a run: "run", suite, overrides, its seed, then more (ended by NULL), then NULL. The
- * caller frees with sweep_arguments_free. */
-char **sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more);
-void sweep_arguments_free(char **arguments); /* NULL is allowed */
+/* Appends the arguments of `mtil` for a run: "run", suite, overrides, its seed. */
+void sweep_arguments(const struct sweep *sweep, size_t run, struct strings *arguments);
+
+/* --- cost.c: measured in finished runs if there are some, otherwise estimated from the operations --- */
+
+/* Fills the cost of the configurations, and what was spent on the runs. Configurations that differ only in merge.*
+ * are assumed to cost the same. One that cannot be opened (missing data or weights) has no cost, and a warning says
+ * why. store may be NULL. */
+status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struct log *log, struct progress *progress,
+                           struct error *error);
+
+/* Seconds until all runs are finished; NAN when a configuration with work left has no cost. */
+double sweep_cost_left(const struct sweep *sweep, const struct placement *placement);
+
+/* The largest memory of a run with work left, and the disk space of all of them; bytes, 0: unknown. */
+double sweep_cost_memory(const struct sweep *sweep);
+double sweep_cost_disk(const struct sweep *sweep);
+
+/* --- tables.c: the plan and the results; the caller frees the tables, after a failure too --- */
+
+/* A row per configuration: axes, runs by standing. Core seconds are converted to the time of a run with the threads
+ * of the placement. */
+void sweep_tables_plan(const struct sweep *sweep, const struct placement *placement, struct table *table);
+
+/* Axes, and metrics as means over the finished seeds. "±" is the half-width of the 95% interval of the mean
+ * (Student), over at least two seeds. Configurations without a finished run have empty cells. Of rows of classifiers,
+ * on one dataset or several, it is the paper's table of all runs of their suite (results/query.h). */
+status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error);
+
+/* --- runner.c: the missing runs as child processes (child.h), as many at a time as the placement allows --- */
+
+struct sweep_runner {
+    struct sweep *sweep;
+    struct placement placement;
+    const struct log *log;
+    struct progress *progress;
+    struct stop *stop;
+};
+
+/* The database must exist. The reason of a failed run is in `failure`; the others continue and the result is OK. Waits
+ * for runs of other processes, and for another process with the same sweep, and resumes what they leave unfinished. A
+ * stop request is passed on to the children, which are waited for (ERROR_STOPPED). */
+status sweep_runner_run(const struct sweep_runner *runner, struct error *error);
+
+/* --- parts.c: runs that write one database each, which are then joined into the sweep's --- */
+
+enum sweep_parts {
+    PARTS_GO_ON, /* unfinished runs are resumed in their own databases, which hold their state */
+    PARTS_END    /* runs start or resume in the sweep's database; their own count only if finished or running */
+};
+
+/* After sweep_look: sets the state of runs that are not finished in the sweep's database. A finished run without a
+ * row there is to be collected. With PARTS_GO_ON, `failure` is the last line of the log of a run that is neither
+ * finished nor running. */
+status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct error *error);
+
+/* Joins the runs to be collected; sweep_look then finds them. */
+status sweep_parts_collect(const struct sweep *sweep, const struct log *log, struct error *error);
+
+/* --- slurm.c: a job array with a task per run, and a job that joins their databases when all have ended --- */
+
+enum { SLURM_JOB = 64 };
+
+/* partition, time, memory and arguments are passed to sbatch unchanged; NULL or 0: not given. */
+struct slurm_options {
+    const struct sweep_request *request; /* of the sweep, for the job that joins */
+    const char *partition, *time, *memory;
+    const char *arguments; /* more arguments, separated by spaces */
+    size_t cpus;           /* per run */
+    size_t jobs;           /* at a time, at most */
+};
+
+/* Submits missing and unfinished runs by two scripts, batch.sh and collect.sh, which stay in the sweep's folder and
+ * can be changed and submitted by hand. Every run writes its own database, because an SQLite file may be written from
+ * several processes, but not from several machines. The folder must be on a file system that all of them share. job
+ * is the number of the array. ERROR_BUSY while an earlier submission of the same sweep is queued; ERROR_IO with its
+ * message if sbatch fails. */
+status slurm_submit(const struct sweep *sweep, const struct slurm_options *options, char job[SLURM_JOB],
+                    struct error *error);

@@ -1,4 +1,4 @@
-#include "harness/sweep/tables.h"
+#include "harness/sweep/sweep.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 
 static bool varies(const struct grid_axis *axis)
 {
-    return !axis->seeds && axis->count > 1;
+    return !axis->seeds && axis->values.count > 1;
 }
 
 static void add_axis_columns(const struct sweep *sweep, struct table *table)
@@ -23,10 +23,8 @@ static void add_axis_columns(const struct sweep *sweep, struct table *table)
 static void add_axis_cells(const struct sweep *sweep, size_t configuration, struct table *table)
 {
     for (size_t i = 0; i < sweep->grid.count; i++)
-        if (varies(&sweep->grid.axes[i])) {
-            const char *value = sweep_value(sweep, i, configuration);
-            value != NULL ? table_add_text(table, value) : table_add_empty(table);
-        }
+        if (varies(&sweep->grid.axes[i]))
+            table_add_text(table, sweep_value(sweep, i, configuration));
 }
 
 /* --- The plan --- */
@@ -34,11 +32,8 @@ static void add_axis_cells(const struct sweep *sweep, size_t configuration, stru
 static void add_duration(struct table *table, double seconds)
 {
     struct text text = {0};
-    if (isnan(seconds)) {
-        table_add_empty(table);
-        return;
-    }
-    text_add_duration(&text, seconds);
+    if (!isnan(seconds))
+        text_add_duration(&text, seconds);
     table_add_text(table, text.data);
     text_free(&text);
 }

@@ -24,3 +24,18 @@ void contact_sheet_free(struct contact_sheet *sheet);
 /* Fills the next place, row by row: the whole picture, as large as fits, a title and a caption (UTF-8). */
 status contact_sheet_add(struct contact_sheet *sheet, const struct image *picture, const char *title,
                          const char *caption, struct error *error);
+
+/* --- Letters --- */
+
+enum { LETTERING_ADVANCE = 6, LETTERING_LEADING = 10 }; /* dots from one character and one line to the next */
+
+/* Of a built-in font: printable ASCII, five by nine dots per character. */
+struct lettering {
+    int scale; /* pixels per dot */
+    uint8_t colour[3];
+};
+
+/* Draws UTF-8 into box, broken between words, and returns the number of lines drawn. Letters lose their diacritics ("é" is
+ * drawn as "e"); other characters and invalid bytes become a box of their own. Text that does not fit is cut and ends with
+ * three dots; nothing outside box and image is changed. */
+int lettering_draw(const struct lettering *lettering, struct image *image, struct image_box box, const char *text);

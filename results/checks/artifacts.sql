@@ -1,5 +1,4 @@
 -- title: a finished run has recorded its files, each its own
--- expect: no rows
 SELECT 'files' AS what, run, kind || ', task ' || task AS "where", 'a path, a size and a digest' AS expected,
        path || ', ' || bytes || ', ' || coalesce(digest, 'none') AS found
 FROM artifacts

@@ -1,5 +1,4 @@
 -- title: every image that has a router chooses top_k experts in every block, or each of its tokens does
--- expect: no rows
 WITH sums AS (
     SELECT run, task, after_task, block, sum(count) AS choices, max(class) AS class, max(expert) AS expert,
            max(gate) AS highest, min(gate) AS lowest

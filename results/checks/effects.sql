@@ -1,5 +1,4 @@
 -- title: every merge has its effect, whose shares are within their range
--- expect: no rows
 SELECT 'effects' AS what, run,
        'task ' || task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration AS "where",
        'a merge' AS expected, coalesce(event, 'nothing') AS found

@@ -1,5 +1,4 @@
 -- title: a model is tested after a task when it has been trained on it
--- expect: no rows
 SELECT 'evaluations' AS what, run, 'after task ' || task AS "where", 'none: ' || planned || ' steps' AS expected,
        'an accuracy after ' || coalesce(last, 0) AS found
 FROM plan

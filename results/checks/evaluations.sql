@@ -1,5 +1,4 @@
 -- title: accuracies lie within the matrix and count the test images
--- expect: no rows
 SELECT 'evaluations' AS what, tasks.run AS run, 'task ' || tasks.task || ', after task ' || after_task AS "where",
        test_images || ' images, in a matrix of ' || runs.tasks || ' tasks'
            || iif(setting = 'class_incremental', ', of classes that were seen', '') AS expected, images || ' images' AS found

@@ -1,5 +1,4 @@
 -- title: a frozen expert is never written again, for the frozen set only grows
--- expect: no rows
 SELECT 'frozen' AS what, merges.run AS run,
        'task ' || merges.task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration AS "where",
        'expert ' || target || ' as it was frozen after task ' || freezes.task AS expected, 'merged into' AS found

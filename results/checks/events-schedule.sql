@@ -1,5 +1,4 @@
 -- title: experts are merged when merge.every says, and frozen behind a task's last step
--- expect: no rows
 WITH blocks AS ( -- those that have experts, with what happened in each
     SELECT expert_counts.run AS run, expert_counts.task AS task, expert_counts.encoder AS encoder,
            expert_counts.block AS block,

@@ -1,5 +1,4 @@
 -- title: events name experts that are there, and their parts
--- expect: no rows
 WITH checked AS (
     SELECT expert_events.*, "adapter.experts" AS experts,
            CASE WHEN event = 'skip' AND reason IS NULL THEN 'a reason'

@@ -1,5 +1,4 @@
 -- title: the choices of a task's training are those of its steps
--- expect: no rows
 WITH blocks AS MATERIALIZED (
     SELECT run, task, encoder, block, count(*) AS experts, max(expert) AS highest, sum(count) AS choices
     FROM expert_counts

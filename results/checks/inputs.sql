@@ -1,5 +1,4 @@
 -- title: runs that read the same test images have as many, with as many classes
--- expect: no rows
 WITH parts AS ( -- a dataset that was cut into tasks is one input of the run
     SELECT inputs.run AS run, inputs.task AS task, kind, digest, files, total(test_images) AS test,
            total(training_images) AS train, total(classes) AS classes, total(missing_images + unreadable_images) AS absent,

@@ -1,5 +1,4 @@
 -- title: a finished run has the accuracies of its method
--- expect: no rows
 WITH RECURSIVE trained (after_task) AS (
     SELECT -1
     UNION ALL

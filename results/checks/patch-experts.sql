@@ -1,5 +1,4 @@
 -- title: patches form whole rows of an image, and chose experts that are there
--- expect: no rows
 SELECT 'patch experts' AS what, run, 'task ' || task || ', image ' || image || ', block ' || block AS "where",
        test_images || ' images, whole rows of ' || width || ' patches, ' || "adapter.experts" || ' experts' AS expected,
        json_array_length(list) || ' patches: ' || substr(experts, 1, 60) AS found

@@ -1,5 +1,4 @@
 -- title: every accuracy has the results per image that its run keeps
--- expect: no rows
 SELECT 'images' AS what, evaluations.run AS run, 'task ' || task || ', after task ' || after_task AS "where",
        "evaluation.per_image" AS expected, coalesce(kind, 'none') AS found
 FROM facts

@@ -1,5 +1,4 @@
 -- title: every tested image has a router, one that was trained by then
--- expect: no rows
 SELECT 'routers' AS what, sums.run AS run, 'task ' || sums.task || ', after task ' || sums.after_task AS "where",
        coalesce(images || ' images', 'an evaluation') AS expected, sums.images_sent || ' images' AS found
 FROM (SELECT run, after_task, task, sum(count) AS images_sent FROM router_choices GROUP BY run, after_task, task) AS sums

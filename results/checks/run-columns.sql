@@ -1,5 +1,4 @@
 -- title: the columns of runs are what their settings say
--- expect: no rows
 WITH files AS ( -- the file of the weights without its folders
     SELECT facts.*, method, policy, selector, selection, setting, task_order, model, tasks, backend, "precision", seed,
            replace("model.weights", rtrim("model.weights", replace("model.weights", '/', '')), '') AS file,

@@ -1,5 +1,4 @@
 -- title: a run's identity is the digest of its settings and inputs
--- expect: no rows
 WITH kinds AS ( -- in the order in which a run names its inputs
     SELECT run, task, kind, digest,
            instr('weights configuration vocabulary reference_images reference_texts alexnet unrelated prompts train test',

@@ -1,5 +1,4 @@
 -- title: two seeds do not train alike
--- expect: no rows
 SELECT 'seeds' AS what, max(run) AS run, 'steps' AS "where", 'losses of its own' AS expected,
        'those of run ' || min(run) AS found
 FROM (SELECT run, total(loss) AS losses, count(loss) AS count FROM steps GROUP BY run)

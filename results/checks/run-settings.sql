@@ -1,5 +1,4 @@
 -- title: every run has its settings, and its program is that of its first session
--- expect: no rows
 SELECT 'settings' AS what, run, 'rows' AS "where", 'the settings of the run' AS expected, 'none' AS found
 FROM runs
 WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run)

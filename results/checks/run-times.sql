@@ -1,5 +1,4 @@
 -- title: a run ends after it began, within the status that says so
--- expect: no rows
 SELECT 'runs' AS what, run, 'status ' || status AS "where",
        iif(status = 'running', 'no time of its end', 'the time of its end') AS expected,
        coalesce(finished, 'none') AS found

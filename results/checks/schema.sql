@@ -1,5 +1,4 @@
 -- title: tables, views, indices and triggers are this program's
--- expect: no rows
 SELECT 'schema' AS what, 0 AS run, name AS "where", 'this program''s' AS expected,
        iif(found.sql IS NULL, 'none', 'another definition') AS found
 FROM own_schema LEFT JOIN found_schema AS found USING (name)

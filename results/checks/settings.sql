@@ -1,5 +1,4 @@
 -- title: settings are what the suite's text says, and settings_hash is theirs
--- expect: no rows
 SELECT 'settings' AS what, run, key AS "where", said.value AS expected, coalesce(settings.value, 'none') AS found
 FROM told
 CROSS JOIN said USING (first)

@@ -1,5 +1,4 @@
 -- title: only runs that may skip steps have skipped any, and no more than a task has
--- expect: no rows
 SELECT 'skipped steps' AS what, run, 'task ' || task AS "where",
        iif("training.on_nan" = 'skip', 'up to ' || planned, 'none without training.on_nan: skip') AS expected, steps AS found
 FROM skipped_steps

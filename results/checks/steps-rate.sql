@@ -1,5 +1,4 @@
 -- title: learning rates follow the schedule: a linear warm-up, then a cosine
--- expect: no rows
 SELECT 'steps' AS what, steps.run AS run, 'task ' || steps.task || ', iteration ' || iteration AS "where",
        CASE WHEN iteration <= warmup THEN rate * iteration / warmup
             WHEN iteration > schedule_end THEN 0.0

@@ -1,5 +1,4 @@
 -- title: a task has the steps that its settings say
--- expect: no rows
 SELECT 'steps' AS what, run, 'task ' || task || ', last step' AS "where", planned AS expected,
        coalesce(last, 'none') AS found
 FROM plan JOIN runs USING (run)

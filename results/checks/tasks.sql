@@ -1,5 +1,4 @@
 -- title: a run has its tasks, in the order of its settings, with their classes
--- expect: no rows
 SELECT 'tasks' AS what, run, 'rows' AS "where", runs.tasks AS expected,
        (SELECT count(*) FROM tasks WHERE tasks.run = runs.run) AS found
 FROM runs

@@ -1,5 +1,4 @@
 -- title: every task of a selector by errors has its threshold
--- expect: no rows
 SELECT 'thresholds' AS what, run, 'rows' AS "where", iif(by_errors, runs.tasks, 0) AS expected,
        (SELECT count(*) FROM selector_thresholds AS own WHERE own.run = runs.run) AS found
 FROM (SELECT *, selector NOT IN ('none', 'oracle') AS by_errors FROM runs) AS runs

@@ -1,5 +1,4 @@
 -- title: timings belong to a task's training and tests, and last for some time
--- expect: no rows
 SELECT 'times' AS what, run, phase || ', task ' || task AS "where", 'seconds of one of ' || tasks || ' tasks' AS expected,
        seconds AS found
 FROM timings JOIN runs USING (run)

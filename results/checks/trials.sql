@@ -1,5 +1,4 @@
 -- title: trials of other selectors test as many images by routers that were trained
--- expect: no rows
 WITH cells AS MATERIALIZED (
     SELECT trials.*, test_images, tasks, 'trial ' || trial || ', task ' || task || ', after task ' || after_task AS place,
            (SELECT total(value) FROM json_each(routers)) AS sent,

@@ -40,17 +40,6 @@ bool query_same_cell(const struct table_cell *a, const struct table_cell *b)
                                      : a->real == b->real;
 }
 
-static void copy_cell(struct table *table, const struct table_cell *cell)
-{
-    if (cell->kind == CELL_INTEGER)
-        table_add_integer(table, cell->integer);
-    else if (cell->kind == CELL_REAL)
-        table_add_real(table, cell->real);
-    else
-        table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
-    table->cell[table->count - 1].marked = cell->marked;
-}
-
 static bool same_as_before(const struct layout *layout, size_t row, size_t column)
 {
     return query_same_cell(table_cell_at(layout->rows, row, column), table_cell_at(layout->rows, row - 1, column));
@@ -108,6 +97,16 @@ static void add_column(const struct layout *layout, struct table *table, const c
     table_add_column(table, &about);
 }
 
+static void add_columns(const struct layout *layout, struct table *table)
+{
+    for (size_t column = 0; column < layout->rows->columns; column++) {
+        for (size_t i = 0; column == layout->title && i < layout->wide; i++)
+            add_column(layout, table, layout->titles[i], true);
+        if (layout->column[column] == SHOWN)
+            add_column(layout, table, layout->rows->column[column].title, false);
+    }
+}
+
 /* The titles of columns that come out of rows, in the order of the rows: of a first one, and what later ones add. A title
  * that a row has twice is two columns. */
 static void find_titles(struct layout *layout)
@@ -129,40 +128,41 @@ static void find_titles(struct layout *layout)
     free(last);
 }
 
-/* Rows that go on with the row before them fill its empty cells. */
-static void show(const struct layout *layout, struct table *table)
+static void add_value(const struct layout *layout, size_t row, struct table *table)
 {
-    const struct table *rows = layout->rows;
-    size_t *source = xcalloc(rows->columns + layout->wide + 1, sizeof *source), wide_from = 0;
-    for (size_t column = 0; column < rows->columns; column++) {
-        if (column == layout->title)
-            wide_from = table->columns;
-        for (size_t i = 0; column == layout->title && i < layout->wide; i++) {
-            source[table->columns] = SIZE_MAX;
-            add_column(layout, table, layout->titles[i], true);
-        }
-        source[table->columns] = column;
+    struct table_cell cell = {.kind = CELL_EMPTY};
+    if (row != SIZE_MAX)
+        cell = *table_cell_at(layout->rows, row, layout->value);
+    if (row != SIZE_MAX && layout->mark != SIZE_MAX)
+        cell.marked = table_cell_real(table_cell_at(layout->rows, row, layout->mark)) > 0;
+    table_add_cell(table, &cell);
+}
+
+/* value: the rows whose values stand in the columns that come out of rows; SIZE_MAX: none. */
+static void add_line(const struct layout *layout, size_t row, const size_t *value, struct table *table)
+{
+    for (size_t column = 0; column < layout->rows->columns; column++) {
+        for (size_t i = 0; column == layout->title && i < layout->wide; i++)
+            add_value(layout, value[i], table);
         if (layout->column[column] == SHOWN)
-            add_column(layout, table, rows->column[column].title, false);
+            table_add_cell(table, table_cell_at(layout->rows, row, column));
     }
-    for (size_t row = layout->first; row < layout->end; row++) {
-        bool begins = !continues(layout, row);
-        size_t place = layout->place[row - layout->first];
-        if (begins && layout->block != SIZE_MAX && row > layout->first && !same_as_before(layout, row, layout->block))
+}
+
+static void add_lines(const struct layout *layout, struct table *table)
+{
+    size_t *value = xcalloc(layout->wide + 1, sizeof *value);
+    for (size_t line = layout->first, row = line; line < layout->end; line = row) {
+        for (size_t i = 0; i < layout->wide; i++)
+            value[i] = SIZE_MAX;
+        for (; row == line || (row < layout->end && continues(layout, row)); row++)
+            if (layout->place[row - layout->first] != SIZE_MAX)
+                value[layout->place[row - layout->first]] = row;
+        if (line > layout->first && layout->block != SIZE_MAX && !same_as_before(layout, line, layout->block))
             table_begin_block(table);
-        for (size_t column = 0; begins && column < table->columns; column++)
-            if (source[column] == SIZE_MAX)
-                table_add_empty(table);
-            else
-                copy_cell(table, table_cell_at(rows, row, source[column]));
-        if (place != SIZE_MAX) {
-            struct table_cell *cell = &table->cell[table->count - table->columns + wide_from + place];
-            *cell = *table_cell_at(rows, row, layout->value);
-            if (cell->kind == CELL_TEXT)
-                cell->text = xstrdup(cell->text);
-        }
+        add_line(layout, line, value, table);
     }
-    free(source);
+    free(value);
 }
 
 status query_show(const struct question *question, const struct table *rows, size_t first, size_t end,
@@ -187,7 +187,8 @@ status query_show(const struct question *question, const struct table *rows, siz
     layout.place = xcalloc(end - first + 1, sizeof *layout.place);
     sort_columns(&layout);
     find_titles(&layout);
-    show(&layout, table);
+    add_columns(&layout, table);
+    add_lines(&layout, table);
     free(layout.column);
     free(layout.titles);
     free(layout.place);
@@ -240,16 +241,6 @@ static status explain(struct store *store, const struct question *question, stru
     return OK;
 }
 
-/* Values whose row says so stand out. */
-static void mark_values(const struct question *question, struct table *rows)
-{
-    size_t mark = query_column(rows, question->mark), value = query_column(rows, question->wide_value);
-    for (size_t row = 0; mark != SIZE_MAX && value != SIZE_MAX && row < table_rows(rows); row++) {
-        const struct table_cell *says = table_cell_at(rows, row, mark);
-        rows->cell[row * rows->columns + value].marked = says->kind == CELL_INTEGER && says->integer != 0;
-    }
-}
-
 static status answer(struct store *store, const struct question *question, const struct query_filter *filter,
                      struct table *table, struct text *note, struct error *error)
 {
@@ -264,8 +255,6 @@ static status answer(struct store *store, const struct question *question, const
         return ERROR_ARGUMENT;
     }
     status result = query_rows(store, question->answer, filter, &rows, error);
-    if (result == OK)
-        mark_values(question, &rows);
     NEXT(result, query_show(question, &rows, 0, table_rows(&rows), filter, table, error));
     table_free(&rows);
     NEXT(result, ask_text(store, note != NULL ? question->note : NULL, filter, &text, error));

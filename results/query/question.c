@@ -158,10 +158,6 @@ static status read_key(const struct reader *reader, char *line, struct error *er
     value += strspn(value, " ");
     if (strcmp(line, "column") == 0)
         return read_columns(reader, value, error);
-    if (strcmp(line, "expect") == 0) {
-        q->expects_none = strcmp(value, "no rows") == 0;
-        return q->expects_none ? OK : damaged(reader, "no rows", value, error);
-    }
     if (strcmp(line, "wide") == 0) {
         if ((second = strchr(value, ' ')) == NULL)
             return damaged(reader, "two columns", value, error);
@@ -243,6 +239,8 @@ status question_parse(struct question *question, const char *name, const char *w
     if (question->title == NULL)
         question->title = xstrdup("");
     const char *place = question->shown[ON_PAGE];
+    if (place != NULL && question->mark == NULL)
+        question->mark = xstrdup("framed");
     if (result == OK && place != NULL && strspn(place, "0123456789") == 0)
         result = error_set(error, ERROR_ARGUMENT, "%s: expected \"-- section: NUMBER\", found \"%.60s\"", where, place);
     if (result != OK)

@@ -11,7 +11,6 @@
  *     -- wide: title value                neighbouring rows that differ in these two columns alone are one row
  *     -- mark: supported                  values of rows where this column is not 0 stand out
  *     -- empty: no run was merged         said where the chosen runs have no rows
- *     -- expect: no rows                  every row is a fault (results/checks/)
  *     SELECT … FROM chosen …
  *
  * A line `-- each: TEXT` stands for one per metric (results/metrics.h). A line `-- include: NAME`, anywhere, stands for the file results/questions/parts/NAME.sql. Files of results/sections/ are
@@ -65,7 +64,6 @@ struct question {
     char *block, *wide_title, *wide_value, *mark; /* names of columns; NULL: none */
     char *empty;                                  /* why there may be no rows */
     char *answer, *instead, *refuse, *note;
-    bool expects_none;          /* a check: every row is a fault */
     char *shown[QUESTION_KEYS]; /* by enum question_key: how a page shows it; NULL: the head does not say */
 };
 

@@ -17,12 +17,6 @@ enum script { PAGE_SCRIPT, BOARD_SCRIPT, LABELS_SCRIPT };
 
 /* --- Memory --- */
 
-void *report_take(struct report *report, size_t count, size_t size)
-{
-    GROW(report->memory, report->taken);
-    return report->memory[report->taken++] = xcalloc(count, size);
-}
-
 const char *report_format(struct report *report, const char *format, ...)
 {
     struct text text = {0};
@@ -53,7 +47,7 @@ void report_free(struct report *report)
 status report_stopped(const struct report *report, struct error *error)
 {
     const struct report_request *request = report->request;
-    if (request->stopped == NULL || !request->stopped(request->context))
+    if (!stop_requested(request->stop))
         return OK;
     return error_set(error, ERROR_STOPPED, "stopped; nothing was written to %s", request->folder);
 }

@@ -32,7 +32,7 @@ struct report {
     size_t figures;                     /* written for papers so far */
     const char *prefix;                 /* of names and ids: "", or "board2-" on a page of several */
     struct text nav, body;              /* of the page: links to its sections, and these */
-    void **memory;                      /* [taken] what report_take gave */
+    void **memory;                      /* [taken] what report_format gave */
     size_t taken;
 };
 
@@ -40,8 +40,7 @@ status report_load(struct report *report, struct error *error);
 status report_board(struct report *report, int64_t number, struct error *error);
 void report_free(struct report *report);
 
-/* Zeroed memory and a formatted string, which the report owns until report_release or report_free. */
-void *report_take(struct report *report, size_t count, size_t size);
+/* A formatted string, which the report owns until report_release or report_free. */
 const char *report_format(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
 void report_release(struct report *report, size_t taken); /* what was taken since there were so many */
 

@@ -80,6 +80,8 @@ struct drawing {
     struct figure_range range; /* of values */
     bool file;                 /* which cuts off what leaves it */
     double width, height;      /* of the panel; the kind sets the height, and less or more of a width if it has to */
+    double left, column, row, gap; /* of cells: where the first one begins, sizes with the gap, and this */
+    size_t letters;                /* of the names of columns and rows */
 };
 
 struct figure_kind {

@@ -18,26 +18,17 @@
 
 enum { NAME_MOST = 40, MIDDLE = 5 /* the shade that takes dark words in either theme */ };
 
-struct grid {
-    struct text *svg;
-    const struct figure *figure;
-    const struct figure_panel *panel;
-    struct figure_range range;
-    double left, column, row, gap;
-    size_t letters; /* of a name */
-};
-
-static double left_of(const struct grid *grid, double column)
+static double left_of(const struct drawing *grid, double column)
 {
     return grid->left + column * grid->column;
 }
 
-static double top_of(const struct grid *grid, double row)
+static double top_of(const struct drawing *grid, double row)
 {
     return TOP + row * grid->row;
 }
 
-static void add_cells(const struct grid *grid, const struct figure_mark *first, const struct figure_mark *last)
+static void add_cells(const struct drawing *grid, const struct figure_mark *first, const struct figure_mark *last)
 {
     double left = left_of(grid, first->x), top = top_of(grid, first->y);
     text_add(grid->svg, "M%.5g %.5gH%.5gV%.5gH%.5gz", left, top, left_of(grid, last->x + 1) - grid->gap,
@@ -45,7 +36,7 @@ static void add_cells(const struct grid *grid, const struct figure_mark *first, 
 }
 
 /* The number of a cell's shade or colour, −1: it is empty. */
-static int shade_of(const struct grid *grid, const struct figure_mark *mark)
+static int shade_of(const struct drawing *grid, const struct figure_mark *mark)
 {
     return isnan(mark->value)           ? -1
            : grid->figure->kind->shades ? html_level(mark->value, grid->range.low, grid->range.high)
@@ -53,7 +44,7 @@ static int shade_of(const struct grid *grid, const struct figure_mark *mark)
 }
 
 /* A path per shade, and one rectangle for neighbours without a gap, keep the page small. */
-static void draw_shades(const struct grid *grid)
+static void draw_shades(const struct drawing *grid)
 {
     const struct figure_mark *mark = grid->panel->mark;
     bool shades = grid->figure->kind->shades;
@@ -77,7 +68,7 @@ static void draw_shades(const struct grid *grid)
 }
 
 /* A dot in the middle of a small cell, a frame around one with its value. */
-static void draw_framed(const struct grid *grid)
+static void draw_framed(const struct drawing *grid)
 {
     bool printed = grid->figure->printed, any = false;
     for (size_t i = 0; i < grid->panel->marks; i++) {
@@ -96,7 +87,7 @@ static void draw_framed(const struct grid *grid)
 }
 
 /* Narrow cells have whole numbers, or none. */
-static void draw_values(const struct grid *grid)
+static void draw_values(const struct drawing *grid)
 {
     for (size_t i = 0; grid->column >= WITH_VALUES && i < grid->panel->marks; i++) {
         const struct figure_mark *mark = &grid->panel->mark[i];
@@ -109,7 +100,7 @@ static void draw_values(const struct grid *grid)
 }
 
 /* Labels that have room: every first, second, fifth, … */
-static size_t stride_of(const struct grid *grid, size_t count, double pitch)
+static size_t stride_of(const struct drawing *grid, size_t count, double pitch)
 {
     static const size_t strides[] = {1, 2, 5, 10, 20, 50, 100};
     size_t i = 0;
@@ -119,7 +110,7 @@ static size_t stride_of(const struct grid *grid, size_t count, double pitch)
     return strides[i];
 }
 
-static void draw_names(const struct grid *grid)
+static void draw_names(const struct drawing *grid)
 {
     const struct figure_names *rows = &grid->figure->row, *columns = &grid->figure->column;
     bool printed = grid->figure->printed;
@@ -144,44 +135,43 @@ static double longest(const struct figure_names *names, size_t letters)
 }
 
 /* Sets how the cells lie and returns the room below them. */
-static double lay_out(struct grid *grid, double width, bool file)
+static double lay_out(struct drawing *grid)
 {
     const struct figure *figure = grid->figure;
     double columns = (double)figure->column.count;
     if (!figure->kind->shades) {
-        grid->column = grid->row = width / columns;
+        grid->column = grid->row = grid->width / columns;
         return 0;
     }
     grid->gap = 1;
     if (!figure->printed) {
         grid->left = LEFT;
-        grid->column = (width - LEFT - RIGHT) / columns;
+        grid->column = (grid->width - LEFT - RIGHT) / columns;
         grid->row = 8;
         return 32;
     }
-    if (file)
-        grid->letters = (size_t)fmin(NAME_MOST, NAMES * width / draw_width("m", 1));
+    if (grid->file)
+        grid->letters = (size_t)fmin(NAME_MOST, NAMES * grid->width / draw_width("m", 1));
     grid->left = longest(&figure->row, grid->letters) + 8;
-    grid->column = file ? fmin((width - grid->left) / columns, WIDEST) : CELL;
+    grid->column = grid->file ? fmin((grid->width - grid->left) / columns, WIDEST) : CELL;
     grid->row = 20;
     return longest(&figure->column, grid->letters) * sin(SLOPE * M_PI / 180) + 32;
 }
 
-void draw_grid(struct drawing *drawing)
+void draw_grid(struct drawing *grid)
 {
-    const struct figure *figure = drawing->figure;
-    struct grid grid = {.svg = drawing->svg, .figure = figure, .panel = drawing->panel, .range = drawing->range};
-    grid.letters = NAME_MOST;
-    double foot = lay_out(&grid, drawing->width, drawing->file), right = left_of(&grid, (double)figure->column.count);
-    drawing->height = top_of(&grid, (double)figure->row.count) + foot;
-    draw_shades(&grid);
-    draw_framed(&grid);
+    const struct figure *figure = grid->figure;
+    grid->letters = NAME_MOST;
+    double foot = lay_out(grid), right = left_of(grid, (double)figure->column.count);
+    grid->height = top_of(grid, (double)figure->row.count) + foot;
+    draw_shades(grid);
+    draw_framed(grid);
     if (!figure->kind->shades)
         return;
-    drawing->width = right + (figure->printed ? 0 : RIGHT);
+    grid->width = right + (figure->printed ? 0 : RIGHT);
     if (figure->printed)
-        draw_values(&grid);
-    draw_names(&grid);
+        draw_values(grid);
+    draw_names(grid);
     if (figure->part->says[ON_X] != NULL)
-        draw_text(grid.svg, "tx", (grid.left + right) / 2, drawing->height - 5, figure->part->says[ON_X], SIZE_MAX);
+        draw_text(grid->svg, "tx", (grid->left + right) / 2, grid->height - 5, figure->part->says[ON_X], SIZE_MAX);
 }

@@ -84,15 +84,21 @@ static void add_value(struct text *html, const struct table_cell *cell, int deci
     text_add(html, stands_out ? "</b>" : "");
 }
 
-static void add_cell(struct text *html, const struct html_table *shown, size_t at, const struct column *column)
+static bool is_shaded(const struct part *part)
 {
-    const struct table_cell *cell = &shown->table->cell[at];
-    bool head = at % shown->table->columns == 0, shaded = !head && !isnan(shown->low + shown->high);
+    return !isnan(part->low + part->high);
+}
+
+static void add_cell(struct text *html, const struct part *part, const struct table *table, size_t at,
+                     const struct column *column)
+{
+    const struct table_cell *cell = &table->cell[at];
+    bool head = at % table->columns == 0, shaded = !head && is_shaded(part);
     double value = shaded ? table_cell_real(cell) : (double)NAN;
     struct text class = {0};
     text_add(&class, column->numeric ? " n" : "");
     if (!isnan(value))
-        text_add(&class, " h%d", html_level(value, shown->low, shown->high));
+        text_add(&class, " h%d", html_level(value, part->low, part->high));
     text_add(&class, cell->marked && !head ? " framed" : "");
     text_add(html, head ? "<th scope=\"row\"" : "<td");
     if (class.size > 0)
@@ -102,7 +108,7 @@ static void add_cell(struct text *html, const struct html_table *shown, size_t a
     if (cell->kind == CELL_REAL)
         text_add_real(html, cell->real);
     text_add(html, cell->kind == CELL_REAL || cell->kind == CELL_EMPTY ? "\">" : ">");
-    add_value(html, cell, shown->table->column[at % shown->table->columns].decimals, column->best);
+    add_value(html, cell, table->column[at % table->columns].decimals, column->best);
     text_add(html, head ? "</th>" : "</td>");
 }
 
@@ -117,37 +123,38 @@ static void add_head(struct text *html, const char *title, bool numeric, bool wr
     text_add(html, "</th>");
 }
 
-static void add_rows(struct text *html, const struct html_table *shown)
+static void add_rows(struct text *html, const struct part *part, const struct table *table)
 {
-    const struct table *table = shown->table;
     struct column *columns = xcalloc(table->columns, sizeof *columns);
     text_add(html, "<thead><tr>");
     for (size_t i = 0; i < table->columns; i++) {
         describe(table, i, &columns[i]);
-        add_head(html, table->column[i].title, columns[i].numeric, shown->wrapped);
+        add_head(html, table->column[i].title, columns[i].numeric, text_has_word(part->words, "wrapped"));
     }
     text_add(html, "</tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < table->count; i++) {
         size_t column = i % table->columns;
         text_add(html, column == 0 ? "<tr>" : "");
-        add_cell(html, shown, i, &columns[column]);
+        add_cell(html, part, table, i, &columns[column]);
         text_add(html, column + 1 == table->columns ? "</tr>\n" : "");
     }
     text_add(html, "</tbody></table></div>\n");
     free(columns);
 }
 
-void html_table(struct text *html, const struct html_table *shown)
+void html_table(struct text *html, const struct part *part, const struct table *table, bool with_files)
 {
     html_element(html, "<figure class=\"table\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
-                 shown->name, "\">");
-    text_add(html, "<table class=\"data%s%s\"", isnan(shown->low + shown->high) ? "" : " heat",
-             shown->wrapped ? " wrapped" : "");
-    html_element(html, " data-name=\"", shown->name, "\">\n");
-    add_rows(html, shown);
-    html_element(html, "<figcaption><span>", shown->caption, "");
-    if (shown->with_files)
-        html_files(html, shown->name);
+                 part->name, "\">");
+    text_add(html, "<table class=\"data%s%s\"", is_shaded(part) ? " heat" : "",
+             text_has_word(part->words, "wrapped") ? " wrapped" : "");
+    html_element(html, " data-name=\"", part->name, "\">\n");
+    add_rows(html, part, table);
+    html_element(html, "<figcaption><span>", part->says[ON_CAPTION] != NULL ? part->says[ON_CAPTION] : "", "");
+    if (part->says[ON_FRAMED] != NULL)
+        html_element(html, " Framed: ", part->says[ON_FRAMED], ".");
+    if (with_files)
+        html_files(html, part->name);
     text_add(html,
              "</span> <button type=\"button\" class=\"csv\" hidden>Download CSV</button></figcaption></figure>\n");
 }

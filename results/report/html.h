@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "core/text.h"
-#include "results/table.h"
+#include "results/report/data.h"
 
 enum { HTML_LEVELS = 9 }; /* shades of a heat map, classes h0 to h8 of style.css */
 
@@ -23,12 +23,5 @@ void html_files(struct text *html, const char *stem);
 /* The shade of value between low and high. */
 int html_level(double value, double low, double high);
 
-struct html_table {
-    const struct table *table; /* its first column does not scroll and is not shaded */
-    const char *name;          /* of the CSV file, without .csv, and of its files for papers */
-    const char *caption;
-    double low, high; /* values of the first and the last shade; NAN: cells have none */
-    bool wrapped;     /* long text is wrapped */
-    bool with_files;  /* there are files for papers */
-};
-void html_table(struct text *html, const struct html_table *shown);
+/* Rows of the part as a table, whose first column does not scroll and is not shaded; with_files: there are files for papers. */
+void html_table(struct text *html, const struct part *part, const struct table *table, bool with_files);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "results/query/internal.h"
 #include "results/report/figure.h"
 #include "results/report/html.h"
@@ -35,15 +36,17 @@ static const char *name_of(const struct part *part, size_t row)
 static status check_names(const struct part *part, const char *line, struct error *error)
 {
     const struct table *rows = part->rows;
-    const char **names = report_take(part->report, rows->columns, sizeof *names);
+    const char **names = xcalloc(rows->columns, sizeof *names);
+    status result = OK;
     for (size_t column = 0; column < rows->columns; column++)
         names[column] = rows->column[column].title;
-    for (const char *at = line; at != NULL && (at = strchr(at, '{')) != NULL; at++) {
+    for (const char *at = line; at != NULL && (at = strchr(at, '{')) != NULL && result == OK; at++) {
         const char *name = report_format(part->report, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
         if (query_column(rows, name) == SIZE_MAX)
-            return error_unknown_word(error, line, "column", name, names, rows->columns);
+            result = error_unknown_word(error, line, "column", name, names, rows->columns);
     }
-    return OK;
+    free(names);
+    return result;
 }
 
 static status check_head(const struct part *part, struct error *error)
@@ -111,22 +114,10 @@ static void set_columns(const struct part *part, struct table *table)
 static status write_table(const struct part *part, bool with_files, struct error *error)
 {
     struct table table = {0};
-    const char *caption = part->says[ON_CAPTION] != NULL ? part->says[ON_CAPTION] : "", *framed = part->says[ON_FRAMED];
-    size_t value = query_column(part->rows, part->question->wide_value);
-    for (size_t row = part->first; value != SIZE_MAX && row < part->end; row++)
-        part->rows->cell[row * part->rows->columns + value].marked = part_real(part, row, "framed") > 0;
     status result = query_show(part->question, part->rows, part->first, part->end, NULL, &table, error);
     set_columns(part, &table);
-    if (framed != NULL)
-        caption = report_format(part->report, "%s Framed: %s.", caption, framed);
     if (result == OK)
-        html_table(&part->report->body, &(struct html_table){.table = &table,
-                                                             .name = part->name,
-                                                             .caption = caption,
-                                                             .low = part->low,
-                                                             .high = part->high,
-                                                             .wrapped = text_has_word(part->words, "wrapped"),
-                                                             .with_files = with_files});
+        html_table(&part->report->body, part, &table, with_files);
     table_free(&table);
     return result;
 }

@@ -62,12 +62,6 @@ static double draw_images(const struct telling *t, const int32_t *weight, struct
     return 100.0 * (double)sum / ((double)t->images * (double)t->seeds);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 /* Interpolates between order statistics linearly. */
 static double quantile(const double *sorted, size_t n, double share)
 {
@@ -79,7 +73,7 @@ static double quantile(const double *sorted, size_t n, double share)
 
 static struct bootstrap_interval interval_of(double *drawn, size_t draws, double estimate)
 {
-    qsort(drawn, draws, sizeof *drawn, compare_doubles);
+    qsort(drawn, draws, sizeof *drawn, statistics_compare);
     return (struct bootstrap_interval){estimate, quantile(drawn, draws, OUTSIDE), quantile(drawn, draws, 1 - OUTSIDE)};
 }
 

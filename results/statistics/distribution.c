@@ -144,11 +144,6 @@ double distribution_chi_square_quantile(double p, double degrees)
     return exp((low + high) / 2);
 }
 
-double distribution_binomial_half(uint64_t successes, uint64_t n)
-{
-    return successes >= n ? 1 : distribution_beta(0.5, 0.5, (double)(n - successes), (double)successes + 1);
-}
-
 /* ln of the density of ln S, up to a constant: 0 at its maximum, S = 1. */
 static double log_density(double y, double degrees)
 {

@@ -2,13 +2,10 @@
  *
  *     double p = distribution_t_two_sided(t, n - 1);                  // P(|T| >= |t|)
  *     double t = distribution_t_quantile(0.95, n - 1);                // P(|T| <= t) = 0.95
- *     double below = distribution_binomial_half(k, n);                // P(X <= k), X ~ Binomial(n, 1/2)
  *
  * Relative errors stay below 1e-12, in the tails too. Outside their domain the functions are NAN.
  */
 #pragma once
-
-#include <stdint.h>
 
 /* The regularised incomplete beta function I_x(a, b), a and b > 0, by its continued fraction (Didonato and Morris,
  * "Algorithm 708", ACM TOMS 1992). complement is 1 − x, which the caller often knows with more digits than 1 − x has. */
@@ -26,9 +23,6 @@ double distribution_normal_quantile(double confidence);
 /* The x with P(X <= x) = p of the chi-square distribution with ν degrees of freedom, 0 < p < 1, to about 1e-12: the
  * incomplete gamma function by its series or continued fraction (Abramowitz and Stegun 6.5.29, 6.5.31), halved to p. */
 double distribution_chi_square_quantile(double p, double degrees);
-
-/* P(X <= successes) for n fair coins, exact but for rounding. */
-double distribution_binomial_half(uint64_t successes, uint64_t n);
 
 /* P(|T| > t) for T of the noncentral t distribution with ν degrees of freedom and noncentrality δ, the power of a
  * t-test. T = (Z + δ)/S with ν·S² chi-squared; the integral over ln S is summed in even steps, which converge

@@ -1,5 +1,6 @@
 #include "results/statistics/functions.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -32,15 +33,24 @@ struct columns {
     double parameter; /* 1: none was given */
 };
 
-typedef double statistic(const struct columns *of);
+/* One value twice, or both ends of an interval. */
+typedef struct interval statistic(const struct columns *of);
 
 struct aggregate {
     const char *name;
     int numbers, parameters; /* arguments of both kinds */
     bool ordered;            /* rows by the numbers behind the first one; else by all of them */
     statistic *compute;
+    bool high;                                 /* the upper end */
     double (*of_x)(const double *x, size_t n); /* where compute is NULL */
 };
+
+static struct interval one(double value)
+{
+    return (struct interval){value, value};
+}
+
+static const struct interval none = {(double)NAN, (double)NAN};
 
 static void add_row(sqlite3_context *context, int count, sqlite3_value **argument)
 {
@@ -71,12 +81,10 @@ static int compare_rows(const void *a, const void *b)
     return (left[i] > right[i]) - (left[i] < right[i]);
 }
 
-static void give_real(sqlite3_context *context, double value)
+/* SQLite makes NAN null. */
+static void give(sqlite3_context *context, struct interval found, bool high)
 {
-    if (isnan(value))
-        sqlite3_result_null(context);
-    else
-        sqlite3_result_double(context, value);
+    sqlite3_result_double(context, high ? found.high : found.low);
 }
 
 static void finish(sqlite3_context *context)
@@ -96,164 +104,134 @@ static void finish(sqlite3_context *context)
         for (size_t i = 0; i < n; i++)
             apart[column * n + i] = sample->value[i][(column + shift) % NUMBERS_MOST];
     const struct columns of = {apart, apart + n, apart + 2 * n, n, sample->parameter};
-    give_real(context, aggregate->compute ? aggregate->compute(&of) : aggregate->of_x(of.x, n));
+    give(context, aggregate->compute ? aggregate->compute(&of) : one(aggregate->of_x(of.x, n)), aggregate->high);
     free(apart);
     free(sample->value);
     sample->value = NULL;
 }
 
-static double of_half_width(const struct columns *of)
+static struct interval of_half_width(const struct columns *of)
 {
-    return statistics_mean_interval(0, statistics_sd(of->x, of->n), of->n, 0.95).high;
+    return one(statistics_mean_interval(0, statistics_sd(of->x, of->n), of->n, 0.95).high);
 }
 
-/* Ends of Student's interval of a mean that cannot be below, or above, the parameter. */
-static double of_mean_low(const struct columns *of)
+/* Student's interval of a mean that cannot be below, or above, the parameter. */
+static struct interval of_mean(const struct columns *of)
 {
-    double low = statistics_mean(of->x, of->n) - of_half_width(of);
-    return low < of->parameter ? of->parameter : low;
+    double least = of->parameter, most = of->parameter;
+    struct interval mean =
+        statistics_mean_interval(statistics_mean(of->x, of->n), statistics_sd(of->x, of->n), of->n, 0.95);
+    return (struct interval){mean.low < least ? least : mean.low, mean.high > most ? most : mean.high};
 }
 
-static double of_mean_high(const struct columns *of)
+static struct interval of_permutation(const struct columns *of)
 {
-    double high = statistics_mean(of->x, of->n) + of_half_width(of);
-    return high > of->parameter ? of->parameter : high;
+    return one(permutation_sign_flips(of->x, of->n, (uint64_t)of->parameter));
 }
 
-static double of_permutation(const struct columns *of)
+static struct interval of_labels(const struct columns *of)
 {
-    return permutation_sign_flips(of->x, of->n, (uint64_t)of->parameter).p;
-}
-
-static double of_labels(const struct columns *of)
-{
-    return permutation_labels(of->x, of->y, of->z, of->n, (uint64_t)of->parameter).p;
-}
-
-static double of_signed_ranks(const struct columns *of)
-{
-    return permutation_signed_ranks(of->x, of->n).p;
+    return one(permutation_labels(of->x, of->y, of->z, of->n, (uint64_t)of->parameter));
 }
 
 /* Two one-sided t-tests: the larger p, of a mean at or beyond either margin. */
-static double of_equivalence(const struct columns *of)
+static struct interval of_equivalence(const struct columns *of)
 {
     if (of->n < 2)
-        return (double)NAN;
+        return none;
     double mean = statistics_mean(of->x, of->n), error = statistics_sd(of->x, of->n) / sqrt((double)of->n);
     double distance = fabs(of->parameter) - fabs(mean); /* to the nearer margin, which has the larger p */
     if (error == 0)
-        return distance > 0 ? 0 : 1;
+        return one(distance > 0 ? 0 : 1);
     double tail = distribution_t_two_sided(distance / error, (double)of->n - 1) / 2;
-    return distance > 0 ? tail : 1 - tail;
+    return one(distance > 0 ? tail : 1 - tail);
 }
 
-static double of_correlation(const struct columns *of)
+static struct interval of_correlation(const struct columns *of)
 {
-    return statistics_correlation(of->x, of->y, of->n);
+    return one(statistics_correlation(of->x, of->y, of->n));
 }
 
 /* Of shares in bits, from counts: log2 N − Σ c log2 c / N. */
-static double of_entropy(const struct columns *of)
+static double entropy(const double *count, size_t n)
 {
     double total = 0, sum = 0;
-    for (size_t i = 0; i < of->n; i++) {
-        total += of->x[i];
-        sum += of->x[i] > 0 ? of->x[i] * log2(of->x[i]) : 0;
+    for (size_t i = 0; i < n; i++) {
+        total += count[i];
+        sum += count[i] > 0 ? count[i] * log2(count[i]) : 0;
     }
     return total > 0 ? log2(total) - sum / total : (double)NAN;
 }
 
-/* x: differences of −1, 0, 1; y: their seeds; z: their images, the same ones for each seed. */
-static struct bootstrap_interval bootstrap(const struct columns *of)
+/* The number of rows of each seed, y, which has the same z in each; 0: they are not the same. */
+static size_t rows_of_seed(const struct columns *of)
 {
-    struct bootstrap_interval none = {(double)NAN, (double)NAN, (double)NAN}, interval[2];
-    size_t images = 1;
-    while (images < of->n && of->y[images] == of->y[0])
-        images++;
+    size_t rows = 1;
+    while (rows < of->n && of->y[rows] == of->y[0])
+        rows++;
+    for (size_t i = 0; i < of->n; i++)
+        if (of->n % rows != 0 || of->y[i] != of->y[i / rows * rows] || of->z[i] != of->z[i % rows])
+            return 0;
+    return rows;
+}
+
+/* x: differences of −1, 0, 1; y: their seeds; z: their images. */
+static struct interval over_images(const struct columns *of)
+{
+    const struct bootstrap_plan plan = {.seed = (uint64_t)of->parameter};
+    struct bootstrap_interval interval[2];
+    size_t images = rows_of_seed(of), i = 0;
     int8_t *difference = xmalloc(of->n);
-    bool whole = of->n % images == 0;
-    for (size_t i = 0; whole && i < of->n; i++) {
-        whole = of->y[i] == of->y[i / images * images] && of->z[i] == of->z[i % images] && fabs(of->x[i]) <= 1;
+    for (; i < of->n && fabs(of->x[i]) <= 1; i++)
         difference[i] = (int8_t)of->x[i];
-    }
+    bool whole = images > 0 && i == of->n;
     if (whole)
-        bootstrap_seeds_and_images(&(struct bootstrap_task){images, difference}, 1, of->n / images,
-                                   &(struct bootstrap_plan){.seed = (uint64_t)of->parameter}, interval);
+        bootstrap_seeds_and_images(&(struct bootstrap_task){images, difference}, 1, of->n / images, &plan, interval);
     free(difference);
-    return whole ? interval[0] : none;
+    return whole ? (struct interval){interval[0].low, interval[0].high} : none;
 }
 
-static double bootstrap_low(const struct columns *of)
+/* x: values of seeds y on tasks z. */
+static struct interval over_tasks(const struct columns *of)
 {
-    return bootstrap(of).low;
-}
-
-static double bootstrap_high(const struct columns *of)
-{
-    return bootstrap(of).high;
-}
-
-/* x: values of seeds y on tasks z, the same ones for each seed. */
-static struct bootstrap_interval bootstrap_tasks(const struct columns *of)
-{
-    size_t tasks = 1;
-    while (tasks < of->n && of->y[tasks] == of->y[0])
-        tasks++;
-    bool whole = of->n % tasks == 0;
-    for (size_t i = 0; whole && i < of->n; i++)
-        whole = of->y[i] == of->y[i / tasks * tasks] && of->z[i] == of->z[i % tasks];
-    return whole ? bootstrap_seeds_and_tasks(of->x, of->n / tasks, tasks,
-                                             &(struct bootstrap_plan){.seed = (uint64_t)of->parameter})
-                 : (struct bootstrap_interval){(double)NAN, (double)NAN, (double)NAN};
-}
-
-static double bootstrap_tasks_low(const struct columns *of)
-{
-    return bootstrap_tasks(of).low;
-}
-
-static double bootstrap_tasks_high(const struct columns *of)
-{
-    return bootstrap_tasks(of).high;
+    const struct bootstrap_plan plan = {.seed = (uint64_t)of->parameter};
+    size_t tasks = rows_of_seed(of);
+    if (tasks == 0)
+        return none;
+    struct bootstrap_interval interval = bootstrap_seeds_and_tasks(of->x, of->n / tasks, tasks, &plan);
+    return (struct interval){interval.low, interval.high};
 }
 
 static const struct aggregate aggregates[] = {
-    {"mean", 1, 0, false, NULL, statistics_mean},
-    {"mean", 2, 0, true, NULL, statistics_mean},
-    {"sd", 1, 0, false, NULL, statistics_sd},
-    {"sd", 2, 0, true, NULL, statistics_sd},
-    {"half_width", 1, 0, false, of_half_width, NULL},
-    {"half_width", 2, 0, true, of_half_width, NULL},
-    {"mean_low", 1, 1, false, of_mean_low, NULL},
-    {"mean_high", 1, 1, false, of_mean_high, NULL},
-    {"permutation_p", 1, 0, false, of_permutation, NULL},
-    {"permutation_p", 2, 1, true, of_permutation, NULL},
-    {"unpaired_p", 3, 1, true, of_labels, NULL},
-    {"wilcoxon_p", 1, 0, false, of_signed_ranks, NULL},
-    {"paired_t_p", 1, 0, false, NULL, statistics_paired_t_p},
-    {"paired_t_p", 2, 0, true, NULL, statistics_paired_t_p},
-    {"hedges_g", 1, 0, false, NULL, statistics_hedges},
-    {"hedges_g", 2, 0, true, NULL, statistics_hedges},
-    {"hodges_lehmann", 1, 0, false, NULL, statistics_hodges_lehmann},
-    {"equivalence_p", 1, 1, false, of_equivalence, NULL},
-    {"correlation", 2, 0, false, of_correlation, NULL},
-    {"entropy", 1, 0, false, of_entropy, NULL},
-    {"bootstrap_low", 3, 0, true, bootstrap_low, NULL},
-    {"bootstrap_high", 3, 0, true, bootstrap_high, NULL},
-    {"bootstrap_tasks_low", 3, 1, true, bootstrap_tasks_low, NULL},
-    {"bootstrap_tasks_high", 3, 1, true, bootstrap_tasks_high, NULL},
+    {"mean", 1, 0, false, .of_x = statistics_mean},
+    {"mean", 2, 0, true, .of_x = statistics_mean},
+    {"sd", 1, 0, false, .of_x = statistics_sd},
+    {"sd", 2, 0, true, .of_x = statistics_sd},
+    {"half_width", 1, 0, false, .compute = of_half_width},
+    {"half_width", 2, 0, true, .compute = of_half_width},
+    {"mean_low", 1, 1, false, .compute = of_mean},
+    {"mean_high", 1, 1, false, .compute = of_mean, .high = true},
+    {"permutation_p", 1, 0, false, .compute = of_permutation},
+    {"permutation_p", 2, 1, true, .compute = of_permutation},
+    {"unpaired_p", 3, 1, true, .compute = of_labels},
+    {"wilcoxon_p", 1, 0, false, .of_x = permutation_signed_ranks},
+    {"paired_t_p", 1, 0, false, .of_x = statistics_paired_t_p},
+    {"paired_t_p", 2, 0, true, .of_x = statistics_paired_t_p},
+    {"hedges_g", 1, 0, false, .of_x = statistics_hedges},
+    {"hedges_g", 2, 0, true, .of_x = statistics_hedges},
+    {"hodges_lehmann", 1, 0, false, .of_x = statistics_hodges_lehmann},
+    {"equivalence_p", 1, 1, false, .compute = of_equivalence},
+    {"correlation", 2, 0, false, .compute = of_correlation},
+    {"entropy", 1, 0, false, .of_x = entropy},
+    {"bootstrap_low", 3, 0, true, .compute = over_images},
+    {"bootstrap_high", 3, 0, true, .compute = over_images, .high = true},
+    {"bootstrap_tasks_low", 3, 1, true, .compute = over_tasks},
+    {"bootstrap_tasks_high", 3, 1, true, .compute = over_tasks, .high = true},
 };
 
 /* --- Functions of single values --- */
 
-/* One value, or both ends of an interval. */
-typedef struct interval scalar(const double *argument);
-
-static struct interval one(double value)
-{
-    return (struct interval){value, value};
-}
+typedef struct interval scalar(const double *argument); /* as statistic */
 
 static struct interval wilson(const double *a)
 {
@@ -268,21 +246,6 @@ static struct interval fisher(const double *a)
 static struct interval mcnemar_p(const double *a)
 {
     return one(statistics_mcnemar((uint64_t)a[0], (uint64_t)a[1]));
-}
-
-static struct interval cosine(const double *x) /* SQLite's own is not in every build */
-{
-    return one(cos(x[0]));
-}
-
-static struct interval least_p(const double *a)
-{
-    return one(statistics_least_p(a[0]));
-}
-
-static struct interval log2_choices(const double *a)
-{
-    return one(statistics_log2_choices((size_t)a[0], (size_t)a[1]));
 }
 
 static struct interval least_seeds(const double *a)
@@ -302,90 +265,84 @@ static struct interval sd_interval(const double *a)
     return statistics_sd_interval(a[0], a[1], 0.95);
 }
 
-static struct interval t_p(const double *a)
-{
-    return one(distribution_t_two_sided(a[0], a[1]));
-}
-
-static struct interval t_quantile(const double *a)
-{
-    return one(distribution_t_quantile(a[0], a[1]));
-}
-
 static const struct scalar_function {
     const char *name;
     int arguments;
     int first_count; /* arguments from this one on are counts */
     double least;    /* of the last argument: null below */
     scalar *compute;
-    bool high; /* the upper end */
+    bool high;                /* the upper end */
+    double (*of_1)(double x); /* where compute is NULL, by the number of arguments */
+    double (*of_2)(double x, double y);
 } scalars[] = {
-    {"wilson_low", 2, 0, 1, wilson, false},         {"wilson_high", 2, 0, 1, wilson, true},
-    {"fisher_low", 3, 1, 0, fisher, false},         {"fisher_high", 3, 1, 0, fisher, true},
-    {"mcnemar_p", 2, 0, 0, mcnemar_p, false},       {"least_p", 1, 0, 0, least_p, false},
-    {"log2_choices", 2, 0, 0, log2_choices, false}, {"least_seeds", 3, 0, 0, least_seeds, false},
-    {"seeds_needed", 5, 1, 0, seeds_needed, false}, {"sd_low", 2, 2, 0, sd_interval, false},
-    {"sd_high", 2, 2, 0, sd_interval, true},        {"t_p", 2, 2, 0, t_p, false},
-    {"t_quantile", 2, 2, 0, t_quantile, false},     {"cos", 1, 1, -INFINITY, cosine, false},
+    {"wilson_low", 2, 0, 1, .compute = wilson},
+    {"wilson_high", 2, 0, 1, .compute = wilson, .high = true},
+    {"fisher_low", 3, 1, 0, .compute = fisher},
+    {"fisher_high", 3, 1, 0, .compute = fisher, .high = true},
+    {"mcnemar_p", 2, 0, 0, .compute = mcnemar_p},
+    {"least_p", 1, 0, 0, .of_1 = statistics_least_p},
+    {"log2_choices", 2, 0, 0, .of_2 = statistics_log2_choices},
+    {"least_seeds", 3, 0, 0, .compute = least_seeds},
+    {"seeds_needed", 5, 1, 0, .compute = seeds_needed},
+    {"sd_low", 2, 2, 0, .compute = sd_interval},
+    {"sd_high", 2, 2, 0, .compute = sd_interval, .high = true},
+    {"t_p", 2, 2, 0, .of_2 = distribution_t_two_sided},
+    {"t_quantile", 2, 2, 0, .of_2 = distribution_t_quantile},
+    {"cos", 1, 1, -INFINITY, .of_1 = cos}, /* SQLite's own is not in every build */
 };
+
+/* The arguments as numbers; false where one is null, and then so is the result. */
+static bool read_numbers(int count, sqlite3_value **argument, double value[ARGUMENTS_MOST])
+{
+    for (int i = 0; i < count; i++) {
+        if (sqlite3_value_type(argument[i]) == SQLITE_NULL)
+            return false;
+        value[i] = sqlite3_value_double(argument[i]);
+    }
+    return true;
+}
 
 static void call_scalar(sqlite3_context *context, int count, sqlite3_value **argument)
 {
     const struct scalar_function *function = sqlite3_user_data(context);
     double value[ARGUMENTS_MOST];
-    for (int i = 0; i < count; i++) {
-        if (sqlite3_value_type(argument[i]) == SQLITE_NULL)
-            return; /* the result is null */
-        value[i] = sqlite3_value_double(argument[i]);
-        if (i >= function->first_count && !(value[i] >= 0 && value[i] < 9e15)) {
+    if (!read_numbers(count, argument, value))
+        return;
+    for (int i = function->first_count; i < count; i++)
+        if (!(value[i] >= 0 && value[i] < 9e15)) {
             sqlite3_result_error(context, "expected a count", -1);
             return;
         }
-    }
-    if (value[count - 1] < function->least)
-        return;
-    struct interval found = function->compute(value);
-    give_real(context, function->high ? found.high : found.low);
+    if (value[count - 1] >= function->least)
+        give(context,
+             function->compute ? function->compute(value)
+             : count == 1      ? one(function->of_1(value[0]))
+                               : one(function->of_2(value[0], value[1])),
+             function->high);
 }
 
 /* --- Texts --- */
 
-/* Numbers of a JSON array, up to most; nulls are left out. */
-static size_t read_numbers(const char *json, double *number, size_t most)
+static void give_text(sqlite3_context *context, struct text *text)
 {
-    size_t count = 0;
-    while (*json != 0 && count < most) {
-        char *end;
-        double value = strncmp(json, "nul", 3) == 0 ? NAN : strtod(json, &end);
-        if (isnan(value) || end == json) {
-            json++;
-            continue;
-        }
-        number[count++] = value;
-        json = end;
-    }
-    return count;
+    sqlite3_result_text(context, text->data, -1, SQLITE_TRANSIENT);
+    text_free(text);
 }
 
 /* holm(p, family): what Holm's correction of a JSON array of p-values makes of p, which is one of them. */
 static void call_holm(sqlite3_context *context, int count, sqlite3_value **argument)
 {
-    const char *family = (const char *)sqlite3_value_text(argument[1]);
-    double p = sqlite3_value_double(argument[0]);
-    size_t most = 1, nearest = 0;
+    const char *text = (const char *)sqlite3_value_text(argument[1]);
     (void)count;
-    if (sqlite3_value_type(argument[0]) == SQLITE_NULL || family == NULL)
+    if (sqlite3_value_type(argument[0]) == SQLITE_NULL || text == NULL)
         return;
-    for (const char *at = family; *at != 0; at++)
-        most += *at == ',';
-    double *values = xcalloc(most, 2 * sizeof *values), *adjusted = values + most;
-    size_t tests = read_numbers(family, values, most);
-    statistics_holm(values, tests, adjusted);
-    for (size_t i = 1; i < tests; i++) /* JSON has 15 digits, so p itself need not be among them */
-        nearest = fabs(values[i] - p) < fabs(values[nearest] - p) ? i : nearest;
-    if (tests > 0)
-        give_real(context, adjusted[nearest]);
+    json_t *family = json_loads(text, 0, NULL), *item;
+    size_t tests = 0, i;
+    double *values = xcalloc(json_array_size(family) + 1, sizeof *values);
+    json_array_foreach(family, i, item) if (json_is_number(item)) values[tests++] = json_number_value(item);
+    sqlite3_result_double(context, statistics_holm(sqlite3_value_double(argument[0]), values, tests));
     free(values);
+    json_decref(family);
 }
 
 /* shortest(value): a real number in the shortest digits that read back as it; anything else as it is. */
@@ -398,58 +355,48 @@ static void call_shortest(sqlite3_context *context, int count, sqlite3_value **a
         return;
     }
     text_add_real(&digits, sqlite3_value_double(argument[0]));
-    sqlite3_result_text(context, digits.data, -1, SQLITE_TRANSIENT);
-    text_free(&digits);
+    give_text(context, &digits);
 }
 
 /* plus_minus(mean, half, least, most): half or, where mean ± half leaves what can be, the interval as text, cut. */
 static void call_plus_minus(sqlite3_context *context, int count, sqlite3_value **argument)
 {
-    double value[4];
-    for (int i = 0; i < count; i++) {
-        if (sqlite3_value_type(argument[i]) == SQLITE_NULL)
-            return; /* the result is null */
-        value[i] = sqlite3_value_double(argument[i]);
-    }
+    double value[ARGUMENTS_MOST];
+    struct text interval = {0};
+    if (!read_numbers(count, argument, value))
+        return;
     double low = fmax(value[0] - value[1], value[2]), high = fmin(value[0] + value[1], value[3]);
     if (low == value[0] - value[1] && high == value[0] + value[1]) {
         sqlite3_result_double(context, value[1]);
         return;
     }
-    struct text interval = {0};
     text_add(&interval, "[%.1f, %.1f]", low, high);
-    sqlite3_result_text(context, interval.data, -1, SQLITE_TRANSIENT);
-    text_free(&interval);
+    give_text(context, &interval);
 }
-
-struct lines {
-    bool begun;
-    struct digest digest;
-};
 
 /* digest(line): SHA-256 of all lines in their order, each with its end. */
 static void add_line(sqlite3_context *context, int count, sqlite3_value **argument)
 {
-    struct lines *lines = sqlite3_aggregate_context(context, sizeof *lines);
+    bool first = sqlite3_aggregate_context(context, 0) == NULL;
+    struct digest *digest = sqlite3_aggregate_context(context, sizeof *digest);
     const unsigned char *line = sqlite3_value_text(argument[0]);
     (void)count;
-    if (lines == NULL) {
+    if (digest == NULL) {
         sqlite3_result_error_nomem(context);
         return;
     }
-    if (!lines->begun)
-        lines->digest = digest_begin();
-    lines->begun = true;
+    if (first)
+        *digest = digest_begin();
     if (line != NULL)
-        digest_add(&lines->digest, line, (size_t)sqlite3_value_bytes(argument[0]));
-    digest_add(&lines->digest, "\n", 1);
+        digest_add(digest, line, (size_t)sqlite3_value_bytes(argument[0]));
+    digest_add(digest, "\n", 1);
 }
 
 static void finish_lines(sqlite3_context *context)
 {
-    struct lines *lines = sqlite3_aggregate_context(context, 0), none = {.digest = digest_begin()};
+    struct digest *digest = sqlite3_aggregate_context(context, 0), empty = digest_begin();
     char hash[DIGEST_SIZE];
-    digest_end(lines != NULL ? &lines->digest : &none.digest, hash);
+    digest_end(digest != NULL ? digest : &empty, hash);
     sqlite3_result_text(context, hash, -1, SQLITE_TRANSIENT);
 }
 
@@ -467,24 +414,40 @@ static int compare_numeric(void *context, int size_a, const void *a, int size_b,
     return order;
 }
 
+typedef void call(sqlite3_context *context, int count, sqlite3_value **argument);
+
+static const struct text_function {
+    const char *name;
+    int arguments;
+    call *compute, *add; /* of a function; of an aggregate, with finish */
+    void (*finish)(sqlite3_context *context);
+} texts[] = {
+    {"holm", 2, call_holm, NULL, NULL},
+    {"shortest", 1, call_shortest, NULL, NULL},
+    {"plus_minus", 4, call_plus_minus, NULL, NULL},
+    {"digest", 1, NULL, add_line, finish_lines},
+};
+
+static int create(struct sqlite3 *connection, const struct text_function *function, const void *data)
+{
+    return sqlite3_create_function_v2(connection, function->name, function->arguments,
+                                      SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, (void *)data,
+                                      function->compute, function->add, function->finish, NULL);
+}
+
 int functions_register(struct sqlite3 *connection)
 {
-    enum { PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
     int code = sqlite3_create_collation(connection, "numeric", SQLITE_UTF8, NULL, compare_numeric);
     for (size_t i = 0; i < sizeof aggregates / sizeof *aggregates && code == SQLITE_OK; i++)
-        code =
-            sqlite3_create_function_v2(connection, aggregates[i].name, aggregates[i].numbers + aggregates[i].parameters,
-                                       PURE, (void *)&aggregates[i], NULL, add_row, finish, NULL);
+        code = create(connection,
+                      &(struct text_function){aggregates[i].name, aggregates[i].numbers + aggregates[i].parameters,
+                                              NULL, add_row, finish},
+                      &aggregates[i]);
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars && code == SQLITE_OK; i++)
-        code = sqlite3_create_function_v2(connection, scalars[i].name, scalars[i].arguments, PURE, (void *)&scalars[i],
-                                          call_scalar, NULL, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(connection, "holm", 2, PURE, NULL, call_holm, NULL, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(connection, "shortest", 1, PURE, NULL, call_shortest, NULL, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(connection, "plus_minus", 4, PURE, NULL, call_plus_minus, NULL, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(connection, "digest", 1, PURE, NULL, NULL, add_line, finish_lines, NULL);
+        code =
+            create(connection, &(struct text_function){scalars[i].name, scalars[i].arguments, call_scalar, NULL, NULL},
+                   &scalars[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && code == SQLITE_OK; i++)
+        code = create(connection, &texts[i], NULL);
     return code;
 }

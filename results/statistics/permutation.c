@@ -111,20 +111,18 @@ static double draw_flips(const double *difference, size_t n, double bound, uint6
     return drawn_p(hits);
 }
 
-struct permutation_test permutation_sign_flips(const double *difference, size_t n, uint64_t seed)
+double permutation_sign_flips(const double *difference, size_t n, uint64_t seed)
 {
-    struct permutation_test test = {.p = n ? 1 : (double)NAN, .exact = n <= PERMUTATION_EXACT};
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += difference[i];
     double bound = fabs(sum) - (double)n * SLACK;
-    if (isnan(bound))
-        test.p = bound;
-    else if (bound > 0) /* else every flip reaches it */
-        test.p = test.exact                             ? count_flips(difference, n, bound)
-                 : is_unreachable(difference, n, bound) ? drawn_p(0)
-                                                        : draw_flips(difference, n, bound, seed);
-    return test;
+    if (n == 0 || isnan(bound))
+        return (double)NAN;
+    return bound <= 0                             ? 1 /* every flip reaches it */
+           : n <= PERMUTATION_EXACT               ? count_flips(difference, n, bound)
+           : is_unreachable(difference, n, bound) ? drawn_p(0)
+                                                  : draw_flips(difference, n, bound, seed);
 }
 
 /* Values less the mean of their stratum, scaled so that the sum over label b is the difference of the means. */
@@ -151,7 +149,7 @@ static size_t add_stratum(struct labels *l, const double *value, const double *s
         l->observed += is_b[i] != 0 ? l->share[i] : 0;
     }
     l->wanted[first] = b;
-    l->bits += statistics_log2_choices(end - first - b, b);
+    l->bits += statistics_log2_choices(count - (double)b, (double)b);
     return end;
 }
 
@@ -188,10 +186,8 @@ static double draw_labels(const struct labels *l, double bound, uint64_t seed)
     return drawn_p(hits);
 }
 
-struct permutation_test permutation_labels(const double *value, const double *stratum, const double *is_b, size_t n,
-                                           uint64_t seed)
+double permutation_labels(const double *value, const double *stratum, const double *is_b, size_t n, uint64_t seed)
 {
-    struct permutation_test test = {.p = (double)NAN};
     struct labels l = {.n = n,
                        .share = xcalloc(n + 1, sizeof *l.share),
                        .left = xcalloc(n + 1, sizeof *l.left),
@@ -199,17 +195,17 @@ struct permutation_test permutation_labels(const double *value, const double *st
     size_t end = n > 0 ? add_stratum(&l, value, stratum, is_b, 0) : 0;
     while (end > 0 && end < n)
         end = add_stratum(&l, value, stratum, is_b, end);
-    double bound = fabs(l.observed) - (double)n * SLACK;
-    test.exact = l.bits <= PERMUTATION_LABELS && n <= PERMUTATION_RECURSION;
+    double bound = fabs(l.observed) - (double)n * SLACK, p = (double)NAN;
     if (end > 0 && bound <= 0)
-        test.p = 1;
+        p = 1;
     else if (end > 0 && !isnan(bound))
-        test.p =
-            test.exact ? (double)count_labels(&l, 0, 0, 0, bound) / round(exp2(l.bits)) : draw_labels(&l, bound, seed);
+        p = l.bits <= PERMUTATION_LABELS && n <= PERMUTATION_RECURSION
+                ? (double)count_labels(&l, 0, 0, 0, bound) / round(exp2(l.bits))
+                : draw_labels(&l, bound, seed);
     free(l.share);
     free(l.left);
     free(l.wanted);
-    return test;
+    return p;
 }
 
 enum { SAMPLES = 4000, COARSE_FLIPS = 20, COARSE_LABELS = 13 /* bits of the choices of tests with few */ };
@@ -226,15 +222,15 @@ static bool finds(const struct permutation_plan *plan, size_t n, uint32_t sample
         is_b[i] = i % (sides * n) >= (sides - 1) * n;
         value[i] = (double)rng_normal(&rng, i) + is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
     }
-    struct permutation_test test =
+    double p =
         plan->unpaired ? permutation_labels(value, stratum, is_b, count, 0) : permutation_sign_flips(value, count, 0);
-    return test.p <= level;
+    return p <= level;
 }
 
 static bool is_enough(const struct permutation_plan *plan, size_t n, double level)
 {
     size_t found = 0;
-    double bits = (double)plan->contexts * (plan->unpaired ? statistics_log2_choices(n, n) : (double)n);
+    double bits = (double)plan->contexts * (plan->unpaired ? statistics_log2_choices((double)n, (double)n) : (double)n);
     if (bits > (plan->unpaired ? COARSE_LABELS : COARSE_FLIPS))
         return true;
     for (uint32_t sample = 0; sample < SAMPLES; sample++)
@@ -266,21 +262,23 @@ static int compare_magnitudes(const void *a, const void *b)
     return (left->size > right->size) - (left->size < right->size);
 }
 
-/* Fills magnitudes with the differences that are not 0, sorted and ranked. */
-static void rank_magnitudes(const double *difference, size_t n, struct magnitude *magnitudes,
-                            struct signed_rank_test *test)
+/* Fills magnitudes with the differences that are not 0, sorted and ranked, and returns their number. */
+static size_t rank_magnitudes(const double *difference, size_t n, struct magnitude *magnitudes, bool *ties)
 {
+    size_t count = 0;
+    *ties = false;
     for (size_t i = 0; i < n; i++)
         if (fabs(difference[i]) > PERMUTATION_TIE)
-            magnitudes[test->n++] = (struct magnitude){fabs(difference[i]), difference[i] > 0, 0};
-    qsort(magnitudes, test->n, sizeof *magnitudes, compare_magnitudes);
-    for (size_t begin = 0, end; begin < test->n; begin = end) {
-        for (end = begin + 1; end < test->n && magnitudes[end].size - magnitudes[end - 1].size <= PERMUTATION_TIE;)
+            magnitudes[count++] = (struct magnitude){fabs(difference[i]), difference[i] > 0, 0};
+    qsort(magnitudes, count, sizeof *magnitudes, compare_magnitudes);
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        for (end = begin + 1; end < count && magnitudes[end].size - magnitudes[end - 1].size <= PERMUTATION_TIE;)
             end++;
-        test->ties |= end - begin > 1;
+        *ties |= end - begin > 1;
         for (size_t i = begin; i < end; i++)
             magnitudes[i].rank = (uint32_t)(begin + end + 1); /* twice the mean of the ranks begin + 1 … end */
     }
+    return count;
 }
 
 /* P(sum of ranks <= w) over all signs; every rank and w have the factor unit. The distribution grows by a rank at a
@@ -313,27 +311,20 @@ static double normal_tail(const struct magnitude *magnitudes, size_t n, uint64_t
     return erfc(z * M_SQRT1_2) / 2;
 }
 
-static void test_ranks(const struct magnitude *magnitudes, struct signed_rank_test *test)
+double permutation_signed_ranks(const double *difference, size_t n)
 {
+    struct magnitude *magnitudes = xmalloc(n * sizeof *magnitudes);
     uint64_t above = 0, total = 0;
-    for (size_t i = 0; i < test->n; i++) {
+    bool ties;
+    n = rank_magnitudes(difference, n, magnitudes, &ties);
+    for (size_t i = 0; i < n; i++) {
         above += magnitudes[i].above ? magnitudes[i].rank : 0;
         total += magnitudes[i].rank;
     }
-    test->statistic = (double)above / 2;
     uint64_t w = above < total - above ? above : total - above; /* the distribution is symmetric */
-    test->exact = test->n <= PERMUTATION_RANKS;
-    test->p = fmin(1, 2 * (test->exact ? lower_tail(magnitudes, test->n, test->ties ? 1 : 2, w)
-                                       : normal_tail(magnitudes, test->n, w)));
-}
-
-struct signed_rank_test permutation_signed_ranks(const double *difference, size_t n)
-{
-    struct signed_rank_test test = {.p = 1, .exact = true};
-    struct magnitude *magnitudes = xmalloc(n * sizeof *magnitudes);
-    rank_magnitudes(difference, n, magnitudes, &test);
-    if (test.n > 0)
-        test_ranks(magnitudes, &test);
+    double p = n == 0                   ? 1
+               : n <= PERMUTATION_RANKS ? fmin(1, 2 * lower_tail(magnitudes, n, ties ? 1 : 2, w))
+                                        : fmin(1, 2 * normal_tail(magnitudes, n, w));
     free(magnitudes);
-    return test;
+    return p;
 }

@@ -1,9 +1,9 @@
 /* Exact tests of differences against 0. They assume no distribution: under the hypothesis each difference might as well
  * have had the other sign, or each run the other label.
  *
- *     double p = permutation_sign_flips(difference, n, seed).p;
- *     double p_of_labels = permutation_labels(value, stratum, is_b, n, seed).p;
- *     double p_of_ranks = permutation_signed_ranks(difference, n).p;
+ *     double p = permutation_sign_flips(difference, n, seed);
+ *     double p_of_labels = permutation_labels(value, stratum, is_b, n, seed);
+ *     double p_of_ranks = permutation_signed_ranks(difference, n);
  *
  * Differences within PERMUTATION_TIE of each other count as equal, and within PERMUTATION_TIE of 0 as 0, because equal
  * means of percentages differ by rounding errors of about 1e-13.
@@ -21,24 +21,18 @@
 #define PERMUTATION_DRAWS 99999    /* beyond; with the observed one 100,000 */
 #define PERMUTATION_RANKS 2000     /* differences: the largest n whose distribution of ranks is computed */
 
-struct permutation_test {
-    double p;   /* two-sided, of the mean */
-    bool exact; /* all choices were counted */
-};
-
-/* p is the share of all 2^n choices of signs whose |mean| is at least the observed one less 1e-12 (Fisher, "The Design
+/* The two-sided p of a mean: the share of all 2^n choices of signs whose |mean| is at least the observed one less 1e-12 (Fisher, "The Design
  * of Experiments", 1935). They are counted by sorting the sums of both halves (meet in the middle: Horowitz and Sahni,
  * JACM 1974). Above PERMUTATION_EXACT differences, p is (hits + 1)/(draws + 1) over PERMUTATION_DRAWS choices drawn by
  * `seed`, where the observed signs count as one more draw (Phipson and Smyth, 2010). NAN for n = 0.
  * Differences of several strata are divided by the size of theirs before: their sum is then that of the strata's means. */
-struct permutation_test permutation_sign_flips(const double *difference, size_t n, uint64_t seed);
+double permutation_sign_flips(const double *difference, size_t n, uint64_t seed);
 
 /* The same of two groups that are not paired: p is the share of all choices of as many labels b in each stratum whose
  * |mean over strata of (mean of b − mean of a)| is at least the observed one (Fisher 1935; Pitman, JRSS Supplement 1937).
  * stratum is sorted, and within one the values of a (is_b 0) come first. Beyond 2^PERMUTATION_LABELS choices they are
  * drawn. NAN where a stratum lacks a side. */
-struct permutation_test permutation_labels(const double *value, const double *stratum, const double *is_b, size_t n,
-                                           uint64_t seed);
+double permutation_labels(const double *value, const double *stratum, const double *is_b, size_t n, uint64_t seed);
 
 /* The fewest seeds per context with which the test above finds a difference with 80% power after a correction for `tests`
  * (the first step of Holm's). effect: the difference over its deviation of one seed in all contexts, which is known with
@@ -51,14 +45,7 @@ struct permutation_plan {
 };
 size_t permutation_seeds_needed(const struct permutation_plan *plan);
 
-struct signed_rank_test {
-    size_t n;         /* differences that are not 0; the others are left out */
-    double statistic; /* sum of the ranks of positive differences */
-    double p;         /* two-sided; 1 for n = 0 */
-    bool ties;        /* some |differences| are equal */
-    bool exact;       /* false above PERMUTATION_RANKS: the normal approximation */
-};
-
 /* Wilcoxon's signed-rank test ("Individual comparisons by ranking methods", 1945) by the distribution of the rank sum
- * over all signs. Tied differences get the mean of their ranks; the conditional distribution is then exact, too. */
-struct signed_rank_test permutation_signed_ranks(const double *difference, size_t n);
+ * over all signs, beyond PERMUTATION_RANKS by the normal approximation: its two-sided p. Differences of 0 are left out; 1 if
+ * none are left. Tied differences get the mean of their ranks; the conditional distribution is then exact, too. */
+double permutation_signed_ranks(const double *difference, size_t n);

@@ -77,7 +77,7 @@ double statistics_hedges(const double *difference, size_t n)
     return statistics_mean(difference, n) / statistics_sd(difference, n) * factor;
 }
 
-static int compare_doubles(const void *a, const void *b)
+int statistics_compare(const void *a, const void *b)
 {
     double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
@@ -133,48 +133,30 @@ double statistics_hodges_lehmann(const double *difference, size_t n)
         return (double)NAN;
     double *sorted = xmalloc(n * sizeof *sorted);
     memcpy(sorted, difference, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    qsort(sorted, n, sizeof *sorted, statistics_compare);
     uint64_t means = (uint64_t)n * (n + 1) / 2;
     double median = (select_mean(sorted, n, (means - 1) / 2) + select_mean(sorted, n, means / 2)) / 2;
     free(sorted);
     return median;
 }
 
-struct ranked {
-    double p;
-    size_t index;
-};
-
-static int compare_ranked(const void *a, const void *b)
+double statistics_holm(double p, double *family, size_t n)
 {
-    const struct ranked *left = a, *right = b;
-    return left->p != right->p ? (left->p > right->p) - (left->p < right->p)
-                               : (left->index > right->index) - (left->index < right->index);
+    size_t nearest = 0;
+    double largest = n > 0 ? 0 : (double)NAN;
+    qsort(family, n, sizeof *family, statistics_compare);
+    for (size_t i = 1; i < n; i++)
+        nearest = fabs(family[i] - p) < fabs(family[nearest] - p) ? i : nearest;
+    for (size_t i = 0; i < n && i <= nearest; i++)
+        largest = fmax(largest, fmin(1, (double)(n - i) * family[i]));
+    return largest;
 }
 
-void statistics_holm(const double *p, size_t n, double *adjusted)
-{
-    struct ranked *ranked = xmalloc(n * sizeof *ranked);
-    size_t family = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (isnan(p[i]))
-            adjusted[i] = p[i];
-        else
-            ranked[family++] = (struct ranked){p[i], i};
-    }
-    qsort(ranked, family, sizeof *ranked, compare_ranked);
-    double largest = 0;
-    for (size_t i = 0; i < family; i++) {
-        largest = fmax(largest, fmin(1, (double)(family - i) * ranked[i].p));
-        adjusted[ranked[i].index] = largest;
-    }
-    free(ranked);
-}
-
+/* P(X ≤ k) of the binomial distribution of n halves is I_½(n − k, k + 1); here k is the fewer, n − k the more. */
 double statistics_mcnemar(uint64_t only_a, uint64_t only_b)
 {
-    uint64_t fewer = only_a < only_b ? only_a : only_b;
-    return only_a == only_b ? 1 : fmin(1, 2 * distribution_binomial_half(fewer, only_a + only_b));
+    double fewer = (double)(only_a < only_b ? only_a : only_b), more = (double)(only_a < only_b ? only_b : only_a);
+    return only_a == only_b ? 1 : fmin(1, 2 * distribution_beta(0.5, 0.5, more, fewer + 1));
 }
 
 struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidence)
@@ -194,11 +176,10 @@ struct interval statistics_sd_interval(double sd, double degrees, double confide
                              sd * sqrt(degrees / distribution_chi_square_quantile(outside, degrees))};
 }
 
-double statistics_log2_choices(size_t a, size_t b)
+double statistics_log2_choices(double a, double b)
 {
     int sign;
-    double n = (double)a + (double)b;
-    return (lgamma_r(n + 1, &sign) - lgamma_r((double)a + 1, &sign) - lgamma_r((double)b + 1, &sign)) / M_LN2;
+    return (lgamma_r(a + b + 1, &sign) - lgamma_r(a + 1, &sign) - lgamma_r(b + 1, &sign)) / M_LN2;
 }
 
 double statistics_least_p(double bits)
@@ -209,13 +190,13 @@ double statistics_least_p(double bits)
 size_t statistics_least_seeds(double level, size_t contexts, bool unpaired)
 {
     size_t n = 1;
-    while (n < 2000 &&
-           statistics_least_p((double)contexts * (unpaired ? statistics_log2_choices(n, n) : (double)n)) > level)
+    while (n < 2000 && statistics_least_p((double)contexts * (unpaired ? statistics_log2_choices((double)n, (double)n)
+                                                                       : (double)n)) > level)
         n++;
     return n;
 }
 
-double statistics_power(double effect, size_t n, double cells, double level)
+static double power_of(double effect, size_t n, double cells, double level)
 {
     if (n < 2)
         return (double)NAN;
@@ -229,13 +210,13 @@ size_t statistics_seeds_needed(double effect, double cells, double level, double
     if (isnan(effect) || effect == 0)
         return 0;
     size_t low = 1, high = 2; /* low: too few; high: enough, or not tested yet */
-    while (high <= SEEDS_LIMIT && !(statistics_power(effect, high, cells, level) >= power)) {
+    while (high <= SEEDS_LIMIT && !(power_of(effect, high, cells, level) >= power)) {
         low = high;
         high *= 2;
     }
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        *(statistics_power(effect, middle, cells, level) >= power ? &high : &low) = middle;
+        *(power_of(effect, middle, cells, level) >= power ? &high : &low) = middle;
     }
     return high <= SEEDS_LIMIT ? high : 0;
 }

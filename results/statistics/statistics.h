@@ -18,6 +18,8 @@ struct interval {
     double low, high;
 };
 
+int statistics_compare(const void *a, const void *b); /* two doubles, for qsort */
+
 double statistics_mean(const double *value, size_t n);
 
 /* The square root of the unbiased variance, n ≥ 2. */
@@ -39,10 +41,10 @@ double statistics_hedges(const double *difference, size_t n);
  * hardly move (Hodges and Lehmann, Annals of Mathematical Statistics 1963). n ≥ 1. */
 double statistics_hodges_lehmann(const double *difference, size_t n);
 
-/* Holm's step-down correction of a family of p-values ("A simple sequentially rejective multiple test procedure",
- * Scandinavian Journal of Statistics 1979): adjusted values are compared with the level itself. NANs are not part of
- * the family and stay NAN. Both arrays have n values and may be the same. */
-void statistics_holm(const double *p, size_t n, double *adjusted);
+/* Holm's step-down correction of p, the nearest of a family of p-values without NANs, which is sorted ("A simple
+ * sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 1979): adjusted values are compared
+ * with the level itself. NAN without a family. */
+double statistics_holm(double p, double *family, size_t n);
 
 /* Pearson's correlation; NAN for fewer than 3 pairs and where one side does not vary. */
 double statistics_correlation(const double *a, const double *b, size_t n);
@@ -64,7 +66,7 @@ struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidenc
 struct interval statistics_sd_interval(double sd, double degrees, double confidence);
 
 /* log2 of the number of ways to label a + b values, of which b get one label: binomial(a + b, b). */
-double statistics_log2_choices(size_t a, size_t b);
+double statistics_log2_choices(double a, double b);
 
 /* The smallest two-sided p where there are 2^bits choices, such as the signs of `bits` differences: 2/2^bits. */
 double statistics_least_p(double bits);
@@ -72,9 +74,6 @@ double statistics_least_p(double bits);
 /* The fewest seeds per context with which the smallest p is at most the level: of signs, or of labels of twice as many runs. */
 size_t statistics_least_seeds(double level, size_t contexts, bool unpaired);
 
-/* The probability that a two-sided t-test at level finds a mean of `effect` standard deviations of one seed, where the
- * deviation is known with cells·(n − 1) degrees of freedom; n ≥ 2. */
-double statistics_power(double effect, size_t n, double cells, double level);
-
-/* The fewest seeds that give this power; 0: more than a million. */
+/* The fewest seeds n with which a two-sided t-test at level finds a mean of `effect` standard deviations of one seed with
+ * this power, where the deviation is known with cells·(n − 1) degrees of freedom; 0: more than a million. */
 size_t statistics_seeds_needed(double effect, double cells, double level, double power);

@@ -6,7 +6,6 @@
 #include "core/array.h"
 #include "results/store/store_internal.h"
 
-#define TASKS_LIMIT 4096 /* the schema's */
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 #define AFTER_ITERATION "(task, iteration) > (?2, ?3)"
 #define AFTER_TASK "after_task >= ?2"
@@ -245,12 +244,4 @@ status store_read_per_image(struct store *store, int64_t run, int64_t after_task
         images > 0 ? (size_t)images : 0, data.bytes.data, images > 0 ? data.bytes.size : 0, error);
     statement_close(row);
     return result;
-}
-
-status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error)
-{
-    if (tasks >= 1 && tasks <= TASKS_LIMIT)
-        return OK;
-    return error_set(error, ERROR_FORMAT, "%s: run %" PRId64 ": expected 1 to %d tasks, found %" PRId64,
-                     database_path(store->database), run, TASKS_LIMIT, tasks);
 }

@@ -39,9 +39,13 @@ HAVING count(*) FILTER (WHERE after_task >= 0 AND after_task < tasks) = iif(accu
 
 -- In class- and domain-incremental runs average is Avg, the mean over the rows of the accuracy over all images so far.
 CREATE VIEW metrics AS
-SELECT task_metrics.run AS run
--- each: , CASE WHEN count(task_metrics.{name}) = count(*) - {skips} THEN coalesce(max(seen.{name}), avg(task_metrics.{name})) END AS {name}
-FROM task_metrics
+SELECT run
+-- each: , iif(means.{name} IS NULL, NULL, coalesce(seen.{name}, means.{name})) AS {name}
+FROM (SELECT run
+-- each: , CASE WHEN count({name}) = count(*) - {skips} THEN avg({name}) END AS {name}
+      FROM task_metrics
+      GROUP BY run
+      HAVING count(*) = (SELECT tasks FROM runs WHERE runs.run = task_metrics.run)) AS means
 LEFT JOIN (SELECT run
 -- each: , iif({images}, {sql}, NULL) AS {name}
            FROM (SELECT run, tasks, NULL AS task, after_task, 100.0 * sum(correct) / sum(images) AS accuracy
@@ -49,9 +53,7 @@ LEFT JOIN (SELECT run
                  CROSS JOIN evaluations USING (run)
                  WHERE after_task NOT BETWEEN 0 AND evaluations.task - 1
                  GROUP BY run, after_task)
-           GROUP BY run) AS seen ON seen.run = task_metrics.run
-GROUP BY task_metrics.run
-HAVING count(*) = (SELECT tasks FROM runs WHERE runs.run = task_metrics.run);
+           GROUP BY run) AS seen USING (run);
 
 CREATE VIEW leaderboard AS
 SELECT max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,

@@ -15,6 +15,7 @@
 #include "core/rng.h"
 #include "models/vit.h"
 #include "tests/bench/clock.h"
+#include "tests/bench/must.h"
 #include "tests/bench/repeated.h"
 
 enum { CLASSES = 100 };
@@ -77,16 +78,6 @@ struct classifier {
     uint32_t steps;
     double trained, evaluated; /* seconds, the fastest so far */
 };
-
-static struct error error;
-
-static void must(status result)
-{
-    if (result == OK)
-        return;
-    fprintf(stderr, "classifier: %s%s\n", result == ERROR_DEVICE ? "skipped, " : "", error.message);
-    exit(result == ERROR_DEVICE ? 77 : 1);
-}
 
 /* --- What is timed --- */
 

@@ -16,17 +16,8 @@
 #include "models/clip.h"
 #include "tests/bench/clock.h"
 #include "tests/bench/models.h"
+#include "tests/bench/must.h"
 #include "tests/models/initialize.h"
-
-static struct error error;
-
-static void must(status result)
-{
-    if (result != OK) {
-        fprintf(stderr, "deltas: %s\n", error.message);
-        exit(1);
-    }
-}
 
 /* A hook that is trained, and does nothing. */
 static status nothing_forward(void *state, const struct block_context *context, const struct tensor *x,

@@ -17,16 +17,6 @@ static const struct size sizes[] = {
     {"tiny", 3, 5, 64, 1, 128, 16, 8, 4, 5, 8, 50, 5, 2, 2, 8, 0, 16},
 };
 
-struct error error;
-
-void must(status result)
-{
-    if (result == OK)
-        return;
-    fprintf(stderr, "kernels: %s%s\n", result == ERROR_DEVICE ? "skipped, " : "", error.message);
-    exit(result == ERROR_DEVICE ? 77 : 1);
-}
-
 /* --- Time --- */
 
 /* The median of some calls; where the host does not wait for the device, of several together. */

@@ -16,6 +16,7 @@
 #include "core/file.h"
 #include "datasets/loader.h"
 #include "tests/bench/clock.h"
+#include "tests/bench/must.h"
 #include "tests/bench/photographs.h"
 #include "tests/datasets/scratch.h"
 
@@ -47,16 +48,6 @@ struct bench {
     unsigned long checksums[TRANSFORMS], pillow_checksums[TRANSFORMS]; /* of all crops; none of decode */
     uint8_t pixels[IMAGES * CROP];
 };
-
-static struct error error;
-
-static void must(status result)
-{
-    if (result != OK) {
-        fprintf(stderr, "loader: %s\n", error.message);
-        exit(1);
-    }
-}
 
 /* --- Files --- */
 

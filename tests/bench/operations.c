@@ -1,10 +1,23 @@
 /* An operation without a function here does not compile: prepare_NAME fills its structure and says what it costs. */
 #include "tests/bench/operations.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
+
+struct error error;
+
+void must(status result)
+{
+    if (result == OK)
+        return;
+    fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, result == ERROR_DEVICE ? "skipped, " : "",
+            error.message);
+    exit(result == ERROR_DEVICE ? 77 : 1);
+}
 
 /* --- Operands --- */
 
@@ -91,33 +104,47 @@ static double width_of(const struct bench *b)
     return (double)tensor_type_size(b->type);
 }
 
+/* Rows of all choices of the images. */
+static size_t slot_rows(const struct bench *b)
+{
+    return b->slots * b->size->positions;
+}
+
 /* --- Each operation --- */
 
-static struct cost prepare_gemm(struct bench *b, struct gemm *o)
+/* prepare_NAME, which needs no more than the operation's members; s is the bench's size. */
+#define PREPARE(name, work, ...)                                                                                       \
+    static struct cost prepare_##name(struct bench *b, struct name *o)                                                 \
+    {                                                                                                                  \
+        const struct size *s = b->size;                                                                                \
+        (void)s;                                                                                                       \
+        *o = (struct name){__VA_ARGS__};                                                                               \
+        return work;                                                                                                   \
+    }
+
+PREPARE(gemm, multiplied(2.0 * (double)b->rows * (double)s->width * (double)s->hidden),
+        .a = operand(b, b->rows, s->width), .b = operand(b, s->hidden, s->width), .transpose_b = true,
+        .bias = floats(b, s->hidden), .activation = ACTIVATION_QUICK_GELU, .out = operand(b, b->rows, s->hidden))
+
+static struct dispatch *take_dispatch(struct bench *b, size_t samples, size_t top_k)
 {
-    const struct size *s = b->size;
-    *o = (struct gemm){.a = operand(b, b->rows, s->width),
-                       .b = operand(b, s->hidden, s->width),
-                       .transpose_b = true,
-                       .bias = floats(b, s->hidden),
-                       .activation = ACTIVATION_QUICK_GELU,
-                       .out = operand(b, b->rows, s->hidden)};
-    return multiplied(2.0 * (double)b->rows * (double)s->width * (double)s->hidden);
+    size_t choices = samples * top_k;
+    b->dispatch = (struct dispatch){.samples = samples,
+                                    .experts = b->size->experts,
+                                    .top_k = top_k,
+                                    .chosen = memory(b, choices * sizeof(int32_t)),
+                                    .gates = memory(b, choices * sizeof(float)),
+                                    .slot = memory(b, choices * sizeof(int32_t)),
+                                    .sample = memory(b, choices * sizeof(int32_t)),
+                                    .choice = memory(b, choices * sizeof(int32_t)),
+                                    .offsets = memory(b, (b->size->experts + 1) * sizeof(int32_t))};
+    return &b->dispatch;
 }
 
 static struct route route_of(struct bench *b)
 {
     const struct size *s = b->size;
     size_t matrices = s->tasks * s->width * s->experts;
-    b->dispatch = (struct dispatch){.samples = s->images,
-                                    .experts = s->experts,
-                                    .top_k = s->top_k,
-                                    .chosen = memory(b, b->slots * sizeof(int32_t)),
-                                    .gates = memory(b, b->slots * sizeof(float)),
-                                    .slot = memory(b, b->slots * sizeof(int32_t)),
-                                    .sample = memory(b, b->slots * sizeof(int32_t)),
-                                    .choice = memory(b, b->slots * sizeof(int32_t)),
-                                    .offsets = memory(b, (s->experts + 1) * sizeof(int32_t))};
     return (struct route){.batch = s->images,
                           .positions = s->positions,
                           .width = s->width,
@@ -131,7 +158,7 @@ static struct route route_of(struct bench *b)
                           .training = true,
                           .state = state(b),
                           .epsilon = 0.01f,
-                          .dispatch = &b->dispatch,
+                          .dispatch = take_dispatch(b, s->images, s->top_k),
                           .noise_logits = memory(b, s->images * s->experts * sizeof(float)),
                           .drawn = memory(b, s->images * s->experts * sizeof(float)),
                           .counts = memory(b, s->experts * sizeof(int32_t)),
@@ -146,43 +173,20 @@ static struct route routed(struct bench *b)
     return route;
 }
 
-static struct cost prepare_grouped_gemm(struct bench *b, struct grouped_gemm *o)
-{
-    const struct size *s = b->size;
-    size_t rows = b->slots * s->positions;
-    *o = (struct grouped_gemm){.kind = GROUPED_ROWS,
-                               .groups = s->experts,
-                               .rows_per_slot = s->positions,
-                               .offsets = routed(b).dispatch->offsets,
-                               .a = operand(b, rows, s->width),
-                               .b = matrix(b, s->experts * s->bottleneck, s->width),
-                               .transpose_b = true,
-                               .bias = floats(b, s->experts * s->bottleneck),
-                               .activation = ACTIVATION_RELU,
-                               .out = operand(b, rows, s->bottleneck)};
-    return multiplied(2.0 * (double)rows * (double)s->width * (double)s->bottleneck);
-}
+PREPARE(grouped_gemm, multiplied(2.0 * (double)slot_rows(b) * (double)s->width * (double)s->bottleneck),
+        .kind = GROUPED_ROWS, .groups = s->experts, .rows_per_slot = s->positions,
+        .offsets = routed(b).dispatch->offsets, .a = operand(b, slot_rows(b), s->width),
+        .b = matrix(b, s->experts * s->bottleneck, s->width), .transpose_b = true,
+        .bias = floats(b, s->experts * s->bottleneck), .activation = ACTIVATION_RELU,
+        .out = operand(b, slot_rows(b), s->bottleneck))
 
-static struct cost prepare_layer_norm(struct bench *b, struct layer_norm *o)
-{
-    *o = (struct layer_norm){.x = matrix(b, b->rows, b->size->width),
-                             .y = operand(b, b->rows, b->size->width),
-                             .gain = floats(b, b->size->width),
-                             .bias = floats(b, b->size->width),
-                             .statistics = floats(b, 2 * b->rows),
-                             .epsilon = 1e-5f};
-    return moved((4 + width_of(b)) * (double)b->values);
-}
+PREPARE(layer_norm, moved((4 + width_of(b)) * (double)b->values), .x = matrix(b, b->rows, s->width),
+        .y = operand(b, b->rows, s->width), .gain = floats(b, s->width), .bias = floats(b, s->width),
+        .statistics = floats(b, 2 * b->rows), .epsilon = 1e-5f)
 
-static struct cost prepare_layer_norm_backward(struct bench *b, struct layer_norm_backward *o)
-{
-    *o = (struct layer_norm_backward){.x = matrix(b, b->rows, b->size->width),
-                                      .dy = operand(b, b->rows, b->size->width),
-                                      .dx = matrix(b, b->rows, b->size->width),
-                                      .gain = floats(b, b->size->width),
-                                      .statistics = floats(b, 2 * b->rows)};
-    return moved((12 + width_of(b)) * (double)b->values);
-}
+PREPARE(layer_norm_backward, moved((12 + width_of(b)) * (double)b->values), .x = matrix(b, b->rows, s->width),
+        .dy = operand(b, b->rows, s->width), .dx = matrix(b, b->rows, s->width), .gain = floats(b, s->width),
+        .statistics = floats(b, 2 * b->rows))
 
 static struct cost prepare_activate(struct bench *b, struct activate *o)
 {
@@ -206,34 +210,15 @@ static struct cost prepare_dropout(struct bench *b, struct dropout *o)
     return moved(8.0 * (double)(b->rows * b->size->width));
 }
 
-static struct cost prepare_attention(struct bench *b, struct attention *o)
-{
-    const struct size *s = b->size;
-    *o = (struct attention){.batch = s->images,
-                            .positions = s->positions,
-                            .width = s->width,
-                            .heads = s->heads,
-                            .type = b->type,
-                            .qkv = operand(b, b->rows, 3 * s->width).data,
-                            .out = operand(b, b->rows, s->width).data};
-    return multiplied(4.0 * (double)b->values * (double)s->positions);
-}
+PREPARE(attention, multiplied(4.0 * (double)b->values * (double)s->positions), .batch = s->images,
+        .positions = s->positions, .width = s->width, .heads = s->heads, .type = b->type,
+        .qkv = operand(b, b->rows, 3 * s->width).data, .out = operand(b, b->rows, s->width).data)
 
-static struct cost prepare_attention_backward(struct bench *b, struct attention_backward *o)
-{
-    const struct size *s = b->size;
-    *o = (struct attention_backward){.batch = s->images,
-                                     .positions = s->positions,
-                                     .width = s->width,
-                                     .heads = s->heads,
-                                     .type = b->type,
-                                     .qkv = operand(b, b->rows, 3 * s->width).data,
-                                     .out = operand(b, b->rows, s->width).data,
-                                     .dout = operand(b, b->rows, s->width).data,
-                                     .lse = memory(b, b->rows * s->heads * sizeof(float)),
-                                     .dqkv = operand(b, b->rows, 3 * s->width).data};
-    return multiplied(10.0 * (double)b->values * (double)s->positions);
-}
+PREPARE(attention_backward, multiplied(10.0 * (double)b->values * (double)s->positions), .batch = s->images,
+        .positions = s->positions, .width = s->width, .heads = s->heads, .type = b->type,
+        .qkv = operand(b, b->rows, 3 * s->width).data, .out = operand(b, b->rows, s->width).data,
+        .dout = operand(b, b->rows, s->width).data, .lse = memory(b, b->rows * s->heads * sizeof(float)),
+        .dqkv = operand(b, b->rows, 3 * s->width).data)
 
 static struct prefix_operands prefixes(struct bench *b)
 {
@@ -250,11 +235,8 @@ static struct prefix_operands prefixes(struct bench *b)
                                     .qkv = operand(b, b->rows, 3 * s->width).data};
 }
 
-static struct cost prepare_prefix_attention(struct bench *b, struct prefix_attention *o)
-{
-    *o = (struct prefix_attention){.prefix = prefixes(b), .out = operand(b, b->rows, b->size->width).data};
-    return multiplied(4.0 * (double)b->values * (double)o->prefix.length);
-}
+PREPARE(prefix_attention, multiplied(4.0 * (double)b->values * (double)o->prefix.length), .prefix = prefixes(b),
+        .out = operand(b, b->rows, s->width).data)
 
 static struct cost prepare_prefix_attention_backward(struct bench *b, struct prefix_attention_backward *o)
 {
@@ -270,23 +252,11 @@ static struct cost prepare_prefix_attention_backward(struct bench *b, struct pre
 /* Rank-one experts of 16 a task, 11 tasks. */
 enum { RANK_ONE_KEPT = 16, RANK_ONE = 11 * RANK_ONE_KEPT };
 
-static struct cost prepare_sparse_softmax(struct bench *b, struct sparse_softmax *o)
-{
-    *o = (struct sparse_softmax){.x = matrix(b, b->rows, RANK_ONE),
-                                 .y = matrix(b, b->rows, RANK_ONE),
-                                 .top_k = RANK_ONE_KEPT,
-                                 .temperature = 0.1f};
-    return moved(8.0 * (double)(b->rows * RANK_ONE));
-}
+PREPARE(sparse_softmax, moved(8.0 * (double)(b->rows * RANK_ONE)), .x = matrix(b, b->rows, RANK_ONE),
+        .y = matrix(b, b->rows, RANK_ONE), .top_k = RANK_ONE_KEPT, .temperature = 0.1f)
 
-static struct cost prepare_sparse_softmax_backward(struct bench *b, struct sparse_softmax_backward *o)
-{
-    *o = (struct sparse_softmax_backward){.y = matrix(b, b->rows, RANK_ONE),
-                                          .dy = matrix(b, b->rows, RANK_ONE),
-                                          .dx = matrix(b, b->rows, RANK_ONE),
-                                          .temperature = 0.1f};
-    return moved(12.0 * (double)(b->rows * RANK_ONE));
-}
+PREPARE(sparse_softmax_backward, moved(12.0 * (double)(b->rows * RANK_ONE)), .y = matrix(b, b->rows, RANK_ONE),
+        .dy = matrix(b, b->rows, RANK_ONE), .dx = matrix(b, b->rows, RANK_ONE), .temperature = 0.1f)
 
 static size_t patches_of(const struct size *s)
 {
@@ -308,131 +278,49 @@ static struct cost prepare_patchify(struct bench *b, struct patchify *o)
     return moved(5.0 * (double)n);
 }
 
-static struct cost prepare_assemble_tokens(struct bench *b, struct assemble_tokens *o)
-{
-    const struct size *s = b->size;
-    *o = (struct assemble_tokens){.batch = s->images,
-                                  .per_image = patches_of(s),
-                                  .width = s->width,
-                                  .patches = floats(b, s->images * patches_of(s) * s->width),
-                                  .class_embedding = floats(b, s->width),
-                                  .position = floats(b, (patches_of(s) + 1) * s->width),
-                                  .x = floats(b, s->images * (patches_of(s) + 1) * s->width)};
-    return moved(8.0 * (double)(s->images * (patches_of(s) + 1) * s->width));
-}
+PREPARE(assemble_tokens, moved(8.0 * (double)(s->images * (patches_of(s) + 1) * s->width)), .batch = s->images,
+        .per_image = patches_of(s), .width = s->width, .patches = floats(b, s->images *patches_of(s) * s->width),
+        .class_embedding = floats(b, s->width), .position = floats(b, (patches_of(s) + 1) * s->width),
+        .x = floats(b, s->images *(patches_of(s) + 1) * s->width))
 
-static struct cost prepare_assemble_tokens_backward(struct bench *b, struct assemble_tokens_backward *o)
-{
-    const struct size *s = b->size;
-    *o = (struct assemble_tokens_backward){.batch = s->images,
-                                           .per_image = patches_of(s),
-                                           .width = s->width,
-                                           .dx = floats(b, s->images * (patches_of(s) + 1) * s->width),
-                                           .dpatches = floats(b, s->images * patches_of(s) * s->width),
-                                           .dclass = floats(b, s->width),
-                                           .dposition = floats(b, (patches_of(s) + 1) * s->width)};
-    return moved(8.0 * (double)(s->images * (patches_of(s) + 1) * s->width));
-}
+PREPARE(assemble_tokens_backward, moved(8.0 * (double)(s->images * (patches_of(s) + 1) * s->width)), .batch = s->images,
+        .per_image = patches_of(s), .width = s->width, .dx = floats(b, s->images *(patches_of(s) + 1) * s->width),
+        .dpatches = floats(b, s->images *patches_of(s) * s->width), .dclass = floats(b, s->width),
+        .dposition = floats(b, (patches_of(s) + 1) * s->width))
 
-static struct cost prepare_embed_tokens(struct bench *b, struct embed_tokens *o)
-{
-    const struct size *s = b->size;
-    *o = (struct embed_tokens){.batch = s->prompts,
-                               .positions = s->prompt_positions,
-                               .context = s->context,
-                               .width = s->width,
-                               .tokens = integers(b, s->prompts * s->context, 7, s->vocabulary),
-                               .table = floats(b, s->vocabulary * s->width),
-                               .position = floats(b, s->context * s->width),
-                               .x = floats(b, s->prompts * s->prompt_positions * s->width)};
-    return moved(8.0 * (double)(s->prompts * s->prompt_positions * s->width));
-}
+PREPARE(embed_tokens, moved(8.0 * (double)(s->prompts * s->prompt_positions * s->width)), .batch = s->prompts,
+        .positions = s->prompt_positions, .context = s->context, .width = s->width,
+        .tokens = integers(b, s->prompts * s->context, 7, s->vocabulary), .table = floats(b, s->vocabulary * s->width),
+        .position = floats(b, s->context * s->width), .x = floats(b, s->prompts * s->prompt_positions * s->width))
 
-static struct cost prepare_embed_tokens_backward(struct bench *b, struct embed_tokens_backward *o)
-{
-    const struct size *s = b->size;
-    *o = (struct embed_tokens_backward){.batch = s->prompts,
-                                        .positions = s->prompt_positions,
-                                        .context = s->context,
-                                        .width = s->width,
-                                        .tokens = integers(b, s->prompts * s->context, 7, s->vocabulary),
-                                        .dx = floats(b, s->prompts * s->prompt_positions * s->width),
-                                        .dtable = floats(b, s->vocabulary * s->width),
-                                        .dposition = floats(b, s->context * s->width)};
-    return moved(12.0 * (double)(s->prompts * s->prompt_positions * s->width));
-}
+PREPARE(embed_tokens_backward, moved(12.0 * (double)(s->prompts * s->prompt_positions * s->width)), .batch = s->prompts,
+        .positions = s->prompt_positions, .context = s->context, .width = s->width,
+        .tokens = integers(b, s->prompts * s->context, 7, s->vocabulary),
+        .dx = floats(b, s->prompts * s->prompt_positions * s->width), .dtable = floats(b, s->vocabulary * s->width),
+        .dposition = floats(b, s->context * s->width))
 
-static struct cost prepare_arange(struct bench *b, struct arange *o)
-{
-    *o = (struct arange){.count = b->rows, .step = 1, .out = memory(b, b->rows * sizeof(int32_t))};
-    return moved(4.0 * (double)b->rows);
-}
+PREPARE(arange, moved(4.0 * (double)b->rows), .count = b->rows, .step = 1, .out = memory(b, b->rows * sizeof(int32_t)))
 
-static struct cost prepare_spread_positions(struct bench *b, struct spread_positions *o)
-{
-    const struct size *s = b->size;
-    *o = (struct spread_positions){.batch = s->images,
-                                   .positions = s->positions,
-                                   .value = integers(b, s->images, 1, s->images),
-                                   .out = memory(b, b->rows * sizeof(int32_t))};
-    return moved(4.0 * (double)b->rows);
-}
+PREPARE(spread_positions, moved(4.0 * (double)b->rows), .batch = s->images, .positions = s->positions,
+        .value = integers(b, s->images, 1, s->images), .out = memory(b, b->rows * sizeof(int32_t)))
 
-static struct cost prepare_gather_rows(struct bench *b, struct gather_rows *o)
-{
-    *o = (struct gather_rows){.x = matrix(b, b->rows, b->size->width),
-                              .out = matrix(b, b->rows, b->size->width),
-                              .rows = integers(b, b->rows, b->rows - 1, b->rows)};
-    return moved(8.0 * (double)b->values);
-}
+PREPARE(gather_rows, moved(8.0 * (double)b->values), .x = matrix(b, b->rows, s->width),
+        .out = matrix(b, b->rows, s->width), .rows = integers(b, b->rows, b->rows - 1, b->rows))
 
-static struct cost prepare_scatter_rows(struct bench *b, struct scatter_rows *o)
-{
-    *o = (struct scatter_rows){.x = matrix(b, b->rows, b->size->width),
-                               .out = matrix(b, b->rows, b->size->width),
-                               .rows = integers(b, b->rows, b->rows - 1, b->rows)};
-    return moved(12.0 * (double)b->values);
-}
+PREPARE(scatter_rows, moved(12.0 * (double)b->values), .x = matrix(b, b->rows, s->width),
+        .out = matrix(b, b->rows, s->width), .rows = integers(b, b->rows, b->rows - 1, b->rows))
 
-static struct cost prepare_column_sum(struct bench *b, struct column_sum *o)
-{
-    *o = (struct column_sum){.x = matrix(b, b->rows, b->size->hidden), .out = floats(b, b->size->hidden)};
-    return moved(4.0 * (double)(b->rows * b->size->hidden));
-}
+PREPARE(column_sum, moved(4.0 * (double)(b->rows * s->hidden)), .x = matrix(b, b->rows, s->hidden),
+        .out = floats(b, s->hidden))
 
-static struct cost prepare_mean_positions(struct bench *b, struct mean_positions *o)
-{
-    const struct size *s = b->size;
-    *o = (struct mean_positions){.batch = s->images,
-                                 .positions = s->positions,
-                                 .first = 1,
-                                 .width = s->width,
-                                 .x = floats(b, b->values),
-                                 .out = floats(b, s->images * s->width)};
-    return moved(4.0 * (double)b->values);
-}
+PREPARE(mean_positions, moved(4.0 * (double)b->values), .batch = s->images, .positions = s->positions, .first = 1,
+        .width = s->width, .x = floats(b, b->values), .out = floats(b, s->images * s->width))
 
-static struct cost prepare_mean_positions_backward(struct bench *b, struct mean_positions_backward *o)
-{
-    const struct size *s = b->size;
-    *o = (struct mean_positions_backward){.batch = s->images,
-                                          .positions = s->positions,
-                                          .first = 1,
-                                          .width = s->width,
-                                          .dout = floats(b, s->images * s->width),
-                                          .dx = floats(b, b->values)};
-    return moved(8.0 * (double)b->values);
-}
+PREPARE(mean_positions_backward, moved(8.0 * (double)b->values), .batch = s->images, .positions = s->positions,
+        .first = 1, .width = s->width, .dout = floats(b, s->images * s->width), .dx = floats(b, b->values))
 
-static struct cost prepare_weighted_sum(struct bench *b, struct weighted_sum *o)
-{
-    *o = (struct weighted_sum){.count = 2,
-                               .n = b->values,
-                               .inputs = {floats(b, b->values), floats(b, b->values)},
-                               .weights = {0.5f, 0.5f},
-                               .out = floats(b, b->values)};
-    return moved(12.0 * (double)b->values);
-}
+PREPARE(weighted_sum, moved(12.0 * (double)b->values), .count = 2, .n = b->values,
+        .inputs = {floats(b, b->values), floats(b, b->values)}, .weights = {0.5f, 0.5f}, .out = floats(b, b->values))
 
 static struct cost prepare_average_experts(struct bench *b, struct average_experts *o)
 {
@@ -442,79 +330,31 @@ static struct cost prepare_average_experts(struct bench *b, struct average_exper
     return moved(12.0 * (double)b->values);
 }
 
-static struct cost prepare_multiply(struct bench *b, struct multiply *o)
-{
-    *o = (struct multiply){
-        .n = b->values, .a = floats(b, b->values), .b = floats(b, b->values), .out = floats(b, b->values)};
-    return moved(12.0 * (double)b->values);
-}
+PREPARE(multiply, moved(12.0 * (double)b->values), .n = b->values, .a = floats(b, b->values), .b = floats(b, b->values),
+        .out = floats(b, b->values))
 
-static struct cost prepare_normalize(struct bench *b, struct normalize *o)
-{
-    *o = (struct normalize){
-        .x = matrix(b, b->rows, b->size->width), .y = matrix(b, b->rows, b->size->width), .norms = floats(b, b->rows)};
-    return moved(8.0 * (double)b->values);
-}
+PREPARE(normalize, moved(8.0 * (double)b->values), .x = matrix(b, b->rows, s->width), .y = matrix(b, b->rows, s->width),
+        .norms = floats(b, b->rows))
 
-static struct cost prepare_normalize_backward(struct bench *b, struct normalize_backward *o)
-{
-    *o = (struct normalize_backward){.y = matrix(b, b->rows, b->size->width),
-                                     .dy = matrix(b, b->rows, b->size->width),
-                                     .dx = matrix(b, b->rows, b->size->width),
-                                     .norms = floats(b, b->rows)};
-    return moved(16.0 * (double)b->values);
-}
+PREPARE(normalize_backward, moved(16.0 * (double)b->values), .y = matrix(b, b->rows, s->width),
+        .dy = matrix(b, b->rows, s->width), .dx = matrix(b, b->rows, s->width), .norms = floats(b, b->rows))
 
-static struct cost prepare_cross_entropy(struct bench *b, struct cross_entropy *o)
-{
-    size_t classes = b->size->prompts;
-    *o = (struct cross_entropy){.logits = matrix(b, b->rows, classes),
-                                .dlogits = matrix(b, b->rows, classes),
-                                .labels = integers(b, b->rows, 1, classes),
-                                .smoothing = 0.2f,
-                                .weight = 1,
-                                .loss = floats(b, 1)};
-    return moved(12.0 * (double)(b->rows * classes));
-}
+PREPARE(cross_entropy, moved(12.0 * (double)(b->rows * s->prompts)), .logits = matrix(b, b->rows, s->prompts),
+        .dlogits = matrix(b, b->rows, s->prompts), .labels = integers(b, b->rows, 1, s->prompts), .smoothing = 0.2f,
+        .weight = 1, .loss = floats(b, 1))
 
-static struct cost prepare_soft_cross_entropy(struct bench *b, struct soft_cross_entropy *o)
-{
-    size_t classes = b->size->prompts;
-    *o = (struct soft_cross_entropy){.logits = matrix(b, b->rows, classes),
-                                     .targets = matrix(b, b->rows, classes),
-                                     .dlogits = matrix(b, b->rows, classes),
-                                     .temperature = 2,
-                                     .weight = 1,
-                                     .loss = floats(b, 1)};
-    return moved(16.0 * (double)(b->rows * classes));
-}
+PREPARE(soft_cross_entropy, moved(16.0 * (double)(b->rows * s->prompts)), .logits = matrix(b, b->rows, s->prompts),
+        .targets = matrix(b, b->rows, s->prompts), .dlogits = matrix(b, b->rows, s->prompts), .temperature = 2,
+        .weight = 1, .loss = floats(b, 1))
 
-static struct cost prepare_penalty(struct bench *b, struct penalty *o)
-{
-    *o = (struct penalty){.n = b->values,
-                          .values = floats(b, b->values),
-                          .anchor = floats(b, b->values),
-                          .strength = 1,
-                          .gradients = floats(b, b->values),
-                          .loss = floats(b, 1)};
-    return moved(16.0 * (double)b->values);
-}
+PREPARE(penalty, moved(16.0 * (double)b->values), .n = b->values, .values = floats(b, b->values),
+        .anchor = floats(b, b->values), .strength = 1, .gradients = floats(b, b->values), .loss = floats(b, 1))
 
-static struct cost prepare_argmax(struct bench *b, struct argmax *o)
-{
-    *o = (struct argmax){.x = matrix(b, b->rows, b->size->prompts), .out = memory(b, b->rows * sizeof(int32_t))};
-    return moved(4.0 * (double)(b->rows * b->size->prompts));
-}
+PREPARE(argmax, moved(4.0 * (double)(b->rows * s->prompts)), .x = matrix(b, b->rows, s->prompts),
+        .out = memory(b, b->rows * sizeof(int32_t)))
 
-static struct cost prepare_squared_error(struct bench *b, struct squared_error *o)
-{
-    *o = (struct squared_error){.x = matrix(b, b->rows, b->size->width),
-                                .y = matrix(b, b->rows, b->size->width),
-                                .dx = matrix(b, b->rows, b->size->width),
-                                .scale = 1,
-                                .errors = floats(b, b->rows)};
-    return moved(12.0 * (double)b->values);
-}
+PREPARE(squared_error, moved(12.0 * (double)b->values), .x = matrix(b, b->rows, s->width),
+        .y = matrix(b, b->rows, s->width), .dx = matrix(b, b->rows, s->width), .scale = 1, .errors = floats(b, b->rows))
 
 static struct cost prepare_route(struct bench *b, struct route *o)
 {
@@ -562,43 +402,14 @@ static struct cost prepare_balance(struct bench *b, struct balance *o)
     return moved(20.0 * (double)n);
 }
 
-static struct dispatch *tokens_to(struct bench *b, size_t top_k)
-{
-    size_t choices = b->rows * top_k;
-    b->dispatch = (struct dispatch){.samples = b->rows,
-                                    .experts = b->size->experts,
-                                    .top_k = top_k,
-                                    .chosen = memory(b, choices * sizeof(int32_t)),
-                                    .gates = memory(b, choices * sizeof(float)),
-                                    .slot = memory(b, choices * sizeof(int32_t)),
-                                    .sample = memory(b, choices * sizeof(int32_t)),
-                                    .choice = memory(b, choices * sizeof(int32_t)),
-                                    .offsets = memory(b, (b->size->experts + 1) * sizeof(int32_t))};
-    return &b->dispatch;
-}
-
 /* Every token, with the capacity of WideNet. */
-static struct cost prepare_route_softmax(struct bench *b, struct route_softmax *o)
-{
-    const struct size *s = b->size;
-    *o = (struct route_softmax){.samples = b->rows,
-                                .width = s->width,
-                                .experts = s->experts,
-                                .top_k = s->top_k,
-                                .routers = 1,
-                                .x = floats(b, b->values),
-                                .routers_value = floats(b, s->width * s->experts),
-                                .router = integers(b, b->rows, 0, 1),
-                                .training = true,
-                                .noise_deviation = 1.0f / (float)s->experts,
-                                .state = state(b),
-                                .limit = 6 * s->top_k * b->rows / (5 * s->experts) + 1,
-                                .dispatch = tokens_to(b, s->top_k),
-                                .probabilities = floats(b, b->rows * s->experts),
-                                .counts = memory(b, s->experts * sizeof(int32_t)),
-                                .used = memory(b, s->experts * sizeof(int32_t))};
-    return multiplied(2.0 * (double)(b->values * s->experts));
-}
+PREPARE(route_softmax, multiplied(2.0 * (double)(b->values * s->experts)), .samples = b->rows, .width = s->width,
+        .experts = s->experts, .top_k = s->top_k, .routers = 1, .x = floats(b, b->values),
+        .routers_value = floats(b, s->width * s->experts), .router = integers(b, b->rows, 0, 1), .training = true,
+        .noise_deviation = 1.0f / (float)s->experts, .state = state(b),
+        .limit = 6 * s->top_k * b->rows / (5 * s->experts) + 1, .dispatch = take_dispatch(b, b->rows, s->top_k),
+        .probabilities = floats(b, b->rows * s->experts), .counts = memory(b, s->experts * sizeof(int32_t)),
+        .used = memory(b, s->experts * sizeof(int32_t)))
 
 static struct cost prepare_route_softmax_backward(struct bench *b, struct route_softmax_backward *o)
 {
@@ -637,25 +448,12 @@ static struct cost prepare_balance_softmax(struct bench *b, struct balance_softm
     return moved(8.0 * (double)(b->rows * b->size->experts));
 }
 
-static struct cost prepare_partition(struct bench *b, struct partition *o)
-{
-    *o = (struct partition){.router = integers(b, b->rows, 0, 1), .state = state(b), .dispatch = tokens_to(b, 1)};
-    return moved(24.0 * (double)b->rows);
-}
+PREPARE(partition, moved(24.0 * (double)b->rows), .router = integers(b, b->rows, 0, 1), .state = state(b),
+        .dispatch = take_dispatch(b, b->rows, 1))
 
-static struct cost prepare_dispatch_gather(struct bench *b, struct dispatch_gather *o)
-{
-    const struct size *s = b->size;
-    size_t n = b->slots * s->positions * s->width;
-    *o = (struct dispatch_gather){.dispatch = routed(b).dispatch,
-                                  .rows_per_sample = s->positions,
-                                  .width = s->width,
-                                  .x_type = TENSOR_F32,
-                                  .out_type = b->type,
-                                  .x = floats(b, b->values),
-                                  .out = drawn(b, n, b->type)};
-    return moved((4 + width_of(b)) * (double)n);
-}
+PREPARE(dispatch_gather, moved((4 + width_of(b)) * (double)slot_rows(b) * s->width), .dispatch = routed(b).dispatch,
+        .rows_per_sample = s->positions, .width = s->width, .x_type = TENSOR_F32, .out_type = b->type,
+        .x = floats(b, b->values), .out = drawn(b, slot_rows(b) * s->width, b->type))
 
 static struct cost prepare_dispatch_combine(struct bench *b, struct dispatch_combine *o)
 {
@@ -688,38 +486,16 @@ static struct cost prepare_dispatch_dropout(struct bench *b, struct dispatch_dro
     return moved(2 * width_of(b) * (double)n);
 }
 
-static struct cost prepare_expert_gate_backward(struct bench *b, struct expert_gate_backward *o)
-{
-    const struct size *s = b->size;
-    size_t rows = b->slots * s->positions;
-    *o = (struct expert_gate_backward){.dispatch = routed(b).dispatch,
-                                       .rows_per_sample = s->positions,
-                                       .hidden = s->bottleneck,
-                                       .width = s->width,
-                                       .scale = 0.1f,
-                                       .keep = 0.9f,
-                                       .activation = ACTIVATION_RELU,
-                                       .type = b->type,
-                                       .h = drawn(b, rows * s->bottleneck, b->type),
-                                       .dh = drawn(b, rows * s->bottleneck, b->type),
-                                       .dy = drawn(b, rows * s->width, b->type),
-                                       .up_bias = floats(b, s->experts * s->width),
-                                       .dgates = floats(b, b->slots),
-                                       .dup_bias = floats(b, s->experts * s->width)};
-    return moved(width_of(b) * (double)(rows * (4 * s->bottleneck + s->width)));
-}
+PREPARE(expert_gate_backward, moved(width_of(b) * (double)(slot_rows(b) * (4 * s->bottleneck + s->width))),
+        .dispatch = routed(b).dispatch, .rows_per_sample = s->positions, .hidden = s->bottleneck, .width = s->width,
+        .scale = 0.1f, .keep = 0.9f, .activation = ACTIVATION_RELU, .type = b->type,
+        .h = drawn(b, slot_rows(b) * s->bottleneck, b->type), .dh = drawn(b, slot_rows(b) * s->bottleneck, b->type),
+        .dy = drawn(b, slot_rows(b) * s->width, b->type), .up_bias = floats(b, s->experts * s->width),
+        .dgates = floats(b, b->slots), .dup_bias = floats(b, s->experts * s->width))
 
-static struct cost prepare_count_pairs(struct bench *b, struct count_pairs *o)
-{
-    const struct size *s = b->size;
-    *o = (struct count_pairs){.samples = s->images,
-                              .experts = s->experts,
-                              .top_k = s->top_k,
-                              .first = integers(b, b->slots, 3, s->experts),
-                              .second = integers(b, b->slots, 5, s->experts),
-                              .counts = memory(b, s->experts * s->experts * sizeof(int32_t))};
-    return moved(8.0 * (double)b->slots);
-}
+PREPARE(count_pairs, moved(8.0 * (double)b->slots), .samples = s->images, .experts = s->experts, .top_k = s->top_k,
+        .first = integers(b, b->slots, 3, s->experts), .second = integers(b, b->slots, 5, s->experts),
+        .counts = memory(b, s->experts * s->experts * sizeof(int32_t)))
 
 /* Experts of the images, with dropout as in training; *rows: of all their choices. */
 static struct expert_stack_operands stack_of(struct bench *b, size_t *rows)
@@ -776,17 +552,10 @@ static struct cost prepare_experts_backward_input(struct bench *b, struct expert
     return multiplied(2.0 * (double)(rows * b->size->width * b->size->bottleneck));
 }
 
-static struct cost prepare_find_not_finite(struct bench *b, struct find_not_finite *o)
-{
-    *o = (struct find_not_finite){.n = b->values, .values = floats(b, b->values), .found = memory(b, sizeof(int32_t))};
-    return moved(4.0 * (double)b->values);
-}
+PREPARE(find_not_finite, moved(4.0 * (double)b->values), .n = b->values, .values = floats(b, b->values),
+        .found = memory(b, sizeof(int32_t)))
 
-static struct cost prepare_skip_step(struct bench *b, struct skip_step *o)
-{
-    *o = (struct skip_step){.guard = memory(b, sizeof(struct step_guard)), .state = state(b)};
-    return moved(sizeof(struct step_guard));
-}
+PREPARE(skip_step, moved(sizeof(struct step_guard)), .guard = memory(b, sizeof(struct step_guard)), .state = state(b))
 
 /* Of the experts of one block; *n: their values. */
 static struct update update_of(struct bench *b, size_t *n)

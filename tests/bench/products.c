@@ -13,16 +13,6 @@
 #include "tests/bench/clock.h"
 #include "tests/bench/operations.h"
 
-struct error error;
-
-void must(status result)
-{
-    if (result == OK)
-        return;
-    fprintf(stderr, "products: %s%s\n", result == ERROR_DEVICE ? "skipped, " : "", error.message);
-    exit(result == ERROR_DEVICE ? 77 : 1);
-}
-
 struct tower {
     const char *name;
     size_t rows, width;

@@ -19,6 +19,7 @@
 #include "models/clip.h"
 #include "models/tokenizer.h"
 #include "tests/bench/models.h"
+#include "tests/bench/must.h"
 #include "tests/bench/rehearsal_data.h"
 #include "tests/models/initialize.h"
 
@@ -62,16 +63,6 @@ struct records {
     struct phase train, selector, tests, zero_shot;
     double opening, inputs, files, files_of_training, images_of_training, images_of_tests;
 };
-
-static struct error error;
-
-static void must(status result)
-{
-    if (result == OK)
-        return;
-    fprintf(stderr, "rehearsal: %s\n", error.message);
-    exit(1);
-}
 
 static void require(bool holds, const char *what)
 {

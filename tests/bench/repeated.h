@@ -16,19 +16,19 @@ struct repeated {
     bool ran;
 };
 
-static inline status repeated_run(struct backend *backend, struct repeated *r, struct error *error)
+static inline status repeated_run(struct backend *backend, struct repeated *r, struct error *failure)
 {
     const struct backend_ops *ops = backend->ops;
     if (r->recording.owner != NULL)
-        return ops->replay(backend, &r->recording, error);
-    TRY(r->ran ? ops->record(backend, &r->recording, r->body, r->context, error) : r->body(r->context, error));
+        return ops->replay(backend, &r->recording, failure);
+    TRY(r->ran ? ops->record(backend, &r->recording, r->body, r->context, failure) : r->body(r->context, failure));
     r->ran = true;
     return OK;
 }
 
 /* Until the device has done what it was asked for; any: a value on it. */
-static inline status wait_for_device(struct backend *backend, const float *any, struct error *error)
+static inline status wait_for_device(struct backend *backend, const float *any, struct error *failure)
 {
     float value;
-    return backend->ops->download(backend, &value, any, sizeof value, error);
+    return backend->ops->download(backend, &value, any, sizeof value, failure);
 }

@@ -23,6 +23,7 @@
 #include "tests/bench/budget.h"
 #include "tests/bench/clock.h"
 #include "tests/bench/models.h"
+#include "tests/bench/must.h"
 #include "tests/bench/repeated.h"
 #include "tests/bench/skew.h"
 #include "tests/bench/timed.h"
@@ -66,22 +67,6 @@ struct bench {
     double rounds[FIGURES]
                  [MOST_FIGURES]; /* RATE: of products, FLOP a second before and after, the mean; others: seconds */
 };
-
-static struct error error;
-
-enum { SKIPPED = 77 };
-
-static void must(status result)
-{
-    if (result == ERROR_DEVICE) {
-        fprintf(stderr, "step: skipped, %s\n", error.message);
-        exit(SKIPPED);
-    }
-    if (result != OK) {
-        fprintf(stderr, "step: %s\n", error.message);
-        exit(1);
-    }
-}
 
 /* --- What is timed --- */
 

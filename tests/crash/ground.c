@@ -17,6 +17,8 @@
 const struct scenario scenarios[] = {
     {.name = "run", .command = RUN "results.db run.checkpoints=all"},
     {.name = "cache", .command = RUN "results.db run.cache=disk run.cache_folder=work/cache"},
+    {.name = "whole models", .command = RUN "results.db method.name=continual_ft", .faults_most = 20},
+    {.name = "tasks alone", .command = RUN "results.db method.name=finetune method.train=adapters", .faults_most = 20},
     {.name = "sweep",
      .command = "sweep tiny.yaml --grid seed=1,2 --jobs 1 " SMALL "run.folder=work/runs run.database=work/results.db"},
     {.name = "merge", .prepare = TWO_RUNS, .command = "merge-db work/all.db work/a.db work/b.db --quiet"},
@@ -30,6 +32,7 @@ const struct scenario scenarios[] = {
     {.name = "data", .command = "data mini work/mini --threads 1 --quiet", .faults_most = 100, .slow = true},
 };
 const size_t scenario_count = sizeof scenarios / sizeof *scenarios;
+struct workshop ground;
 
 long crash_setting(const char *name, long fallback)
 {
@@ -44,27 +47,17 @@ long crash_tries(const struct scenario *scenario, const char *name, long fallbac
 
 /* --- The folder --- */
 
-static void shell(const struct ground *ground, const char *command)
+static void shell(const char *command)
 {
     char line[1024];
-    snprintf(line, sizeof line, "cd '%s' && %s", ground->workshop.scratch.path, command);
+    snprintf(line, sizeof line, "cd '%s' && %s", ground.scratch.path, command);
     if (system(line) != 0)
         fail_msg("%s: failed", line);
 }
 
-void ground_open(struct ground *ground)
+void trial_reset(void)
 {
-    workshop_open(&ground->workshop);
-}
-
-void ground_close(struct ground *ground)
-{
-    workshop_close(&ground->workshop);
-}
-
-void trial_reset(struct trial *trial)
-{
-    shell(trial->ground, "rm -rf work && cp -r start work");
+    shell("rm -rf work && cp -r start work");
 }
 
 /* --- What is in it: a paragraph per file, of its name and what has to be the same --- */
@@ -109,9 +102,9 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static void read_state(const struct trial *trial, struct text *state, bool (*wanted)(const char *path))
+static void read_state(struct text *state, bool (*wanted)(const char *path))
 {
-    char *root = workshop_path(&trial->ground->workshop, "work"), *const roots[] = {root, NULL};
+    char *root = workshop_path(&ground, "work"), *const roots[] = {root, NULL};
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
     assert_non_null(walk);
     for (FTSENT *entry; (entry = fts_read(walk)) != NULL;) {
@@ -155,16 +148,17 @@ static bool is_no_cache(const char *path)
 void trial_expect_whole(const struct trial *trial, const char *after)
 {
     struct text state = {0};
-    read_state(trial, &state, trial->caches_may_lack ? is_no_cache : NULL);
+    read_state(&state, trial->caches_may_lack ? is_no_cache : NULL);
     expect_same(trial, (trial->caches_may_lack ? &trial->without_caches : &trial->expected)->data, state.data, after);
     text_free(&state);
 }
 
-/* Files that are whole as soon as they have their names; a run's database grows, its adapters are replaced. */
+/* Files that are whole as soon as they have their names; a run's database grows, its adapters or weights are replaced. */
 static bool is_final(const char *path)
 {
-    static const char *const growing[] = {".tmp-mtil-",  "/results.db", "/adapters.safetensors", "/resume.safetensors",
-                                          ".pixels.new", ".log",        "/mini.unfinished"};
+    static const char *const growing[] = {
+        ".tmp-mtil-",  "/results.db", "/adapters.safetensors", "/weights.safetensors", "/resume.safetensors",
+        ".pixels.new", ".log",        "/mini.unfinished"};
     for (size_t i = 0; i < sizeof growing / sizeof *growing; i++)
         if (strstr(path, growing[i]) != NULL)
             return false;
@@ -174,7 +168,7 @@ static bool is_final(const char *path)
 void trial_expect_nothing_half(const struct trial *trial, const char *after)
 {
     struct text state = {0};
-    read_state(trial, &state, is_final);
+    read_state(&state, is_final);
     char *rest = state.data;
     for (char *file = rest; file != NULL && *file != 0; file = rest) {
         rest = strstr(file + 1, "\n\n");
@@ -190,8 +184,7 @@ void trial_expect_nothing_half(const struct trial *trial, const char *after)
 
 void trial_finish(const struct trial *trial, const char *after)
 {
-    struct outcome outcome =
-        program_run(&trial->ground->workshop, &(struct launch){.arguments = trial->scenario->command});
+    struct outcome outcome = program_run(&ground, &(struct launch){.arguments = trial->scenario->command});
     if (outcome.exit_status != 0)
         fail_msg("%s, %s: does not go on: exit status %d, signal %d: %s", trial->scenario->name, after,
                  outcome.exit_status, outcome.signal, outcome.errors.data);
@@ -201,27 +194,27 @@ void trial_finish(const struct trial *trial, const char *after)
 
 static void prepare(struct trial *trial)
 {
-    shell(trial->ground, "rm -rf start work && mkdir work");
+    shell("rm -rf start work && mkdir work");
     char *commands = strdup(trial->scenario->prepare != NULL ? trial->scenario->prepare : ""), *next = commands;
     assert_non_null(commands);
     for (char *command; (command = strsep(&next, "\n")) != NULL;)
         if (*command != 0)
-            program_succeeds(&trial->ground->workshop, command);
-    read_state(trial, &trial->before, NULL);
-    shell(trial->ground, "mv work start");
+            program_succeeds(&ground, command);
+    read_state(&trial->before, NULL);
+    shell("mv work start");
     free(commands);
 }
 
-void trial_open(struct trial *trial, struct ground *ground, const struct scenario *scenario)
+void trial_open(struct trial *trial, const struct scenario *scenario)
 {
-    *trial = (struct trial){.ground = ground, .scenario = scenario};
+    *trial = (struct trial){.scenario = scenario};
     prepare(trial);
-    trial_reset(trial);
+    trial_reset();
     double start = clock_seconds();
-    program_succeeds(&ground->workshop, scenario->command);
+    program_succeeds(&ground, scenario->command);
     trial->seconds = clock_seconds() - start;
-    read_state(trial, &trial->expected, NULL);
-    read_state(trial, &trial->without_caches, is_no_cache);
+    read_state(&trial->expected, NULL);
+    read_state(&trial->without_caches, is_no_cache);
 }
 
 void trial_close(struct trial *trial)
@@ -229,4 +222,20 @@ void trial_close(struct trial *trial)
     text_free(&trial->expected);
     text_free(&trial->without_caches);
     text_free(&trial->before);
+}
+
+int crash_main(const char *group, CMUnitTestFunction survives)
+{
+    struct CMUnitTest *tests = calloc(scenario_count, sizeof *tests);
+    if (tests == NULL)
+        return 1;
+    for (size_t i = 0; i < scenario_count; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = scenarios[i].name, .test_func = survives, .initial_state = (void *)&scenarios[i]};
+    printf("MTIL_CRASH_SEED=%ld\n", crash_setting("MTIL_CRASH_SEED", 1));
+    workshop_open(&ground);
+    int failed = _cmocka_run_group_tests(group, tests, scenario_count, NULL, NULL);
+    workshop_close(&ground);
+    free(tests);
+    return failed;
 }

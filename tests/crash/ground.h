@@ -1,14 +1,11 @@
 /* Commands that write, tried again and again in a folder that can be set back; what an undisturbed one leaves is known.
  *
- *     struct ground ground;
- *     ground_open(&ground);
  *     struct trial trial;
- *     trial_open(&trial, &ground, &scenarios[0]);        // runs it once, undisturbed
- *     trial_reset(&trial);
- *     … program_start(&process, &ground.workshop, &(struct launch){.arguments = trial.scenario->command}) …
+ *     trial_open(&trial, &scenarios[0]);                 // runs it once, undisturbed
+ *     trial_reset();
+ *     … program_start(&process, &ground, &(struct launch){.arguments = trial.scenario->command}) …
  *     trial_finish(&trial, "killed after 0.1 s");        // runs it again; the folder is to be what it was at first
  *     trial_close(&trial);
- *     ground_close(&ground);
  */
 #pragma once
 
@@ -25,23 +22,18 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const size_t scenario_count;
 
-struct ground {
-    struct workshop workshop;
-};
-void ground_open(struct ground *ground);
-void ground_close(struct ground *ground);
+extern struct workshop ground; /* of crash_main */
 
 struct trial {
-    struct ground *ground;
     const struct scenario *scenario;
     struct text before, expected, without_caches; /* what is in the folder */
     bool caches_may_lack; /* a cache that cannot be written is a warning, and a finished run needs none */
     double seconds;       /* that it takes undisturbed */
 };
-void trial_open(struct trial *trial, struct ground *ground, const struct scenario *scenario);
+void trial_open(struct trial *trial, const struct scenario *scenario);
 void trial_close(struct trial *trial);
 
-void trial_reset(struct trial *trial);
+void trial_reset(void);
 
 /* The folder is what the undisturbed command left. */
 void trial_expect_whole(const struct trial *trial, const char *after);
@@ -54,3 +46,6 @@ void trial_finish(const struct trial *trial, const char *after);
 long crash_setting(const char *name, long fallback);
 /* How often to try: the setting, or the fallback, of which a slow scenario gets half. */
 long crash_tries(const struct scenario *scenario, const char *name, long fallback);
+
+/* The main of a program that tries every scenario in one workshop, the ground. */
+int crash_main(const char *group, CMUnitTestFunction survives);

@@ -12,8 +12,6 @@
 
 #include "core/rng.h"
 
-static struct ground ground;
-
 static void wait_seconds(double seconds)
 {
     time_t whole = (time_t)seconds;
@@ -24,7 +22,7 @@ static void wait_seconds(double seconds)
 static bool run_killed(const struct trial *trial, double delay)
 {
     struct process process;
-    program_start(&process, &ground.workshop, &(struct launch){.arguments = trial->scenario->command});
+    program_start(&process, &ground, &(struct launch){.arguments = trial->scenario->command});
     wait_seconds(delay);
     kill(process.id, SIGKILL);
     struct outcome outcome = program_wait(&process);
@@ -42,7 +40,7 @@ static bool run_killed(const struct trial *trial, double delay)
 static bool kill_and_go_on(struct trial *trial, struct rng *rng, uint64_t *draw)
 {
     char after[64];
-    trial_reset(trial);
+    trial_reset();
     do {
         double delay = trial->seconds * (double)rng_uniform(rng, (*draw)++);
         snprintf(after, sizeof after, "killed after %.4f s", delay);
@@ -64,7 +62,7 @@ static void survives_kills(void **state)
     size_t index = (size_t)(scenario - scenarios);
     struct rng rng = rng_make((uint64_t)crash_setting("MTIL_CRASH_SEED", 1), RNG_TEST, (uint32_t)index, 0);
     uint64_t draw = 0;
-    trial_open(&trial, &ground, scenario);
+    trial_open(&trial, scenario);
     for (long i = (long)index; i < kills;)
         i += kill_and_go_on(&trial, &rng, &draw) ? (long)scenario_count : 0;
     trial_close(&trial);
@@ -72,16 +70,5 @@ static void survives_kills(void **state)
 
 int main(void)
 {
-    struct CMUnitTest *tests = calloc(scenario_count, sizeof *tests);
-    if (tests == NULL || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
-        return 1;
-    for (size_t i = 0; i < scenario_count; i++)
-        tests[i] = (struct CMUnitTest){
-            .name = scenarios[i].name, .test_func = survives_kills, .initial_state = (void *)&scenarios[i]};
-    printf("MTIL_CRASH_SEED=%ld\n", crash_setting("MTIL_CRASH_SEED", 1));
-    ground_open(&ground);
-    int failed = _cmocka_run_group_tests("kills", tests, scenario_count, NULL, NULL);
-    ground_close(&ground);
-    free(tests);
-    return failed;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 ? 1 : crash_main("kills", survives_kills);
 }

@@ -16,14 +16,12 @@ static const char *const modes[] = {"fail", "kill", "full", "short", "interrupte
 
 enum { MODES = sizeof modes / sizeof *modes, ANY_CALL = 3 /* the others are of writes */ };
 
-static struct ground ground;
-
 static struct outcome run_with(const struct trial *trial, const char *fault, const char *log)
 {
     setenv("LD_PRELOAD", FAULTS, 1);
     setenv("MTIL_FAULT", fault, 1);
     setenv("MTIL_FAULT_LOG", log, 1);
-    struct outcome outcome = program_run(&ground.workshop, &(struct launch){.arguments = trial->scenario->command});
+    struct outcome outcome = program_run(&ground, &(struct launch){.arguments = trial->scenario->command});
     unsetenv("LD_PRELOAD");
     return outcome;
 }
@@ -41,8 +39,8 @@ static char *read_log(const char *log)
 /* The calls of the command, a line each. */
 static char *list_calls(struct trial *trial)
 {
-    char *log = workshop_path(&ground.workshop, "calls.txt");
-    trial_reset(trial);
+    char *log = workshop_path(&ground, "calls.txt");
+    trial_reset();
     struct outcome outcome = run_with(trial, "0 count", log);
     assert_int_equal(outcome.exit_status, 0);
     outcome_free(&outcome);
@@ -85,8 +83,8 @@ static void expect_one_message(const struct trial *trial, const struct outcome *
 static void try_fault(struct trial *trial, const struct point *point)
 {
     const char *mode = point->mode;
-    char fault[64], after[640], *log = workshop_path(&ground.workshop, "calls.txt");
-    trial_reset(trial);
+    char fault[64], after[640], *log = workshop_path(&ground, "calls.txt");
+    trial_reset();
     snprintf(fault, sizeof fault, "%zu %s", point->call, mode);
     trial->caches_may_lack = mode[0] == 'f';
     struct outcome outcome = run_with(trial, fault, log);
@@ -112,7 +110,7 @@ static void survives_faults(void **state)
     const struct scenario *scenario = *state;
     struct trial trial;
     size_t count, most = (size_t)crash_tries(scenario, "MTIL_CRASH_FAULTS", 5);
-    trial_open(&trial, &ground, scenario);
+    trial_open(&trial, scenario);
     struct point *points = list_points(&trial, &count);
     if (scenario->faults_most > 0 && (most == 0 || most > scenario->faults_most))
         most = scenario->faults_most;
@@ -128,16 +126,5 @@ static void survives_faults(void **state)
 
 int main(void)
 {
-    struct CMUnitTest *tests = calloc(scenario_count, sizeof *tests);
-    if (tests == NULL)
-        return 1;
-    for (size_t i = 0; i < scenario_count; i++)
-        tests[i] = (struct CMUnitTest){
-            .name = scenarios[i].name, .test_func = survives_faults, .initial_state = (void *)&scenarios[i]};
-    printf("MTIL_CRASH_SEED=%ld\n", crash_setting("MTIL_CRASH_SEED", 1));
-    ground_open(&ground);
-    int failed = _cmocka_run_group_tests("write faults", tests, scenario_count, NULL, NULL);
-    ground_close(&ground);
-    free(tests);
-    return failed;
+    return crash_main("write faults", survives_faults);
 }

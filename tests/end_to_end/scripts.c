@@ -14,7 +14,8 @@
 #include "core/file.h"
 #include "tests/end_to_end/rows.h"
 
-static char *lines[2000]; /* of the script, ended by NULL */
+static char *lines[2000];   /* of the script, ended by NULL */
+static struct text prelude; /* its lines "@ ", which the shell reads before each command */
 
 static bool begins(const char *line, const char *word)
 {
@@ -62,36 +63,36 @@ static size_t expect_outcome(const char *command, struct outcome outcome, char *
     return used;
 }
 
+/* In the shell, or "mtil …" as nobody. */
+static struct outcome run(const struct workshop *w, const char *command, bool nobody)
+{
+    if (nobody)
+        return program_run(w, &(struct launch){.arguments = command + strlen("mtil "), .unprivileged = true});
+    char *whole = path_format("%s%s", prelude.data, command);
+    struct outcome outcome = workshop_runs(w, whole);
+    free(whole);
+    return outcome;
+}
+
 static size_t run_command(const struct workshop *w, char **line)
 {
-    return expect_outcome(line[0] + 2, workshop_runs(w, line[0] + 2), line);
+    return expect_outcome(line[0] + 2, run(w, line[0] + 2, false), line);
 }
 
-static struct outcome run_refused(const struct workshop *w, const char *line, const char *command)
+/* What it answers is in the file "out". */
+static size_t run_unprivileged(const struct workshop *w, char **line)
 {
-    return begins(line, "!nobody") ? program_run(w, &(struct launch){.arguments = command + 5, .unprivileged = true})
-                                   : workshop_runs(w, command);
+    const char *command = line[0] + strlen("$nobody ");
+    struct outcome outcome = run(w, command, true);
+    scratch_write_text(&w->scratch, "out", outcome.out.data);
+    return expect_outcome(command, outcome, line);
 }
 
-/* One error, which is the last line, has all the words, and leaves nothing half written. */
 static size_t refuse_command(const struct workshop *w, char **line)
 {
     char *command = behind(line[0], " "), *words = behind(command, " => ");
     int expected = atoi(line[0] + 1);
-    struct outcome outcome = run_refused(w, line[0], command);
-    const char *error = strstr(outcome.errors.data, "mtil: error: ");
-    if (outcome.exit_status <= 0 || (expected > 0 && outcome.exit_status != expected) || error == NULL ||
-        words_count(outcome.errors.data, "error:") != 1 || strchr(error, '\n') == NULL || strchr(error, '\n')[1] != 0)
-        fail_msg("%s: expected one error, and in the last line, found exit status %d: %s", command, outcome.exit_status,
-                 outcome.errors.data);
-    assert_string_equal(outcome.out.data, "");
-    assert_int_equal(workshop_leftovers(w), 0);
-    for (char *next; words != NULL; words = next) {
-        next = behind(words, " | ");
-        if (strstr(error, words) == NULL)
-            fail_msg("%s: expected \"%s\" in: %s", command, words, error);
-    }
-    outcome_free(&outcome);
+    outcome_refuses(w, run(w, command, begins(line[0], "!nobody")), command, expected, words);
     return 1;
 }
 
@@ -147,6 +148,28 @@ static size_t end_process(const struct workshop *w, char **line)
     if (line[0][4] != 0 && ended.si_pid == 0)
         kill(beside.id, SIGKILL);
     return expect_outcome("the process beside", program_wait(&beside), line);
+}
+
+/* It stands still outside a transaction. */
+static size_t pause_process(const struct workshop *w, char **line)
+{
+    siginfo_t state;
+    do {
+        assert_int_equal(kill(beside.id, SIGCONT), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        assert_int_equal(kill(beside.id, SIGSTOP), 0);
+        assert_int_equal(waitid(P_PID, (id_t)beside.id, &state, WSTOPPED | WEXITED | WNOWAIT), 0);
+        assert_int_equal(state.si_code, CLD_STOPPED);
+    } while (!rows_may_be_written(w, line[0] + 6));
+    return 1;
+}
+
+static size_t refuse_process(const struct workshop *w, char **line)
+{
+    char *words = behind(line[0], " => ");
+    assert_int_equal(kill(beside.id, SIGCONT), 0);
+    outcome_refuses(w, program_wait(&beside), "the process beside", 1, words);
+    return 1;
 }
 
 /* --- Databases --- */
@@ -314,17 +337,52 @@ static size_t write_silent_weights(const struct workshop *w, char **line)
     return 1;
 }
 
+/* "states FROM TO KEY=VALUE …": the same tensors, of which the file says that. */
+static size_t write_stating(const struct workshop *w, char **line)
+{
+    struct safetensors_metadata metadata[8];
+    size_t count = 0;
+    char *to = behind(line[0] + 7, " "), *next = behind(to, " ");
+    for (char *key; (key = strsep(&next, " ")) != NULL; count++)
+        metadata[count] = (struct safetensors_metadata){key, behind(key, "=")};
+    struct safetensors *file = workshop_tensors(w, line[0] + 7);
+    workshop_write(w, to, file, 0, safetensors_count(file), metadata, count);
+    safetensors_close(file);
+    return 1;
+}
+
+/* clip.safetensors.index.json and two shards, with the tensors of the file. */
+static size_t write_shards(const struct workshop *w, char **line)
+{
+    struct text map = {0};
+    struct safetensors *file = workshop_tensors(w, line[0] + 7);
+    size_t count = safetensors_count(file), half = count / 2;
+    for (size_t i = 0; i < count; i++)
+        text_add(&map, "%s\"%s\": \"shard-%d\"", i > 0 ? ", " : "{\"weight_map\": {", safetensors_at(file, i)->name,
+                 i < half ? 1 : 2);
+    text_add(&map, "}}");
+    scratch_write_text(&w->scratch, "clip.safetensors.index.json", map.data);
+    workshop_write(w, "shard-1", file, 0, half, NULL, 0);
+    workshop_write(w, "shard-2", file, half, count - half, NULL, 0);
+    safetensors_close(file);
+    text_free(&map);
+    return 1;
+}
+
 /* --- Cases --- */
 
 static const struct {
     const char *word;
     size_t (*run)(const struct workshop *w, char **line); /* how many lines it took */
 } directives[] = {{"$ ", run_command},
+                  {"$nobody ", run_unprivileged},
                   {"& mtil ", start_process},
                   {"await ", await_file},
                   {"says ", await_words},
                   {"send ", send_signal},
                   {"ends", end_process},
+                  {"pause ", pause_process},
+                  {"go on =>", refuse_process},
                   {"!", refuse_command},
                   {"sql ", query_database},
                   {"edit ", edit_database},
@@ -337,7 +395,9 @@ static const struct {
                   {"lock ", lock_database},
                   {"unlock", unlock_database},
                   {"other ", write_other_weights},
-                  {"silent ", write_silent_weights}};
+                  {"silent ", write_silent_weights},
+                  {"states ", write_stating},
+                  {"shards ", write_shards}};
 
 static size_t run_line(const struct workshop *w, char **line)
 {
@@ -370,14 +430,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "scripts FILE: %s\n", error.message);
         return 1;
     }
+    text_add(&prelude, "%s", "");
     for (char *line = (char *)bytes.data, *next; line != NULL && count + 1 < sizeof lines / sizeof *lines;
          line = next) {
         next = behind(line, "\n");
         lines[count++] = line;
+        if (begins(line, "@ "))
+            text_add(&prelude, "%s\n", line + 2);
         if (begins(line, "# ") && (count == 1 || *lines[count - 2] != '#'))
             test_list((int)count, (struct CMUnitTest){line + 2, a_case_holds, NULL, NULL, &lines[count - 1]});
     }
     int failed = test_run();
+    text_free(&prelude);
     bytes_free(&bytes);
     return failed;
 }

@@ -1,12 +1,11 @@
-/* mtil embed against the same numbers computed here, one image or text at a time and from normalised floats; and all that it
- * refuses. */
+/* mtil embed against the same numbers computed here, one image or text at a time and from normalised floats; what it refuses is in
+ * scripts/predict.txt. */
 #include "tests/end_to_end/workshop.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
@@ -333,6 +332,11 @@ static bool without_text_router_zero(struct safetensor *tensor)
     return strcmp(tensor->name, "transformer.resblocks.0.router_list.0") != 0;
 }
 
+static void refuses(const struct workshop *workshop, const char *arguments, const char *words)
+{
+    outcome_refuses(workshop, program_run(workshop, &(struct launch){.arguments = arguments}), arguments, 0, words);
+}
+
 TEST(routers_may_be_missing_unless_they_are_asked_for)
 {
     workshop_rewrite(*state, "adapters.safetensors", "fewer.safetensors", without_router_zero);
@@ -340,95 +344,12 @@ TEST(routers_may_be_missing_unless_they_are_asked_for)
     program_succeeds(*state, IMAGES "--out one.safetensors --adapters fewer.safetensors --router 1");
     program_succeeds(*state, IMAGES "--out two.safetensors --adapters fewer.safetensors --router 2");
     assert_false(same_files(*state, "one.safetensors", "two.safetensors"));
-    program_fails(*state,
-                  &(struct launch){.arguments = IMAGES "--out x.safetensors --adapters fewer.safetensors --router 0"},
-                  (const char *const[]){"fewer.safetensors", "router 0", "its routers are: 1, 2", NULL});
-    program_fails(*state, &(struct launch){.arguments = IMAGES "--out x.safetensors --adapters fewer.safetensors"},
-                  (const char *const[]){"--router", "one of 1, 2", NULL});
+    refuses(*state, IMAGES "--out x.safetensors --adapters fewer.safetensors --router 0",
+            "fewer.safetensors | router 0 | its routers are: 1, 2");
+    refuses(*state, IMAGES "--out x.safetensors --adapters fewer.safetensors", "--router | one of 1, 2");
     workshop_rewrite(*state, "adapters.safetensors", "half.safetensors", without_text_router_zero);
-    program_fails(*state,
-                  &(struct launch){.arguments = IMAGES "--out x.safetensors --adapters half.safetensors --router 0"},
-                  (const char *const[]){"half.safetensors", "transformer.resblocks.0.router_list.0", NULL});
-}
-
-TEST(mistakes_are_told_apart)
-{
-    const struct workshop *w = *state;
-    scratch_write_text(&w->scratch, "empty.txt", "");
-    scratch_write_text(&w->scratch, "gap.txt", "one\n\nthree\n");
-    scratch_write_text(&w->scratch, "blank.txt", "one\n \t\nthree\n");
-    scratch_write(&w->scratch, "nul.txt", "one\ntw\0o\n", 9);
-    scratch_write(&w->scratch, "latin.txt", "one\ncaf\xe9\n", 9);
-    scratch_write_text(&w->scratch, "mixed/readme.txt", "no image");
-    scratch_write_text(&w->scratch, "hollow/sub/readme.txt", "no image");
-    workshop_put_corrupted(w, "truncated_half.jpg", "broken/half.jpg");
-    static const struct {
-        const char *arguments, *words[4];
-    } cases[] = {
-        {"embed --images photos --out x.safetensors", {"--weights"}},
-        {"embed --weights clip.safetensors --images photos", {"--out"}},
-        {EMBED "--out x.safetensors", {"--images", "--texts", "neither"}},
-        {IMAGES "--texts lines.txt --vocab vocabulary.txt --out x.safetensors", {"--images", "--texts", "both"}},
-        {EMBED "--texts lines.txt --out x.safetensors", {"--vocab"}},
-        {EMBED "--texts lines.txt --vocab absent.txt --out x.safetensors", {"absent.txt", "expected CLIP's"}},
-        {EMBED "--texts lines.txt --vocab clip.safetensors --out x.safetensors", {"clip.safetensors"}},
-        {IMAGES "--activation tanh --out x.safetensors", {"activation", "quick_gelu|gelu", "tanh"}},
-        {IMAGES "--router 1 --out x.safetensors", {"--router 1", "--adapters"}},
-        {IMAGES "--adapters adapters.safetensors --out x.safetensors", {"--router", "0, 1, 2"}},
-        {IMAGES "--adapters adapters.safetensors --router three --out x.safetensors", {"--router", "0, 1, 2", "three"}},
-        {IMAGES "--adapters adapters.safetensors --router 3 --out x.safetensors", {"router 3", "0, 1, 2"}},
-        {IMAGES "--adapters adapters.safetensors --router own --out x.safetensors", {"own", "0, 1, 2"}},
-        {IMAGES "--adapters clip.safetensors --router 0 --out x.safetensors", {"clip.safetensors", "no experts"}},
-        {IMAGES "--adapters absent.safetensors --router 0 --out x.safetensors", {"absent.safetensors"}},
-        {"embed --weights absent.safetensors --images photos --out x.safetensors", {"absent.safetensors", "mini"}},
-        {"embed --weights adapters.safetensors --images photos --out x.safetensors", {"adapters.safetensors"}},
-        {EMBED "--images absent --out x.safetensors", {"absent"}},
-        {EMBED "--images hollow --out x.safetensors", {"hollow", "none"}},
-        {EMBED "--images mixed --out x.safetensors", {"mixed/readme.txt"}},
-        {EMBED "--images broken --out x.safetensors", {"broken/half.jpg"}},
-        {EMBED "--vocab vocabulary.txt --texts empty.txt --out x.safetensors", {"empty.txt", "empty"}},
-        {EMBED "--vocab vocabulary.txt --texts gap.txt --out x.safetensors", {"gap.txt:2", "empty line"}},
-        {EMBED "--vocab vocabulary.txt --texts blank.txt --out x.safetensors", {"blank.txt:2", "empty line"}},
-        {EMBED "--vocab vocabulary.txt --texts nul.txt --out x.safetensors", {"nul.txt", "NUL"}},
-        {EMBED "--vocab vocabulary.txt --texts latin.txt --out x.safetensors", {"latin.txt:2", "UTF-8"}},
-        {IMAGES "--out absent/x.safetensors", {"absent/x.safetensors"}},
-        {IMAGES "--out photos", {"photos"}},
-        {IMAGES "--out /proc/x.safetensors", {"/proc/x.safetensors"}},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        program_fails(w, &(struct launch){.arguments = cases[i].arguments}, cases[i].words);
-        char *path = workshop_path(w, "x.safetensors");
-        assert_false(file_exists(path));
-        free(path);
-    }
-}
-
-TEST(full_disks_keep_the_old_file)
-{
-    const struct workshop *w = *state;
-    scratch_write_text(&w->scratch, "kept.safetensors", "as it was");
-    program_fails(w, &(struct launch){.arguments = TEXTS "--out kept.safetensors", .file_limit = 4096},
-                  (const char *const[]){"kept.safetensors", NULL});
-    struct bytes bytes;
-    struct error error;
-    char *path = workshop_path(w, "kept.safetensors");
-    check(file_read(path, FILE_LIMIT, &bytes, &error), &error);
-    assert_string_equal((const char *)bytes.data, "as it was");
-    bytes_free(&bytes);
-    free(path);
-}
-
-TEST(texts_that_are_too_long_are_cut_and_told)
-{
-    const struct workshop *w = *state;
-    scratch_write_text(&w->scratch, "long.txt",
-                       "one\na very long text that has by far more pieces than this small model can take in at once\n");
-    struct outcome outcome = program_run(
-        w, &(struct launch){.arguments = EMBED "--vocab vocabulary.txt --texts long.txt --out x.safetensors"});
-    assert_int_equal(outcome.exit_status, 0);
-    assert_non_null(strstr(outcome.errors.data, "long.txt:2: the text has"));
-    outcome_free(&outcome);
-    unlink(scratch_file(&w->scratch, "x.safetensors"));
+    refuses(*state, IMAGES "--out x.safetensors --adapters half.safetensors --router 0",
+            "half.safetensors | transformer.resblocks.0.router_list.0");
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -187,23 +186,32 @@ void workshop_put_corrupted(const struct workshop *workshop, const char *corrupt
     free(source);
 }
 
-void workshop_cut(const struct workshop *workshop, const char *name, unsigned thousandths)
+struct safetensors *workshop_tensors(const struct workshop *workshop, const char *name)
 {
-    struct stat information;
+    struct safetensors *file;
+    struct error error;
     char *path = workshop_path(workshop, name);
-    assert_int_equal(stat(path, &information), 0);
-    assert_int_equal(truncate(path, information.st_size * (off_t)thousandths / 1000), 0);
+    check(safetensors_open(&file, path, &error), &error);
+    free(path);
+    return file;
+}
+
+void workshop_write(const struct workshop *workshop, const char *name, const struct safetensors *file, size_t first,
+                    size_t count, const struct safetensors_metadata *metadata, size_t metadata_count)
+{
+    struct error error;
+    char *path = workshop_path(workshop, name);
+    check(safetensors_write(path, safetensors_at(file, first), count, metadata, metadata_count, &error), &error);
     free(path);
 }
 
 static void rewrite(const struct workshop *workshop, const char *from, const char *to, bool keeps_metadata,
                     bool (*change)(struct safetensor *))
 {
-    struct safetensors *file;
+    struct safetensors *file = workshop_tensors(workshop, from);
     struct error error;
     size_t count = 0;
-    char *source = workshop_path(workshop, from), *target = workshop_path(workshop, to);
-    check(safetensors_open(&file, source, &error), &error);
+    char *target = workshop_path(workshop, to);
     struct safetensor *tensors = calloc(safetensors_count(file), sizeof *tensors);
     struct safetensors_metadata metadata[CLIP_METADATA];
     size_t known = 0;
@@ -221,7 +229,6 @@ static void rewrite(const struct workshop *workshop, const char *from, const cha
     check(safetensors_write(target, tensors, count, metadata, known, &error), &error);
     free(tensors);
     safetensors_close(file);
-    free(source);
     free(target);
 }
 
@@ -306,8 +313,6 @@ static void become(const struct workshop *workshop, const struct launch *launch,
         _exit(125);
     enter(workshop, process);
     alarm(SECONDS_MOST);
-    if (launch->file_limit > 0)
-        setrlimit(RLIMIT_FSIZE, &(struct rlimit){launch->file_limit, launch->file_limit});
     if (launch->unprivileged && geteuid() == 0 &&
         (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
         _exit(125);
@@ -459,26 +464,23 @@ size_t words_count(const char *text, const char *word)
     return count;
 }
 
-void program_complains(const struct workshop *workshop, const struct launch *launch, const char *const *words)
+void outcome_refuses(const struct workshop *workshop, struct outcome outcome, const char *command, int exit_status,
+                     const char *words)
 {
-    struct outcome outcome = program_run(workshop, launch);
-    if (outcome.exit_status <= 0)
-        fail_msg("mtil %s: expected a failure, found exit status %d, signal %d: %s", launch->arguments,
+    const char *error = strstr(outcome.errors.data, "mtil: error: ");
+    if (outcome.exit_status <= 0 || (exit_status > 0 && outcome.exit_status != exit_status) || error == NULL ||
+        words_count(outcome.errors.data, "error:") != 1 || strchr(error, '\n') == NULL || strchr(error, '\n')[1] != 0)
+        fail_msg("%s: expected one error, and in the last line, found exit status %d, signal %d: %s", command,
                  outcome.exit_status, outcome.signal, outcome.errors.data);
-    char *line = strstr(outcome.errors.data, "mtil: error: ");
-    if (line == NULL || words_count(outcome.errors.data, "error:") != 1 || strchr(line, '\n') == NULL ||
-        strchr(line, '\n')[1] != 0)
-        fail_msg("mtil %s: expected one error, and in the last line, found: %s", launch->arguments,
-                 outcome.errors.data);
-    for (size_t i = 0; words[i] != NULL; i++)
-        if (strstr(line, words[i]) == NULL)
-            fail_msg("mtil %s: expected \"%s\" in: %s", launch->arguments, words[i], line);
     assert_string_equal(outcome.out.data, "");
-    outcome_free(&outcome);
-}
-
-void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words)
-{
-    program_complains(workshop, launch, words);
     assert_int_equal(workshop_leftovers(workshop), 0);
+    for (const char *next; words != NULL; words = next) {
+        const char *end = strstr(words, " | ");
+        next = end != NULL ? end + 3 : NULL;
+        char *word = strndup(words, end != NULL ? (size_t)(end - words) : strlen(words));
+        if (strstr(error, word) == NULL)
+            fail_msg("%s: expected \"%s\" in: %s", command, word, error);
+        free(word);
+    }
+    outcome_free(&outcome);
 }

@@ -39,8 +39,10 @@ void workshop_own_data(const struct workshop *workshop, const char *name);
 /* Puts a damaged file of the fixtures in the place of name. */
 void workshop_put_corrupted(const struct workshop *workshop, const char *corrupted, const char *name);
 
-/* Cuts a file to so many thousandths of its size. */
-void workshop_cut(const struct workshop *workshop, const char *name, unsigned thousandths);
+/* A file of tensors, which the caller closes; and some of them, written to another with these metadata. */
+struct safetensors *workshop_tensors(const struct workshop *workshop, const char *name);
+void workshop_write(const struct workshop *workshop, const char *name, const struct safetensors *file, size_t first,
+                    size_t count, const struct safetensors_metadata *metadata, size_t metadata_count);
 
 /* Writes the tensors of one file of weights to another, after change had a look at each (false: leave it out). */
 void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
@@ -57,7 +59,6 @@ int workshop_leftovers(const struct workshop *workshop);
 
 struct launch {
     const char *arguments; /* separated by spaces */
-    size_t file_limit;     /* bytes a file may grow to, as on a full disk; 0: no limit */
     bool unprivileged;     /* as nobody, where the test runs as root */
 };
 
@@ -94,9 +95,7 @@ size_t words_count(const char *text, const char *word);
 /* It ended well; the error output is shown otherwise. */
 void program_succeeds(const struct workshop *workshop, const char *arguments);
 
-/* Exit status not zero, nothing on standard output, and one line with "error:", the last one, that has all words of the list
- * (ended by NULL) in it. */
-void program_complains(const struct workshop *workshop, const struct launch *launch, const char *const *words);
-
-/* And no file is only half written; for programs that run alone. */
-void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words);
+/* One error, which is the last line, has all of the words, "words | words", nothing is on standard output, and no file is only half
+ * written; the exit status: 0 for any but 0. Frees the outcome. */
+void outcome_refuses(const struct workshop *workshop, struct outcome outcome, const char *command, int exit_status,
+                     const char *words);

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/file.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/run/checkpoint.h"
 #include "tests/models/initialize.h"
 
 struct error error;
@@ -25,6 +28,41 @@ void must(status result)
 {
     if (result != OK)
         fail_msg("%s", error.message);
+}
+
+void check_refusal(status result, status code, const char *const *words)
+{
+    if (result != code)
+        fail_msg("expected %s, found %s: %s", status_name(code), status_name(result), error.message);
+    for (; *words != NULL; words++)
+        if (strstr(error.message, *words) == NULL)
+            fail_msg("expected \"%s\" in: %s", *words, error.message);
+}
+
+/* What is to be freed with the run, and destroyed with its experiment. */
+static struct {
+    void **memory;
+    size_t memory_count;
+    struct evaluator *evaluators[8];
+    struct selector *selectors[8];
+    size_t evaluator_count, selector_count;
+} owned;
+
+void *small_run_keep(void *memory)
+{
+    assert_non_null(memory);
+    GROW(owned.memory, owned.memory_count);
+    return owned.memory[owned.memory_count++] = memory;
+}
+
+char *small_run_format(const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    assert_true(vasprintf(&text, format, arguments) >= 0);
+    va_end(arguments);
+    return small_run_keep(text);
 }
 
 const char *small_run_file(const struct small_run *run, const char *name)
@@ -127,6 +165,10 @@ void small_run_open(struct small_run *run, uint64_t seed, const char *const *ove
 
 static void close_experiment(struct small_run *run)
 {
+    while (owned.evaluator_count > 0)
+        evaluator_destroy(owned.evaluators[--owned.evaluator_count]);
+    while (owned.selector_count > 0)
+        selector_destroy(owned.selectors[--owned.selector_count]);
     run_close(run->experiment);
     suite_destroy(run->suite);
 }
@@ -147,6 +189,78 @@ void small_run_close(struct small_run *run)
 {
     close_experiment(run);
     scratch_remove(&run->scratch);
+    while (owned.memory_count > 0)
+        free(owned.memory[--owned.memory_count]);
+    free(owned.memory);
+    owned.memory = NULL;
+}
+
+struct selector *small_run_selector(struct small_run *run)
+{
+    struct selector **selector = &owned.selectors[owned.selector_count++];
+    assert_true(owned.selector_count <= sizeof owned.selectors / sizeof *owned.selectors);
+    must(selector_create(selector, &run->experiment->model, &run->experiment->data, &error));
+    return *selector;
+}
+
+struct evaluator *small_run_evaluator(struct small_run *run, struct selector *selector, size_t zero_shot)
+{
+    struct run *e = run->experiment;
+    struct evaluator **evaluator = &owned.evaluators[owned.evaluator_count++];
+    assert_true(owned.evaluator_count <= sizeof owned.evaluators / sizeof *owned.evaluators);
+    must(evaluator_create(evaluator, &e->model, &e->data, &e->method, selector, &error));
+    for (size_t j = 0; j < zero_shot; j++)
+        must(evaluator_zero_shot(*evaluator, j, NULL, &error));
+    return *evaluator;
+}
+
+/* --- Training --- */
+
+static bool wants_loss(void *context, size_t iteration, size_t iterations)
+{
+    const struct small_training *training = context;
+    (void)iterations;
+    return training->every == 0 || iteration % training->every == 0;
+}
+
+static status record_step(void *context, const struct step_report *report, struct error *failure)
+{
+    struct small_training *training = context;
+    (void)failure;
+    assert_int_equal(report->iteration, training->count + 1);
+    assert_true(training->count < sizeof training->loss / sizeof *training->loss);
+    training->loss[training->count] = report->loss;
+    training->rate[training->count++] = report->rate;
+    training->images = report->images;
+    if (training->look != NULL)
+        training->look(training);
+    training->stop.signal = training->count == training->stop_at ? 2 : 0;
+    return OK;
+}
+
+status small_run_train(struct small_run *run, size_t task, struct small_training *training)
+{
+    struct training whole = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]};
+    if (training == NULL)
+        return train_task(&whole, &error);
+    training->run = run;
+    training->stop.signal = 0;
+    whole.first = training->count;
+    whole.stop = &training->stop;
+    whole.wants_loss = wants_loss;
+    whole.after = record_step;
+    whole.context = training;
+    return train_task(&whole, &error);
+}
+
+void small_run_resume(struct small_run *run, size_t task, size_t iteration, const char *const *overrides)
+{
+    struct checkpoint_place place = {task, iteration, 77}, found_place;
+    bool found;
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &place, &error));
+    small_run_reopen(run, 1, overrides);
+    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &found_place, &found, &error));
+    assert_true(found && found_place.task == task && found_place.iteration == iteration && found_place.rows == 77);
 }
 
 /* --- Watching the backend: operations have no context of their own, so there is one spy --- */
@@ -198,21 +312,21 @@ void small_run_watch(struct small_run *run, struct backend_spy *spy)
 float *small_run_values(const struct small_run *run, const float *device, size_t n)
 {
     struct backend *backend = run->experiment->model.backend;
-    float *values = malloc(n * sizeof *values);
-    assert_non_null(values);
+    float *values = small_run_keep(malloc((n + 1) * sizeof *values));
     must(backend->ops->download(backend, values, device, n * sizeof *values, &error));
+    return values;
+}
+
+float *small_run_group(const struct parameters *group)
+{
+    struct backend *backend = group->backend;
+    float *values = small_run_keep(malloc((group->values_count + 1) * sizeof *values));
+    must(backend->ops->bind(backend, &error)); /* a rank's, perhaps */
+    must(backend->ops->download(backend, values, group->values, group->values_count * sizeof *values, &error));
     return values;
 }
 
 float *small_run_adapters(const struct small_run *run, enum tower tower)
 {
-    const struct parameters *group = run->experiment->model.adapters->towers[tower].parameters;
-    return small_run_values(run, group->values, group->values_count);
-}
-
-void error_tells(const char *const *words)
-{
-    for (size_t i = 0; words[i] != NULL; i++)
-        if (strstr(error.message, words[i]) == NULL)
-            fail_msg("expected \"%s\" in: %s", words[i], error.message);
+    return small_run_group(run->experiment->model.adapters->towers[tower].parameters);
 }

@@ -1,13 +1,16 @@
 /* An experiment small enough for a test: a random CLIP, its vocabulary and three tasks of the `toy` dataset.
  *
- *     struct small_run run;
- *     small_run_open(&run, 1, (const char *const[]){"adapter.experts=6", NULL});       // overrides of the suite
- *     … run.experiment, small_run_file(&run, "resume.safetensors") …
- *     small_run_close(&run);
+ *     RUN_TEST(adapters_learn, "adapter.experts=6", NULL)                      // overrides of the suite
+ *     {
+ *         float *before = small_run_adapters(run, TOWER_IMAGE);                // the run's, as all that it hands out
+ *         must(small_run_train(run, 0, NULL));
+ *         must_refuse(run_reopen(run->experiment, …), ERROR_ARGUMENT, "words", "of the message");
+ *     }
  */
 #pragma once
 
 #include "harness/run/run.h"
+#include "harness/train/trainer.h"
 #include "tests/datasets/scratch.h"
 #include "tests/test.h"
 
@@ -19,8 +22,31 @@ struct small_run {
     struct run *experiment;
 };
 
+/* A list of words, ended by NULL. */
+#define WORDS(...)                                                                                                     \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+
+/* A test of a run with seed 1. */
+#define RUN_TEST(name, ...)                                                                                            \
+    static void name##_in(struct small_run *run);                                                                      \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        struct small_run run;                                                                                          \
+        small_run_open(&run, 1, (const char *const[]){__VA_ARGS__});                                                   \
+        name##_in(&run);                                                                                               \
+        small_run_close(&run);                                                                                         \
+    }                                                                                                                  \
+    static void name##_in(struct small_run *run)
+
 extern struct error error; /* of the last call that failed */
 void must(status result);
+
+/* The call failed with code, and the message has every one of the words. */
+#define must_refuse(result, code, ...) check_refusal(result, code, WORDS(__VA_ARGS__))
+void check_refusal(status result, status code, const char *const *words);
 
 /* MTIL_TEST_BACKEND, cpu unless set. */
 const char *test_backend_name(void);
@@ -44,11 +70,34 @@ void small_run_close(struct small_run *run);
 /* A path in the run's folder; the next call overwrites it. */
 const char *small_run_file(const struct small_run *run, const char *name);
 
-/* n floats from the device, the caller frees. */
-float *small_run_values(const struct small_run *run, const float *device, size_t n);
+/* Memory that is freed when a run is closed, as that of the functions below. */
+void *small_run_keep(void *memory);
+__attribute__((format(printf, 1, 2))) char *small_run_format(const char *format, ...);
 
-/* The adapters' values of a tower. */
+/* n floats from the device; all values of a group; the adapters' values of a tower. */
+float *small_run_values(const struct small_run *run, const float *device, size_t n);
+float *small_run_group(const struct parameters *group);
 float *small_run_adapters(const struct small_run *run, enum tower tower);
+
+/* What the training of a task reported. It goes on after iteration count, and stops after stop_at (0: never). */
+struct small_training {
+    size_t count, stop_at, every; /* every: a loss is read each so many iterations; 0: each; SIZE_MAX: never */
+    size_t images;
+    double loss[64], rate[64];
+    void (*look)(struct small_training *training); /* after each iteration; NULL: nobody looks */
+    struct small_run *run;
+    struct stop stop;
+};
+
+/* training NULL: no loss is read, and nothing stops it. */
+status small_run_train(struct small_run *run, size_t task, struct small_training *training);
+
+/* A resume file behind that iteration of the task, and another experiment that goes on from there. */
+void small_run_resume(struct small_run *run, size_t task, size_t iteration, const char *const *overrides);
+
+/* A new one, destroyed with the experiment; of an evaluator with the zero-shot answers of the first tasks. */
+struct selector *small_run_selector(struct small_run *run);
+struct evaluator *small_run_evaluator(struct small_run *run, struct selector *selector, size_t zero_shot);
 
 /* Counts what the backend is asked for from now on, and raises a stop request at the n-th of it (0: never). One at a
  * time. */
@@ -58,7 +107,3 @@ struct backend_spy {
     size_t stop_at_update, stop_at_prediction, stop_at_encoding;
 };
 void small_run_watch(struct small_run *run, struct backend_spy *spy);
-
-/* Whether the message of the last failure has all these words in it; the list ends with NULL. Fails the test
- * otherwise. */
-void error_tells(const char *const *words);

@@ -1,12 +1,18 @@
 #include "tests/harness/whole_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/methods/methods.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
+#include "results/query.h"
+#include "results/store/database.h"
+#include "results/verify.h"
 
 status whole_run(struct small_run *run, const char *database, struct backend_spy *spy)
 {
@@ -20,21 +26,98 @@ status whole_run(struct small_run *run, const char *database, struct backend_spy
     return result;
 }
 
-char *whole_run_weights(const struct small_run *run)
+int64_t whole_run_number(const struct small_run *run, const char *database, const char *sql)
 {
-    char *folder = run_folder(run->experiment), *path = path_format("%s/weights.safetensors", folder);
+    struct database *opened;
+    int64_t found;
+    must(database_open(&opened, small_run_file(run, database), STORE_READ, NULL, &error));
+    must(database_integer(opened, sql, &found, &error));
+    database_close(opened);
+    return found;
+}
+
+char *whole_run_text(const struct small_run *run, const char *database, const char *sql)
+{
+    struct store *store;
+    struct table table = {0};
+    must(store_open(&store, small_run_file(run, database), STORE_READ, &error));
+    must(query_sql(store, sql, &table, &error));
+    assert_true(table_rows(&table) > 0 && table.cell[0].kind == CELL_TEXT);
+    char *text = small_run_keep(strdup(table.cell[0].text));
+    table_free(&table);
+    store_close(store);
+    return text;
+}
+
+void expect_number(const struct small_run *run, const char *database, const char *sql, int64_t expected)
+{
+    int64_t found = whole_run_number(run, database, sql);
+    if (found != expected)
+        fail_msg("%s: expected %lld, found %lld", sql, (long long)expected, (long long)found);
+}
+
+void expect_text(const struct small_run *run, const char *database, const char *sql, const char *expected)
+{
+    assert_string_equal(whole_run_text(run, database, sql), expected);
+}
+
+void remove_database(const struct small_run *run, const char *database)
+{
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", database, ends[i]);
+        assert_true(unlink(small_run_file(run, name)) == 0 || i > 0);
+    }
+}
+
+size_t whole_run_faults(const struct small_run *run, const char *database, const char *(*cells)(const char *method))
+{
+    struct store *store;
+    struct verification verification = {.cells = cells};
+    must(store_open(&store, small_run_file(run, database), STORE_READ, &error));
+    must(verify_database(store, &verification, &error));
+    size_t count = table_rows(&verification.faults);
+    if (count > 0)
+        print_message("%s %s: expected %s, found %s\n", verification.faults.cell[1].text,
+                      verification.faults.cell[2].text, verification.faults.cell[3].text,
+                      verification.faults.cell[4].text);
+    verification_free(&verification);
+    store_close(store);
+    return count;
+}
+
+const char *whole_run_cells(const char *name)
+{
+    const struct method *method = NULL;
+    must(method_find(&method, name, &error));
+    if (method->joint)
+        return "last";
+    return method->head != NULL             ? "trained"
+           : method->alone                  ? "diagonal"
+           : strcmp(name, "zero_shot") == 0 ? "zero-shot"
+                                            : "all";
+}
+
+char *whole_run_file(const struct small_run *run, const char *name)
+{
+    char *folder = run_folder(run->experiment), *path = small_run_format("%s/%s", folder, name);
     free(folder);
     return path;
 }
 
-float *whole_run_features(const struct small_run *run)
+char *whole_run_weights(const struct small_run *run)
+{
+    return whole_run_file(run, "weights.safetensors");
+}
+
+float *whole_run_features(struct small_run *run)
 {
     struct evaluator *evaluator;
     must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, NULL, NULL, &error));
     must(evaluator_task(evaluator, 0, 0, NULL, &error));
     size_t size = evaluator->sets[0].n * model_feature_width(&run->experiment->model) * sizeof(float);
-    float *features = malloc(size);
-    memcpy(features, evaluator->sets[0].routed.features, size);
+    float *features = memcpy(small_run_keep(malloc(size)), evaluator->sets[0].routed.features, size);
     evaluator_destroy(evaluator);
     return features;
 }
@@ -49,9 +132,7 @@ static struct bytes weights_of(struct small_run *run, const char *const *overrid
     }
     small_run_reopen(run, 1, overrides);
     must(whole_run(run, database, NULL));
-    char *path = whole_run_weights(run);
-    must(file_read(path, FILE_LIMIT, &bytes, &error));
-    free(path);
+    must(file_read(whole_run_weights(run), FILE_LIMIT, &bytes, &error));
     return bytes;
 }
 

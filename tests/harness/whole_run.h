@@ -1,9 +1,11 @@
 /* A small run from its first iteration to its last test, with its rows and files.
  *
- *     must(whole_run(&run, "a.db", NULL));
- *     char *path = whole_run_weights(&run);              // model.weights of another run
- *     float *features = whole_run_features(&run);
- *     expect_stop_unseen(&run, overrides, 16);
+ *     must(whole_run(run, "a.db", NULL));
+ *     expect_number(run, "a.db", "SELECT count(*) FROM evaluations", 12);
+ *     assert_int_equal(whole_run_faults(run, "a.db", whole_run_cells), 0);
+ *     char *path = whole_run_weights(run);              // model.weights of another run
+ *     float *features = whole_run_features(run);
+ *     expect_stop_unseen(run, overrides, 16);
  */
 #pragma once
 
@@ -13,11 +15,23 @@
  * heeded; NULL: nobody watches. */
 status whole_run(struct small_run *run, const char *database, struct backend_spy *spy);
 
-/* The file of weights that it leaves; the caller frees. */
+/* The first cell of an answer of the database: an integer, text. */
+int64_t whole_run_number(const struct small_run *run, const char *database, const char *sql);
+char *whole_run_text(const struct small_run *run, const char *database, const char *sql);
+void expect_number(const struct small_run *run, const char *database, const char *sql, int64_t expected);
+void expect_text(const struct small_run *run, const char *database, const char *sql, const char *expected);
+void remove_database(const struct small_run *run, const char *database);
+
+/* What verify finds in it, where these are the cells that a method has: those of the method, or of none but "trained". */
+size_t whole_run_faults(const struct small_run *run, const char *database, const char *(*cells)(const char *method));
+const char *whole_run_cells(const char *method);
+
+/* A file in the run's folder, and that of its weights. */
+char *whole_run_file(const struct small_run *run, const char *name);
 char *whole_run_weights(const struct small_run *run);
 
-/* Of the test images of the first task, as the model is; the caller frees. */
-float *whole_run_features(const struct small_run *run);
+/* Of the test images of the first task, as the model is. */
+float *whole_run_features(struct small_run *run);
 
 /* A run of the suite with these overrides, stopped at an update and resumed, leaves the same bytes of weights as one
  * that was not. */

@@ -3,7 +3,7 @@
  *     DEVICE_TEST(values_are_doubled) // with 1, 2 and 3 threads: the same bits
  *     {
  *         struct operand x = draw(d, 65, 1.0f), y = blank(d, 65);               // the same values on host and device
- *         must(d->backend->ops->…(d->backend, …, &error));
+ *         must_run(d, weighted_sum, .count = 1, .n = 65, .inputs = {x.device}, .weights = {2}, .out = y.device);
  *         expect_close(d, "y", y.device, expected, 65, 1e-6);                   // expected: doubles
  *     }
  *
@@ -29,6 +29,9 @@ struct operand {
 
 extern struct error error; /* of the last call that failed */
 void must(status result);
+
+/* An operation on a device: must_run(d, gather_rows, .x = x, .out = y, .rows = rows); */
+#define must_run(d, operation, ...) must((d)->ops->operation((d)->backend, &(struct operation){__VA_ARGS__}, &error))
 
 /* The call failed with code, and the message has every one of the words. */
 #define must_refuse(result, code, ...) check_refusal(result, code, (const char *const[]){__VA_ARGS__, NULL})

@@ -1,5 +1,4 @@
-/* The tokenizer against the fixture's ids where OpenAI's vocabulary is at hand, and against itself with the small vocabulary that
- * ships. */
+/* The tokenizer against itself with the small vocabulary that ships; against OpenAI's ids it is replayed by replay_data. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,31 +12,22 @@
 #include "models/tokenizer.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/vocabulary.h"
-#include "tests/replay/check_tokenizer.h"
+#include "tests/datasets/scratch.h"
 #include "tests/test.h"
 
 enum { CONTEXT = 16 };
 
-static const char *const fixture = SHARED_FIXTURES "/data/tokenizer";
-static const char *const openai_file = SHARED_FIXTURES "/data/tokenizer/bpe_simple_vocab_16e6.txt.gz";
 static const char vocabulary_file[] = FIXTURES "/../../models/weights/mini-vocabulary.txt";
 static const char *const captions[] = {"a photo of a cat.", "a photo of the cat", "A PHOTO of two hats!",
                                        "the hat of the cat, 1 of 2", "cats and hats"};
 enum { CAPTIONS = sizeof captions / sizeof *captions };
 
-static char folder[64];
+static struct scratch scratch;
 
+/* The caller frees. */
 static char *in_folder(const char *name)
 {
-    char *path = path_format("%s/%s", folder, name);
-    assert_non_null(path);
-    return path;
-}
-
-static void write_text(const char *path, const char *text)
-{
-    struct error error;
-    assert_int_equal(file_write(path, text, strlen(text), &error), OK);
+    return path_format("%s/%s", scratch.path, name);
 }
 
 static struct tokenizer *open_tokenizer(const char *path)
@@ -64,35 +54,16 @@ static size_t encode(const struct tokenizer *tokenizer, const char *text, int32_
 
 static int set_up(void **state)
 {
-    struct error error;
     (void)state;
-    snprintf(folder, sizeof folder, "test_tokenizer-%ld", (long)getpid());
-    return directory_create(folder, &error) == OK ? 0 : 1;
+    scratch_create(&scratch);
+    return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct directory directory;
-    struct error error;
     (void)state;
-    if (directory_list(&directory, folder, &error) != OK)
-        return 1;
-    for (size_t i = 0; i < directory.count; i++) {
-        char *path = in_folder(directory.names[i]);
-        unlink(path);
-        free(path);
-    }
-    directory_free(&directory);
-    return rmdir(folder);
-}
-
-TEST(fixture_ids_agree)
-{
-    if (!file_exists(openai_file)) {
-        print_message("%s is absent\n", openai_file);
-        skip();
-    }
-    assert_int_equal(check_tokenizer(fixture), 0);
+    scratch_remove(&scratch);
+    return 0;
 }
 
 TEST(texts_are_cleaned)
@@ -224,19 +195,18 @@ static void write_huggingface(const char *merges_text, int32_t start)
     }
     json_object_set_new(names, "<|startoftext|>", json_integer(start));
     json_object_set_new(names, "<|endoftext|>", json_integer(start + 1));
-    char *path = in_folder("vocab.json"), *merges_path = in_folder("merges.txt");
+    char *path = in_folder("vocab.json");
     assert_int_equal(json_dump_file(names, path, JSON_COMPACT), 0);
-    write_text(merges_path, merges_text);
+    scratch_write_text(&scratch, "merges.txt", merges_text);
     json_decref(names);
     free(copy);
     free(path);
-    free(merges_path);
 }
 
 TEST(both_file_formats_agree)
 {
     struct tokenizer *openai = open_tokenizer(vocabulary_file);
-    char *paths[] = {strdup(folder), in_folder("vocab.json"), in_folder("merges.txt")};
+    char *paths[] = {strdup(scratch.path), in_folder("vocab.json"), in_folder("merges.txt")};
     struct bytes bytes = read_vocabulary();
     int32_t start = tokenizer_start(openai);
     write_huggingface((char *)bytes.data, start);
@@ -283,7 +253,7 @@ TEST(damaged_merge_files_are_refused)
     };
     char *path = in_folder("damaged.txt");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        write_text(path, cases[i][0]);
+        scratch_write_text(&scratch, "damaged.txt", cases[i][0]);
         assert_refused(path, cases[i][1]);
     }
     assert_refused("absent.txt.gz", "absent.txt.gz");
@@ -302,22 +272,21 @@ TEST(damaged_json_vocabularies_are_refused)
         {"{\"a\":1}", "every byte"},
     };
     struct tokenizer *tokenizer = open_tokenizer(vocabulary_file);
-    char *json = in_folder("vocab.json"), *merges = in_folder("merges.txt");
+    char *merges = in_folder("merges.txt");
     struct bytes bytes = read_vocabulary();
     write_huggingface((char *)bytes.data, tokenizer_start(tokenizer));
-    write_text(merges, "#version: 0.2\nq q\n");
-    assert_refused(folder, "no id for 'qq'");
+    scratch_write_text(&scratch, "merges.txt", "#version: 0.2\nq q\n");
+    assert_refused(scratch.path, "no id for 'qq'");
     write_huggingface((char *)bytes.data, tokenizer_start(tokenizer) + 5);
     assert_int_equal(unlink(merges), 0);
-    assert_refused(folder, "merges.txt");
-    write_text(merges, "#version: 0.2\n");
+    assert_refused(scratch.path, "merges.txt");
+    scratch_write_text(&scratch, "merges.txt", "#version: 0.2\n");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        write_text(json, cases[i][0]);
-        assert_refused(folder, cases[i][1]);
+        scratch_write_text(&scratch, "vocab.json", cases[i][0]);
+        assert_refused(scratch.path, cases[i][1]);
     }
     tokenizer_close(tokenizer);
     bytes_free(&bytes);
-    free(json);
     free(merges);
 }
 

@@ -1,4 +1,5 @@
 #include "tests/replay/finetune.h"
+#include "core/alloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +8,6 @@
 #include "core/file.h"
 #include "harness/methods/methods.h"
 
-double finetune_number(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_number(value)) {
-        fprintf(stderr, "config.json: no number \"%s\"\n", key);
-        abort();
-    }
-    return json_number_value(value);
-}
-
 const json_t *finetune_task(const struct finetune *r, size_t task)
 {
     return json_array_get(json_object_get(r->f->config, "tasks"), task);
@@ -24,17 +15,7 @@ const json_t *finetune_task(const struct finetune *r, size_t task)
 
 static size_t whole(const json_t *object, const char *key)
 {
-    return (size_t)finetune_number(object, key);
-}
-
-status finetune_find(const struct safetensors *file, const char *name, enum safetensor_type type,
-                     const struct safetensor **tensor, struct error *error)
-{
-    *tensor = safetensors_find(file, name);
-    return *tensor != NULL && (*tensor)->type == type
-               ? OK
-               : error_set(error, ERROR_FORMAT, "%s: expected a tensor %s of type %s", safetensors_path(file), name,
-                           safetensor_type_name(type));
+    return (size_t)recorded_number(object, key);
 }
 
 /* --- What the loader and the tokenizer would give --- */
@@ -51,8 +32,8 @@ static status batch_of(void *context, const struct loader_settings *wanted, size
     const struct safetensors *file = r->data[wanted->task];
     const struct safetensor *images, *labels;
     const char *name = wanted->augment ? "images" : is_method(r, "zscl") ? "reference_outside" : "reference_current";
-    TRY(finetune_find(file, name, SAFETENSOR_F32, &images, error));
-    TRY(finetune_find(file, "labels", SAFETENSOR_I32, &labels, error));
+    images = recorded_type(file, name, SAFETENSOR_F32);
+    labels = recorded_type(file, "labels", SAFETENSOR_I32);
     if (images->rank != 5 || step >= images->shape[0] || (wanted->augment && images->shape[1] != labels->shape[1]))
         return error_set(error, ERROR_FORMAT, "%s: there is no batch %zu in %s", safetensors_path(file), step, name);
     size_t each = images->shape[2] * images->shape[3] * images->shape[4];
@@ -64,10 +45,11 @@ static status batch_of(void *context, const struct loader_settings *wanted, size
 
 static status texts_of(void *context, size_t task, const int32_t **tokens, size_t *count, struct error *error)
 {
+    (void)error;
     const struct finetune *r = context;
-    const struct safetensor *texts;
-    TRY(is_method(r, "zscl") ? finetune_find(r->common, "captions", SAFETENSOR_I32, &texts, error)
-                             : finetune_find(r->data[task], "random_sentences", SAFETENSOR_I32, &texts, error));
+    const struct safetensor *texts = is_method(r, "zscl")
+                                         ? recorded_type(r->common, "captions", SAFETENSOR_I32)
+                                         : recorded_type(r->data[task], "random_sentences", SAFETENSOR_I32);
     *tokens = texts->data;
     *count = texts->shape[0];
     return OK;
@@ -75,21 +57,11 @@ static status texts_of(void *context, size_t task, const int32_t **tokens, size_
 
 /* --- Opening --- */
 
-static status open_tensors(const struct finetune *r, struct safetensors **file, struct error *error, size_t task,
-                           const char *name)
-{
-    char *path = name != NULL ? path_format("%s/%s", r->f->folder, name)
-                              : path_format("%s/task%zu.data.safetensors", r->f->folder, task);
-    status result = path != NULL ? safetensors_open(file, path, error) : error_set(error, ERROR_MEMORY, "no memory");
-    free(path);
-    return result;
-}
-
-static status read_settings(struct finetune *r, struct error *error)
+static void read_settings(struct finetune *r)
 {
     const json_t *dims = json_object_get(r->f->config, "dims");
-    if (finetune_number(dims, "layer_norm_eps") != 1e-5)
-        return error_set(error, ERROR_FORMAT, "%s: expected a layer_norm_eps of 1e-5", r->f->folder);
+    if (recorded_number(dims, "layer_norm_eps") != 1e-5)
+        must(error_set(&error, ERROR_FORMAT, "%s: expected a layer_norm_eps of 1e-5", r->f->folder));
     r->settings = (struct settings){
         .weights = r->weights,
         .backend = *r->f->backend,
@@ -97,21 +69,19 @@ static status read_settings(struct finetune *r, struct error *error)
         .stated = {.config = {whole(dims, "vision_heads"), whole(dims, "text_heads"), ACTIVATION_QUICK_GELU},
                    .heads_by = "config.json",
                    .activation_by = "config.json"}};
-    return OK;
 }
 
-status finetune_open(struct finetune *r, struct error *error)
+void finetune_open(struct finetune *r)
 {
     r->tasks = json_array_size(json_object_get(r->f->config, "tasks"));
     r->weights = path_format("%s/clip.safetensors", r->f->folder);
     r->recorded = (struct recorded){.context = r, .batch = batch_of, .texts = texts_of};
-    if (r->tasks == 0 || r->tasks > FINETUNE_TASKS || r->weights == NULL)
-        return error_set(error, ERROR_FORMAT, "%s: expected 1 to %d tasks", r->f->folder, FINETUNE_TASKS);
-    TRY(read_settings(r, error));
-    TRY(open_tensors(r, &r->common, error, 0, "common.safetensors"));
+    if (r->tasks == 0 || r->tasks > FINETUNE_TASKS)
+        must(error_set(&error, ERROR_FORMAT, "%s: expected 1 to %d tasks", r->f->folder, FINETUNE_TASKS));
+    read_settings(r);
+    r->common = recorded_open(r->f->folder, "common.safetensors");
     for (size_t t = 0; t < r->tasks; t++)
-        TRY(open_tensors(r, &r->data[t], error, t, NULL));
-    return OK;
+        r->data[t] = recorded_open(r->f->folder, "task%zu.data.safetensors", t);
 }
 
 static void free_options(struct finetune *r)
@@ -135,64 +105,58 @@ void finetune_close(struct finetune *r)
 
 /* --- A method --- */
 
-static status read_options(const struct finetune *r, struct options **options, struct error *error)
+static void read_options(const struct finetune *r, struct options **options)
 {
     const json_t *config = r->f->config, *sentences = json_object_get(config, "random_sentences");
     const struct {
         const char *option;
         double value;
-    } values[] = {{"temperature", finetune_number(config, "temperature")},
-                  {"l2", finetune_number(config, "l2")},
-                  {"alpha", finetune_number(config, "wise_alpha")},
-                  {"average_every", finetune_number(config, "average_every")},
-                  {"reference_batch", finetune_number(config, "reference_batch")},
-                  {"sentences", finetune_number(sentences, "count")},
-                  {"words", finetune_number(sentences, "words")}};
-    TRY(options_create(options, r->method->options, error));
+    } values[] = {{"temperature", recorded_number(config, "temperature")},
+                  {"l2", recorded_number(config, "l2")},
+                  {"alpha", recorded_number(config, "wise_alpha")},
+                  {"average_every", recorded_number(config, "average_every")},
+                  {"reference_batch", recorded_number(config, "reference_batch")},
+                  {"sentences", recorded_number(sentences, "count")},
+                  {"words", recorded_number(sentences, "words")}};
+    must(options_create(options, r->method->options, &error));
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         char text[32];
         snprintf(text, sizeof text, "%.17g", values[i].value);
         if (options_find(r->method->options, values[i].option) != NULL)
-            TRY(options_set(*options, values[i].option, text, "config.json", error));
+            must(options_set(*options, values[i].option, text, "config.json", &error));
     }
-    return OK;
 }
 
-status finetune_choose(struct finetune *r, const char *name, struct error *error)
+void finetune_choose(struct finetune *r, const char *name)
 {
     static const char *const weights[TERMS] = {"image_weight", "text_weight", "l2"};
     free_options(r);
-    TRY(method_find(&r->method, name, error));
-    TRY(read_options(r, &r->options, error));
+    must(method_find(&r->method, name, &error));
+    read_options(r, &r->options);
     for (int i = 0; i < TERMS; i++)
         if (options_find(r->method->options, weights[i]) != NULL) {
-            TRY(read_options(r, &r->without[i], error));
-            TRY(options_set(r->without[i], weights[i], "0", "test", error));
+            read_options(r, &r->without[i]);
+            must(options_set(r->without[i], weights[i], "0", "test", &error));
         }
     r->watched = *r->method;
     r->settings.method = &r->watched;
     r->settings.method_options = r->options;
-    return OK;
 }
 
-static status name_classes(struct dataset **dataset, size_t classes, struct error *error)
+static void name_classes(struct dataset **dataset, size_t classes)
 {
     static const char *const template = "{}";
-    const char **names = calloc(classes, sizeof *names);
-    if (names == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu classes", classes);
+    const char **names = xcalloc(classes, sizeof *names);
     for (size_t c = 0; c < classes; c++)
         names[c] = "class";
     dataset_of_names(dataset, names, classes, &template, 1);
     free(names);
-    return OK;
 }
 
-static status make_task(const struct finetune *r, size_t index, struct task *task, struct error *error)
+static void make_task(const struct finetune *r, size_t index, struct task *task)
 {
     const json_t *own = finetune_task(r, index), *config = r->f->config, *betas = json_object_get(config, "betas");
-    const struct safetensor *tokens;
-    TRY(finetune_find(r->data[index], "tokens", SAFETENSOR_I32, &tokens, error));
+    const struct safetensor *tokens = recorded_type(r->data[index], "tokens", SAFETENSOR_I32);
     size_t bytes = safetensor_elements(tokens) * sizeof(int32_t);
     task->index = index;
     task->settings = (struct task_settings){.name = json_string_value(json_object_get(own, "name")),
@@ -200,25 +164,21 @@ static status make_task(const struct finetune *r, size_t index, struct task *tas
                                             .schedule_end = whole(own, "iterations"),
                                             .warmup = whole(own, "warmup"),
                                             .batch = whole(config, "batch"),
-                                            .rate = finetune_number(own, "lr"),
-                                            .rule = {.weight_decay = finetune_number(config, "weight_decay"),
+                                            .rate = recorded_number(own, "lr"),
+                                            .rule = {.weight_decay = recorded_number(config, "weight_decay"),
                                                      .beta1 = json_number_value(json_array_get(betas, 0)),
                                                      .beta2 = json_number_value(json_array_get(betas, 1)),
-                                                     .epsilon = finetune_number(config, "eps")},
-                                            .smoothing = (float)finetune_number(config, "label_smoothing")};
-    task->prompts = malloc(bytes);
-    if (task->prompts == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for prompts");
+                                                     .epsilon = recorded_number(config, "eps")},
+                                            .smoothing = (float)recorded_number(config, "label_smoothing")};
+    task->prompts = xmalloc(bytes);
     memcpy(task->prompts, tokens->data, bytes);
-    return name_classes(&task->dataset, tokens->shape[0], error);
+    name_classes(&task->dataset, tokens->shape[0]);
 }
 
-status finetune_start(struct finetune *r, struct run **experiment, struct error *error)
+void finetune_start(struct finetune *r, struct run **experiment)
 {
-    struct task *tasks = calloc(r->tasks, sizeof *tasks);
-    if (tasks == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu tasks", r->tasks);
+    struct task *tasks = xcalloc(r->tasks, sizeof *tasks);
     for (size_t t = 0; t < r->tasks; t++)
-        TRY(make_task(r, t, &tasks[t], error));
-    return run_open_recorded(experiment, &r->settings, &r->recorded, tasks, r->tasks, error);
+        make_task(r, t, &tasks[t]);
+    must(run_open_recorded(experiment, &r->settings, &r->recorded, tasks, r->tasks, &error));
 }

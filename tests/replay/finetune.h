@@ -35,19 +35,14 @@ struct finetune {
     struct options *without[TERMS]; /* the same with a weight of 0; NULL: the method has no such term */
 };
 
-status finetune_open(struct finetune *r, struct error *error);
+void finetune_open(struct finetune *r);
 void finetune_close(struct finetune *r);
 
 /* A method that the folder has numbers of. */
-status finetune_choose(struct finetune *r, const char *name, struct error *error);
+void finetune_choose(struct finetune *r, const char *name);
 
 /* From the weights before the first task. r->watched is what is trained with. */
-status finetune_start(struct finetune *r, struct run **experiment, struct error *error);
+void finetune_start(struct finetune *r, struct run **experiment);
 
-/* Of the folder's config.json. A number that is missing ends the program. */
-double finetune_number(const json_t *object, const char *key);
+/* Of the folder's config.json. */
 const json_t *finetune_task(const struct finetune *r, size_t task);
-
-/* The tensor of that name and type; ERROR_FORMAT where there is none. */
-status finetune_find(const struct safetensors *file, const char *name, enum safetensor_type type,
-                     const struct safetensor **tensor, struct error *error);

@@ -6,6 +6,7 @@
 #include "adapters/files/adapter_file.h"
 #include "models/clip.h"
 #include "tests/replay/given.h"
+#include "tests/replay/recorded.h"
 #include "tests/replay/report.h"
 
 struct fixture {
@@ -21,21 +22,14 @@ struct fixture {
     struct report *report;
 };
 
-status fixture_open(struct fixture *fixture, const char *folder, const struct backend_settings *backend,
-                    struct report *report, struct error *error);
+void fixture_open(struct fixture *fixture, const char *folder, const struct backend_settings *backend,
+                  struct report *report);
 void fixture_close(struct fixture *fixture);
 
-/* Numbers of config.json; a missing one aborts with its name. */
-double fixture_number(const json_t *object, const char *key);
 double fixture_tolerance(const struct fixture *fixture, const char *key);
 
-status fixture_tensors(const struct fixture *fixture, const char *name, struct safetensors **file, struct error *error);
-/* The tensor, or an error that names it. */
-status fixture_find(const struct safetensors *file, const struct safetensor **tensor, struct error *error,
-                    const char *name, ...) PRINTF_LIKE(4, 5);
-
 /* To the device's step arena, floats or 32-bit integers. */
-status fixture_upload(struct fixture *fixture, const void *values, size_t count, void **device, struct error *error);
+void fixture_upload(struct fixture *fixture, const void *values, size_t count, void **device);
 
 /* One pass of both towers with router `task` (−1: adapters off). noise [tower]: device [blocks, B, E] or NULL.
  * Everything is in the step arena. gates [tower] on the device lie in the adapters' passes. */
@@ -45,20 +39,19 @@ struct replay_pass {
     struct texts texts;
     struct tensor features[TOWERS];
 };
-status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const float *images, size_t image_count,
-                      const int32_t *tokens, size_t text_count, int task, bool training,
-                      const float *const noise[TOWERS], struct error *error);
+void fixture_encode(struct fixture *fixture, struct replay_pass *pass, const float *images, size_t image_count,
+                    const int32_t *tokens, size_t text_count, int task, bool training,
+                    const float *const noise[TOWERS]);
 
 /* gates [B, E] of a block, dense, to host memory that the caller frees. */
-status fixture_gates(const struct fixture *fixture, enum tower tower, size_t block, size_t batch, float **gates,
-                     struct error *error);
+void fixture_gates(const struct fixture *fixture, enum tower tower, size_t block, size_t batch, float **gates);
 
 /* Values and decisions: gates within tolerance, the set of chosen experts exact. */
 void fixture_compare_gates(struct fixture *fixture, const char *quantity, const float *got, const float *expected,
                            size_t batch, const char *where);
 
-status replay_forward(struct fixture *fixture, struct error *error);
-status replay_gradients(struct fixture *fixture, struct error *error);
-status replay_trajectory(struct fixture *fixture, struct error *error);
-status replay_selector(struct fixture *fixture, struct error *error);
-status replay_metrics(struct fixture *fixture, struct error *error);
+void replay_forward(struct fixture *fixture);
+void replay_gradients(struct fixture *fixture);
+void replay_trajectory(struct fixture *fixture);
+void replay_selector(struct fixture *fixture);
+void replay_metrics(struct fixture *fixture);

@@ -17,20 +17,18 @@ struct recorded_keeplora {
 };
 
 /* got [d, d] in double precision */
-static status compare(const struct recorded_keeplora *r, const char *quantity, const double *got, double tolerance,
-                      const char *name, struct error *error)
+static void compare(const struct recorded_keeplora *r, const char *quantity, const double *got, double tolerance,
+                    const char *name)
 {
-    const struct safetensor *expected;
-    TRY(rival_tensor(r->f, 2, &expected, error, "%s", name));
+    const struct safetensor *expected = rival_tensor(r->f, 2, "%s", name);
     if (safetensor_elements(expected) != r->u.n * r->u.n)
-        return error_set(error, ERROR_FORMAT, "%s: %s: expected [%zu, %zu]", r->f->folder, name, r->u.n, r->u.n);
+        must(error_set(&error, ERROR_FORMAT, "%s: %s: expected [%zu, %zu]", r->f->folder, name, r->u.n, r->u.n));
     for (size_t i = 0; i < safetensor_elements(expected); i++)
         report_value(r->f->report, quantity, got[i], (double)((const float *)expected->data)[i], tolerance);
-    return OK;
 }
 
 /* after: 0 for the weight, 1 + t for task t */
-static status compare_subspace(const struct recorded_keeplora *r, size_t after, const char *name, struct error *error)
+static void compare_subspace(const struct recorded_keeplora *r, size_t after, const char *name)
 {
     const json_t *recorded = json_array_get(json_object_get(r->f->config, "ranks"), after);
     const struct subspace *u = &r->u;
@@ -40,9 +38,8 @@ static status compare_subspace(const struct recorded_keeplora *r, size_t after, 
     for (size_t k = 0; k < (size_t)u->rank; k++)
         for (size_t i = 0; i < u->n * u->n; i++)
             projector[i] += u->basis[k * u->n + i / u->n] * u->basis[k * u->n + i % u->n];
-    status result = compare(r, "projector of U", projector, PROJECTORS, name, error);
+    compare(r, "projector of U", projector, PROJECTORS, name);
     free(projector);
-    return result;
 }
 
 /* n floats as doubles, which the caller frees */
@@ -55,96 +52,90 @@ static double *widened(const float *values, size_t n)
 }
 
 /* gradient [d, d]: of one matrix */
-static status replay_start(const struct recorded_keeplora *r, size_t task, char matrix, const float *gradient,
-                           struct error *error)
+static void replay_start(const struct recorded_keeplora *r, size_t task, char matrix, const float *gradient)
 {
     size_t d = r->u.n;
     char name[64];
     float *a = xmalloc(r->rank * d * sizeof *a), *b = xmalloc(r->rank * d * sizeof *b);
     double *product = xcalloc(d * d, sizeof *product), *projector = xcalloc(d * d, sizeof *projector),
            *wide = widened(gradient, d * d);
-    status result = keep_lora_start(&r->u, wide, d, d, r->rank, a, b, error);
-    for (size_t k = 0; result == OK && k < r->rank; k++)
+    must(keep_lora_start(&r->u, wide, d, d, r->rank, a, b, &error));
+    for (size_t k = 0; k < r->rank; k++)
         for (size_t i = 0; i < d; i++)
             for (size_t j = 0; j < d; j++) {
                 product[i * d + j] += (double)a[k * d + i] * (double)b[k * d + j];
                 projector[i * d + j] += (double)a[k * d + i] * (double)a[k * d + j];
             }
     snprintf(name, sizeof name, "task%zu.start.%c.product", task, matrix);
-    NEXT(result, compare(r, "A B at the start", product, PRODUCTS, name, error));
+    compare(r, "A B at the start", product, PRODUCTS, name);
     snprintf(name, sizeof name, "task%zu.start.%c.projector", task, matrix);
-    NEXT(result, compare(r, "A of the start", projector, PROJECTORS, name, error));
+    compare(r, "A of the start", projector, PROJECTORS, name);
     free(a);
     free(b);
     free(product);
     free(projector);
     free(wide);
-    return result;
 }
 
-static status replay_starts(const struct recorded_keeplora *r, size_t task, struct error *error)
+static void replay_starts(const struct recorded_keeplora *r, size_t task)
 {
     const struct safetensor *in, *out;
     size_t d = r->u.n;
-    TRY(rival_tensor(r->f, 2, &in, error, "task%zu.gradient.in_proj", task));
-    TRY(rival_tensor(r->f, 2, &out, error, "task%zu.gradient.out_proj", task));
+    in = rival_tensor(r->f, 2, "task%zu.gradient.in_proj", task);
+    out = rival_tensor(r->f, 2, "task%zu.gradient.out_proj", task);
     if (safetensor_elements(in) != 3 * d * d || safetensor_elements(out) != d * d || r->rank > d)
-        return error_set(error, ERROR_FORMAT, "%s: task %zu: expected gradients of [%zu, %zu] and [%zu, %zu]",
-                         r->f->folder, task, 3 * d, d, d, d);
+        must(error_set(&error, ERROR_FORMAT, "%s: task %zu: expected gradients of [%zu, %zu] and [%zu, %zu]",
+                       r->f->folder, task, 3 * d, d, d, d));
     for (size_t part = 0; part < 3; part++)
-        TRY(replay_start(r, task, "qkv"[part], (const float *)in -> data + part * d * d, error));
-    return replay_start(r, task, 'o', out->data, error);
+        replay_start(r, task, "qkv"[part], (const float *)in -> data + part * d * d);
+    replay_start(r, task, 'o', out->data);
 }
 
-static status replay_extension(struct recorded_keeplora *r, size_t task, struct error *error)
+static void replay_extension(struct recorded_keeplora *r, size_t task)
 {
     const struct safetensor *recorded;
     char name[64];
-    TRY(rival_tensor(r->f, 2, &recorded, error, "task%zu.features", task));
+    recorded = rival_tensor(r->f, 2, "task%zu.features", task);
     size_t d = r->u.n, n = recorded->shape[1];
     const float *f = recorded->data;
     if (recorded->shape[0] != d)
-        return error_set(error, ERROR_FORMAT, "%s: task%zu.features: expected %zu rows, found %zu", r->f->folder, task,
-                         d, recorded->shape[0]);
+        must(error_set(&error, ERROR_FORMAT, "%s: task%zu.features: expected %zu rows, found %zu", r->f->folder, task,
+                       d, recorded->shape[0]));
     double *products = xcalloc(d * d, sizeof *products);
     for (size_t i = 0; i < d * d; i++)
         for (size_t k = 0; k < n; k++)
             products[i] += (double)f[i / d * n + k] * (double)f[i % d * n + k];
-    status result = keep_lora_inputs(products, d, error);
-    NEXT(result, subspace_extend(&r->u, products, d, d, r->feature_share, error));
+    must(keep_lora_inputs(products, d, &error));
+    must(subspace_extend(&r->u, products, d, d, r->feature_share, &error));
     free(products);
-    TRY(result);
     snprintf(name, sizeof name, "task%zu.projector", task);
-    return compare_subspace(r, task + 1, name, error);
+    compare_subspace(r, task + 1, name);
 }
 
-static status replay_tasks(struct recorded_keeplora *r, struct error *error)
+static void replay_tasks(struct recorded_keeplora *r)
 {
     const struct safetensor *weight;
     size_t tasks;
     double weight_share;
-    TRY(rival_size(r->f, "tasks", &tasks, error));
-    TRY(rival_size(r->f, "rank", &r->rank, error));
-    TRY(rival_number(r->f, "weight_share", &weight_share, error));
-    TRY(rival_number(r->f, "feature_share", &r->feature_share, error));
-    TRY(rival_tensor(r->f, 2, &weight, error, "weight"));
+    tasks = rival_size(r->f, "tasks");
+    r->rank = rival_size(r->f, "rank");
+    weight_share = rival_number(r->f, "weight_share");
+    r->feature_share = rival_number(r->f, "feature_share");
+    weight = rival_tensor(r->f, 2, "weight");
     r->u.n = weight->shape[0];
     double *wide = widened(weight->data, safetensor_elements(weight));
-    status result = subspace_extend(&r->u, wide, r->u.n, weight->shape[1], weight_share, error);
+    must(subspace_extend(&r->u, wide, r->u.n, weight->shape[1], weight_share, &error));
     free(wide);
-    TRY(result);
-    TRY(compare_subspace(r, 0, "projector.weight", error));
+    compare_subspace(r, 0, "projector.weight");
     for (size_t t = 0; t < tasks; t++) {
-        TRY(replay_starts(r, t, error));
-        TRY(replay_extension(r, t, error));
+        replay_starts(r, t);
+        replay_extension(r, t);
     }
-    return OK;
 }
 
-status replay_keeplora(struct rival_fixture *fixture, struct error *error)
+void replay_keeplora(struct rival_fixture *fixture)
 {
     struct recorded_keeplora r = {.f = fixture};
-    status result = replay_tasks(&r, error);
+    replay_tasks(&r);
     subspace_free(&r.u);
-    return result;
 }

@@ -19,100 +19,72 @@ struct recorded_classes {
     struct threads *pool;
 };
 
-/* Ends the program where the file is not the script's. */
-static const struct safetensor *find(const struct recorded_classes *r, const char *name)
-{
-    const struct safetensor *tensor = safetensors_find(r->file, name);
-    if (tensor == NULL) {
-        fprintf(stderr, "%s: expected a tensor %s\n", safetensors_path(r->file), name);
-        exit(1);
-    }
-    return tensor;
-}
-
-static const struct safetensor *find_task(const struct recorded_classes *r, const char *part, size_t task)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s.%zu", part, task);
-    return find(r, name);
-}
-
-static double number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
 /* Relative to the largest magnitude of the tensor. */
 static void compare(struct recorded_classes *r, const char *quantity, const double *got,
                     const struct safetensor *expected, const char *tolerance)
 {
-    size_t n = 1;
+    size_t n = safetensor_elements(expected);
     double largest = 0;
     const double *values = expected->data;
-    for (int i = 0; i < expected->rank; i++)
-        n *= expected->shape[i];
     for (size_t i = 0; i < n; i++)
         largest = fmax(largest, fabs(values[i]));
     for (size_t i = 0; i < n; i++)
         report_value(r->f->report, quantity, got[i] / largest, values[i] / largest,
-                     number(r->f->tolerances, tolerance));
+                     recorded_number(r->f->tolerances, tolerance));
 }
 
-static status replay_task(struct recorded_classes *r, struct regression *g, size_t task, struct error *error)
+static void replay_task(struct recorded_classes *r, struct regression *g, size_t task)
 {
-    const struct safetensor *x = find_task(r, "train", task), *labels = find_task(r, "labels", task),
-                            *test = find(r, "test");
+    const struct safetensor *x = recorded(r->file, "train.%zu", task), *labels = recorded(r->file, "labels.%zu", task),
+                            *test = recorded(r->file, "test");
     size_t first = g->classes,
            more = (size_t)json_integer_value(json_array_get(json_object_get(r->f->config, "classes"), task));
-    TRY(regression_add(g, x->data, labels->data, x->shape[0], first + more, error));
-    TRY(g->validated ? regression_solve_validated(g, x->data, labels->data, x->shape[0], first, error)
-                     : regression_solve(g, error));
+    must(regression_add(g, x->data, labels->data, x->shape[0], first + more, &error));
+    must(g->validated ? regression_solve_validated(g, x->data, labels->data, x->shape[0], first, &error)
+                      : regression_solve(g, &error));
     double *scores = xmalloc(test->shape[0] * g->classes * sizeof *scores);
-    status result = regression_scores(g, test->data, test->shape[0], scores, error);
-    if (result == OK && g->validated) {
+    must(regression_scores(g, test->data, test->shape[0], scores, &error));
+    if (g->validated) {
         double ridge = json_number_value(json_array_get(json_object_get(r->f->config, "ridges"), task));
         report_exact(r->f->report, "ridge", fabs(g->ridge / ridge - 1) < 1e-9, "task %zu: %g, expected %g", task,
                      g->ridge, ridge);
-        compare(r, "ran_pac weights", g->coefficients, find_task(r, "weights", task), "weights");
-        compare(r, "ran_pac scores", scores, find_task(r, "scores", task), "scores");
-    } else if (result == OK)
-        compare(r, "simple_cil scores", scores, find_task(r, "cosines", task), "cosines");
+        compare(r, "ran_pac weights", g->coefficients, recorded(r->file, "weights.%zu", task), "weights");
+        compare(r, "ran_pac scores", scores, recorded(r->file, "scores.%zu", task), "scores");
+    } else
+        compare(r, "simple_cil scores", scores, recorded(r->file, "cosines.%zu", task), "cosines");
     free(scores);
-    return result;
 }
 
-static status replay_form(struct recorded_classes *r, enum regression_form form, struct error *error)
+static void replay_form(struct recorded_classes *r, enum regression_form form)
 {
-    const struct safetensor *random = find(r, "random");
+    const struct safetensor *random = recorded(r->file, "random");
     size_t width = random->shape[1], hidden = random->shape[0];
     struct regression g = {.form = form, .width = width, .basis = width, .pool = r->pool};
-    status result = OK;
     if (form == REGRESSION_PRIMAL) {
         g.validated = true;
-        result = regression_draw(&g, hidden, 0, error);
-        for (size_t i = 0; result == OK && i < hidden * width; i++)
+        must(regression_draw(&g, hidden, 0, &error));
+        for (size_t i = 0; i < hidden * width; i++)
             g.bases[i] = (double)((const float *)random->data)[i];
     }
-    for (size_t t = 0; result == OK && t < json_array_size(json_object_get(r->f->config, "classes")); t++)
-        result = replay_task(r, &g, t, error);
+    for (size_t t = 0; t < json_array_size(json_object_get(r->f->config, "classes")); t++)
+        replay_task(r, &g, t);
     regression_free(&g);
-    return result;
 }
 
 /* --- lada --- */
 
 static void replay_training(struct recorded_classes *r)
 {
-    const struct safetensor *x = find(r, "lada.x"), *texts = find(r, "lada.texts"), *start = find(r, "lada.start"),
-                            *gradient = find(r, "lada.gradient");
-    const double *losses = find(r, "lada.losses")->data, *weights = find(r, "lada.weights")->data;
-    const int32_t *labels = find(r, "lada.labels")->data;
+    const struct safetensor *x = recorded(r->file, "lada.x"), *texts = recorded(r->file, "lada.texts"),
+                            *start = recorded(r->file, "lada.start"), *gradient = recorded(r->file, "lada.gradient");
+    const double *losses = recorded(r->file, "lada.losses")->data, *weights = recorded(r->file, "lada.weights")->data;
+    const int32_t *labels = recorded(r->file, "lada.labels")->data;
     size_t steps = x->shape[0], n = x->shape[1], width = x->shape[2], classes = texts->shape[0],
            count = start->shape[0], first = count - gradient->shape[0];
     struct label_memory m = {.width = width,
                              .classes = classes,
-                             .weight = number(r->f->config, "memory_weight"),
-                             .sharpness = number(r->f->config, "sharpness"),
+                             .weight = recorded_number(r->f->config, "memory_weight"),
+                             .sharpness = recorded_number(r->f->config, "sharpness"),
                              .pool = r->pool,
                              .vectors = {.count = count,
                                          .values = xmalloc(count * width * sizeof(double)),
@@ -126,7 +98,7 @@ static void replay_training(struct recorded_classes *r)
     double *slope = xmalloc((count - first) * width * sizeof *slope),
            *moments = xcalloc(2 * (count - first) * width, sizeof *moments);
     memcpy(m.vectors.values, start->data, count * width * sizeof(double));
-    memcpy(m.vectors.owners, find(r, "lada.owners")->data, count * sizeof(int32_t));
+    memcpy(m.vectors.owners, recorded(r->file, "lada.owners")->data, count * sizeof(int32_t));
     for (size_t step = 0; step < steps; step++) {
         memcpy(batch.x, (const double *)x->data + step * n * width, n * width * sizeof(double));
         memcpy(batch.labels, labels + step * n, n * sizeof(int32_t));
@@ -138,16 +110,16 @@ static void replay_training(struct recorded_classes *r)
             &(struct linear_product){
                 .rows = n, .columns = classes, .inner = width, .a = batch.x, .b = texts->data, .out = batch.scores});
         report_value(r->f->report, "lada loss", label_memory_loss(&m, &batch, first, slope), losses[step],
-                     number(r->f->tolerances, "lada"));
+                     recorded_number(r->f->tolerances, "lada"));
         if (step == 0)
             compare(r, "lada gradient", slope, gradient, "lada");
         label_memory_step(&m, first,
                           &(struct one_cycle){.steps = steps,
-                                              .peak = number(r->f->config, "peak"),
-                                              .decay = number(r->f->config, "decay")},
+                                              .peak = recorded_number(r->f->config, "peak"),
+                                              .decay = recorded_number(r->f->config, "decay")},
                           step, slope, moments);
     }
-    compare(r, "lada vectors", m.vectors.values, find(r, "lada.end"), "lada");
+    compare(r, "lada vectors", m.vectors.values, recorded(r->file, "lada.end"), "lada");
     label_memory_free(&m);
     free(batch.x);
     free(batch.labels);
@@ -170,8 +142,8 @@ static size_t place_of(const double *means, size_t count, size_t width, size_t c
 
 static void replay_clusters(struct recorded_classes *r)
 {
-    const struct safetensor *rows = find(r, "clusters.rows"), *units = find(r, "clusters.units"),
-                            *expected = find(r, "clusters.centres");
+    const struct safetensor *rows = recorded(r->file, "clusters.rows"), *units = recorded(r->file, "clusters.units"),
+                            *expected = recorded(r->file, "clusters.centres");
     size_t n = rows->shape[0], width = rows->shape[1], count = expected->shape[0];
     double *means = xmalloc(count * width * sizeof *means), *sorted = xmalloc(count * width * sizeof *sorted),
            variances[MOST], weights[MOST];
@@ -187,27 +159,21 @@ static void replay_clusters(struct recorded_classes *r)
         variances[place] = gaussians[c].variance;
         weights[place] = gaussians[c].weight;
     }
-    compare(r, "Gaussians' means", sorted, find(r, "clusters.means"), "clusters");
-    compare(r, "Gaussians' variances", variances, find(r, "clusters.variances"), "clusters");
-    compare(r, "Gaussians' weights", weights, find(r, "clusters.weights"), "clusters");
+    compare(r, "Gaussians' means", sorted, recorded(r->file, "clusters.means"), "clusters");
+    compare(r, "Gaussians' variances", variances, recorded(r->file, "clusters.variances"), "clusters");
+    compare(r, "Gaussians' weights", weights, recorded(r->file, "clusters.weights"), "clusters");
     free(means);
     free(sorted);
 }
 
-status replay_classes(struct method_fixture *fixture, struct error *error)
+void replay_classes(struct method_fixture *fixture)
 {
-    struct recorded_classes r = {.f = fixture};
-    char *path = path_format("%s/classes.safetensors", fixture->folder);
-    status result = safetensors_open(&r.file, path, error);
-    free(path);
-    NEXT(result, threads_create(&r.pool, 2, error));
-    NEXT(result, replay_form(&r, REGRESSION_PRIMAL, error));
-    NEXT(result, replay_form(&r, REGRESSION_MEANS, error));
-    if (result == OK) {
-        replay_training(&r);
-        replay_clusters(&r);
-    }
+    struct recorded_classes r = {.f = fixture, .file = recorded_open(fixture->folder, "classes.safetensors")};
+    must(threads_create(&r.pool, 2, &error));
+    replay_form(&r, REGRESSION_PRIMAL);
+    replay_form(&r, REGRESSION_MEANS);
+    replay_training(&r);
+    replay_clusters(&r);
     threads_destroy(r.pool);
     safetensors_close(r.file);
-    return result;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/run/checkpoint.h"
 #include "harness/train/trainer.h"
@@ -27,7 +28,7 @@ struct replay {
 
 static double tolerance(const struct replay *p, const char *key)
 {
-    return finetune_number(p->r.f->tolerances, key);
+    return recorded_number(p->r.f->tolerances, key);
 }
 
 static const struct parameters *weights_of(const struct replay *p)
@@ -35,10 +36,10 @@ static const struct parameters *weights_of(const struct replay *p)
     return p->e->model.clip->parameters;
 }
 
-static status download(const struct replay *p, float *host, const float *device, struct error *error)
+static void download(const struct replay *p, float *host, const float *device)
 {
-    return p->e->model.backend->ops->download(p->e->model.backend, host, device,
-                                              weights_of(p)->values_count * sizeof *host, error);
+    must(p->e->model.backend->ops->download(p->e->model.backend, host, device,
+                                            weights_of(p)->values_count * sizeof *host, &error));
 }
 
 /* A number that is recorded for every step; the method may lack it. */
@@ -75,30 +76,28 @@ static size_t drop_key_biases(const struct parameter *t, float *values)
 /* --- Within a step --- */
 
 /* "cross_entropy", of one term by what the total is without it; gradients are left at zero. */
-static status loss_with(struct replay *p, struct method_run *run, const struct options *options,
-                        const struct batch *batch, bool classification, double *value, struct error *error)
+static void loss_with(struct replay *p, struct method_run *run, const struct options *options,
+                      const struct batch *batch, bool classification, double *value)
 {
     const struct model *model = run->model;
     const struct backend_ops *ops = model->backend->ops;
     const struct task *task = &run->data->tasks[p->task];
     struct arena_mark mark = arena_mark(run->step_memory);
     float loss;
-    TRY(ops->zero(model->backend, model->loss, sizeof *model->loss, error));
+    must(ops->zero(model->backend, model->loss, sizeof *model->loss, &error));
     run->options = options;
-    status result = classification || p->r.method->loss == NULL ? classification_loss(run, task, batch, error)
-                                                                : p->r.method->loss(run, task, batch, error);
+    must(classification || p->r.method->loss == NULL ? classification_loss(run, task, batch, &error)
+                                                     : p->r.method->loss(run, task, batch, &error));
     run->options = p->r.options;
     arena_release(run->step_memory, mark);
-    TRY(result);
-    TRY(ops->download(model->backend, &loss, model->loss, sizeof loss, error));
-    TRY(ops->zero(model->backend, model->clip->parameters->gradients,
-                  model->clip->parameters->values_count * sizeof loss, error));
-    TRY(ops->zero(model->backend, model->loss, sizeof *model->loss, error));
+    must(ops->download(model->backend, &loss, model->loss, sizeof loss, &error));
+    must(ops->zero(model->backend, model->clip->parameters->gradients,
+                   model->clip->parameters->values_count * sizeof loss, &error));
+    must(ops->zero(model->backend, model->loss, sizeof *model->loss, &error));
     *value = (double)loss;
-    return OK;
 }
 
-static double recorded(const struct replay *p, const char *quantity, size_t step)
+static double recorded_step(const struct replay *p, const char *quantity, size_t step)
 {
     const struct safetensor *values = safetensors_find(p->expect, quantity);
     return values != NULL && step < safetensor_elements(values) ? (double)((const float *)values->data)[step] : NAN;
@@ -108,37 +107,36 @@ static double recorded(const struct replay *p, const char *quantity, size_t step
  * was recorded. */
 static double l2_factor(const struct replay *p, size_t step)
 {
-    double term = recorded(p, "total", step) - recorded(p, "cross_entropy", step) - recorded(p, "distill_image", step) -
-                  recorded(p, "distill_text", step),
-           l2 = recorded(p, "l2", step), strength = finetune_number(p->r.f->config, "l2");
+    double term = recorded_step(p, "total", step) - recorded_step(p, "cross_entropy", step) -
+                  recorded_step(p, "distill_image", step) - recorded_step(p, "distill_text", step),
+           l2 = recorded_step(p, "l2", step), strength = recorded_number(p->r.f->config, "l2");
     return fabs(strength * l2 - term) < fabs(l2 - term) ? strength : 1;
 }
 
-static status compare_terms(struct replay *p, struct method_run *run, const struct batch *batch, struct error *error)
+static void compare_terms(struct replay *p, struct method_run *run, const struct batch *batch)
 {
     static const char *const names[TERMS] = {"distill_image", "distill_text", "l2"};
     struct step_state state;
     double whole, part;
-    TRY(run->model->backend->ops->download(run->model->backend, &state, run->model->state, sizeof state, error));
-    TRY(loss_with(p, run, p->r.options, batch, true, &part, error));
+    must(run->model->backend->ops->download(run->model->backend, &state, run->model->state, sizeof state, &error));
+    loss_with(p, run, p->r.options, batch, true, &part);
     compare_step(p, "cross_entropy", state.step, part, tolerance(p, "losses"));
-    TRY(loss_with(p, run, p->r.options, batch, false, &whole, error));
+    loss_with(p, run, p->r.options, batch, false, &whole);
     for (int i = 0; i < TERMS; i++) {
         if (p->r.without[i] == NULL)
             continue;
-        TRY(loss_with(p, run, p->r.without[i], batch, false, &part, error));
+        loss_with(p, run, p->r.without[i], batch, false, &part);
         double factor = i == TERM_L2 ? l2_factor(p, state.step) : 1;
         compare_step(p, names[i], state.step, (whole - part) / factor,
                      tolerance(p, i == TERM_L2 ? "l2_public" : "losses"));
     }
-    return OK;
 }
 
 static status loss_in_terms(struct method_run *run, const struct task *task, const struct batch *batch,
                             struct error *error)
 {
     struct replay *p = run->data->recorded->context;
-    TRY(compare_terms(p, run, batch, error));
+    compare_terms(p, run, batch);
     return p->r.method->loss != NULL ? p->r.method->loss(run, task, batch, error)
                                      : classification_loss(run, task, batch, error);
 }
@@ -187,11 +185,11 @@ static status before_update(struct method_run *run, const struct task *task, siz
         TRY(p->r.method->before_update(run, task, iteration, error));
     if (run->model->work.rank > 0)
         return OK;
-    TRY(download(p, p->now, weights_of(p)->values, error));
+    download(p, p->now, weights_of(p)->values);
     compare_distance(p, iteration - 1);
     if (iteration > 1 && iteration < task->settings.iterations)
         return OK;
-    TRY(download(p, p->now, weights_of(p)->gradients, error));
+    download(p, p->now, weights_of(p)->gradients);
     compare_gradients(p, iteration == 1 ? "first" : "last");
     return OK;
 }
@@ -225,30 +223,30 @@ static void compare_tensor(struct replay *p, const char *prefix, const struct pa
     }
 }
 
-static status compare_weights(struct replay *p, const char *prefix, struct error *error)
+static void compare_weights(struct replay *p, const char *prefix)
 {
     double squares = 0;
     size_t compared = 0;
-    TRY(download(p, p->now, weights_of(p)->values, error));
+    download(p, p->now, weights_of(p)->values);
     for (size_t i = 0; i < weights_of(p)->count; i++)
         compare_tensor(p, prefix, &weights_of(p)->list[i], &squares, &compared);
     if (compared > 0)
         report_value(p->report, "weights, rms", sqrt(squares / (double)compared), 0, tolerance(p, "weights_rms"));
-    return OK;
 }
 
 /* Weights after the last optimizer step, where the fixture has them besides. */
-static status compare_raw_weights(struct replay *p, struct error *error)
+static void compare_raw_weights(struct replay *p)
 {
     for (size_t i = 0; i < safetensors_count(p->expect); i++)
-        if (strncmp(safetensors_at(p->expect, i)->name, "raw.", 4) == 0)
-            return compare_weights(p, "raw.", error);
-    return OK;
+        if (strncmp(safetensors_at(p->expect, i)->name, "raw.", 4) == 0) {
+            compare_weights(p, "raw.");
+            return;
+        }
 }
 
 /* Of one task's prompts: columns `first` … of the logits. */
-static status compare_prompts(struct replay *p, const struct task *task, const struct safetensor *probes, size_t first,
-                              const struct safetensor *expected, struct error *error)
+static void compare_prompts(struct replay *p, const struct task *task, const struct safetensor *probes, size_t first,
+                            const struct safetensor *expected)
 {
     struct run *e = p->e;
     struct encoding encoding = {.arena = &e->model.step_memory};
@@ -259,32 +257,31 @@ static status compare_prompts(struct replay *p, const struct task *task, const s
     struct class_head head;
     size_t classes = dataset_classes(task->dataset), columns = expected->shape[1];
     arena_reset(&e->model.step_memory);
-    TRY(tensor_take(&images, &e->model.step_memory, TENSOR_F32, "probes", 4, probes->shape, error));
-    TRY(e->model.backend->ops->upload(e->model.backend, images.data, probes->data, tensor_bytes(&images), error));
-    TRY(texts_create(&texts, e->model.clip, &e->model.step_memory, task->prompts, classes, error));
-    TRY(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features[TOWER_IMAGE], error));
-    TRY(clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &features[TOWER_TEXT], error));
-    TRY(class_head_logits(e->model.backend, &e->model.step_memory, &features[TOWER_IMAGE], &features[TOWER_TEXT],
-                          (float)finetune_number(p->r.f->config, "eval_logit_scale"), &head, error));
-    TRY(e->model.backend->ops->download(e->model.backend, p->now, head.logits.data, tensor_bytes(&head.logits), error));
+    must(tensor_take(&images, &e->model.step_memory, TENSOR_F32, "probes", 4, probes->shape, &error));
+    must(e->model.backend->ops->upload(e->model.backend, images.data, probes->data, tensor_bytes(&images), &error));
+    must(texts_create(&texts, e->model.clip, &e->model.step_memory, task->prompts, classes, &error));
+    must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features[TOWER_IMAGE], &error));
+    must(clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &features[TOWER_TEXT], &error));
+    must(class_head_logits(e->model.backend, &e->model.step_memory, &features[TOWER_IMAGE], &features[TOWER_TEXT],
+                           (float)recorded_number(p->r.f->config, "eval_logit_scale"), &head, &error));
+    must(e->model.backend->ops->download(e->model.backend, p->now, head.logits.data, tensor_bytes(&head.logits),
+                                         &error));
     for (size_t i = 0; i < probes->shape[0]; i++)
         report_values(p->report, "probe_logits", p->now + i * classes,
                       (const float *)expected->data + i * columns + first, classes, tolerance(p, "probe_logits"));
-    return OK;
 }
 
-static status compare_probes(struct replay *p, struct error *error)
+static void compare_probes(struct replay *p)
 {
     const struct safetensor *probes, *expected;
     size_t first = 0;
-    TRY(finetune_find(p->r.common, "probe_images", SAFETENSOR_F32, &probes, error));
-    TRY(finetune_find(p->expect, "probe_logits", SAFETENSOR_F32, &expected, error));
+    probes = recorded_type(p->r.common, "probe_images", SAFETENSOR_F32);
+    expected = recorded_type(p->expect, "probe_logits", SAFETENSOR_F32);
     for (size_t t = 0; t < p->e->data.task_count; t++) {
-        TRY(compare_prompts(p, &p->e->data.tasks[t], probes, first, expected, error));
+        compare_prompts(p, &p->e->data.tasks[t], probes, first, expected);
         first += dataset_classes(p->e->data.tasks[t].dataset);
     }
     report_exact(p->report, "classes", first == expected->shape[1], "%zu of all tasks", first);
-    return OK;
 }
 
 /* A run that was stopped ends with the same bits. */
@@ -298,22 +295,22 @@ static void compare_bits(struct replay *p)
     memcpy(straight, hash, sizeof hash);
 }
 
-static status compare_after_task(struct replay *p, struct error *error)
+static void compare_after_task(struct replay *p)
 {
     const struct method *method = p->r.method;
     if (method->evaluation_begin != NULL)
-        TRY(method->evaluation_begin(&p->e->method, error));
-    TRY(compare_weights(p, "", error));
+        must(method->evaluation_begin(&p->e->method, &error));
+    compare_weights(p, "");
     compare_bits(p);
-    TRY(compare_probes(p, error));
-    return method->evaluation_end != NULL ? method->evaluation_end(&p->e->method, error) : OK;
+    compare_probes(p);
+    must(method->evaluation_end != NULL ? method->evaluation_end(&p->e->method, &error) : OK);
 }
 
 /* --- Training --- */
 
-static status save(struct replay *p, size_t task, size_t iteration, struct error *error)
+static void save(struct replay *p, size_t task, size_t iteration)
 {
-    return checkpoint_save(p->e, NULL, p->resume, &(struct checkpoint_place){task, iteration, 0}, error);
+    must(checkpoint_save(p->e, NULL, p->resume, &(struct checkpoint_place){task, iteration, 0}, &error));
 }
 
 static bool wants_loss(void *context, size_t iteration, size_t iterations)
@@ -330,25 +327,24 @@ static status after_iteration(void *context, const struct step_report *report, s
     compare_step(p, "total", step, report->loss,
                  tolerance(p, safetensors_find(p->expect, "l2") != NULL ? "l2_public" : "losses"));
     if (report->iteration == report->iterations)
-        TRY(compare_raw_weights(p, error));
+        compare_raw_weights(p);
     if (!p->stops)
         return OK;
-    TRY(save(p, p->task, report->iteration, error));
+    save(p, p->task, report->iteration);
     return error_set(error, ERROR_STOPPED, "stopped after iteration %zu", report->iteration);
 }
 
 /* Another experiment, which goes on from the resume file. */
-static status go_on(struct replay *p, size_t *iteration, struct error *error)
+static void go_on(struct replay *p, size_t *iteration)
 {
     struct checkpoint_place place;
     bool found;
     run_close(p->e);
     p->e = NULL;
-    TRY(finetune_start(&p->r, &p->e, error));
-    TRY(checkpoint_load(p->e, NULL, p->resume, &place, &found, error));
+    finetune_start(&p->r, &p->e);
+    must(checkpoint_load(p->e, NULL, p->resume, &place, &found, &error));
     report_exact(p->report, "resume files", found && place.task == p->task, "task %zu", place.task);
     *iteration = place.iteration;
-    return OK;
 }
 
 static status train(struct replay *p, size_t first, struct error *error)
@@ -362,58 +358,41 @@ static status train(struct replay *p, size_t first, struct error *error)
     return train_task(&training, error);
 }
 
-static status replay_task(struct replay *p, struct error *error)
+static void replay_task(struct replay *p)
 {
+    struct error error = {0};
     size_t first = 0;
-    TRY(download(p, p->start, weights_of(p)->values, error));
-    status result = train(p, first, error);
-    while (result == ERROR_STOPPED) {
-        TRY(go_on(p, &first, error));
-        result = train(p, first, error);
-    }
-    TRY(result);
-    return compare_after_task(p, error);
+    status result;
+    download(p, p->start, weights_of(p)->values);
+    while ((result = train(p, first, &error)) == ERROR_STOPPED)
+        go_on(p, &first);
+    if (result != OK)
+        report_abort(&error);
+    compare_after_task(p);
 }
 
-static status open_expected(struct replay *p, struct error *error)
-{
-    char *path = path_format("%s/%s.task%zu.safetensors", p->r.f->folder, p->r.method->name, p->task);
-    safetensors_close(p->expect);
-    p->expect = NULL;
-    status result = path != NULL ? safetensors_open(&p->expect, path, error) : error_set(error, ERROR_MEMORY, "memory");
-    free(path);
-    return result;
-}
-
-static status take_memory(struct replay *p, struct error *error)
-{
-    size_t bytes = weights_of(p)->values_count * sizeof *p->now;
-    p->start = malloc(bytes);
-    p->now = malloc(bytes);
-    return p->start != NULL && p->now != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for weights");
-}
-
-static status replay_tasks(struct replay *p, struct error *error)
+static void replay_tasks(struct replay *p)
 {
     size_t iteration;
-    TRY(finetune_start(&p->r, &p->e, error));
-    TRY(take_memory(p, error));
+    finetune_start(&p->r, &p->e);
+    p->start = xmalloc(weights_of(p)->values_count * sizeof *p->start);
+    p->now = xmalloc(weights_of(p)->values_count * sizeof *p->now);
     for (p->task = 0; p->task < p->r.tasks; p->task++) {
-        TRY(open_expected(p, error));
-        TRY(replay_task(p, error));
+        safetensors_close(p->expect);
+        p->expect = recorded_open(p->r.f->folder, "%s.task%zu.safetensors", p->r.method->name, p->task);
+        replay_task(p);
         if (!p->stops || p->task + 1 == p->r.tasks)
             continue;
-        TRY(save(p, ++p->task, 0, error));
-        TRY(go_on(p, &iteration, error));
+        save(p, ++p->task, 0);
+        go_on(p, &iteration);
         p->task--;
     }
-    return OK;
 }
 
 /* Terms are compared where one member trains without stops, and every one of its iterations is launched anew. */
-static status replay_method(struct replay *p, const char *name, bool stops, struct report *report, struct error *error)
+static void replay_method(struct replay *p, const char *name, bool stops, struct report *report)
 {
-    TRY(finetune_choose(&p->r, name, error));
+    finetune_choose(&p->r, name);
     p->stops = stops;
     p->report = report;
     p->r.watched.before_update = before_update;
@@ -421,7 +400,7 @@ static status replay_method(struct replay *p, const char *name, bool stops, stru
         p->r.watched.loss = loss_in_terms;
         p->r.watched.loss_repeats = false;
     }
-    status result = replay_tasks(p, error);
+    replay_tasks(p);
     run_close(p->e);
     p->e = NULL;
     safetensors_close(p->expect);
@@ -429,16 +408,15 @@ static status replay_method(struct replay *p, const char *name, bool stops, stru
     free(p->start);
     free(p->now);
     p->start = p->now = NULL;
-    return result == OK ? OK : error_context(error, "%s", name);
 }
 
 /* 0-based iterations after which the mean takes the weights in: multiples of average_every. */
 static void check_averages(struct replay *p)
 {
-    size_t every = (size_t)finetune_number(p->r.f->config, "average_every");
+    size_t every = (size_t)recorded_number(p->r.f->config, "average_every");
     for (size_t t = 0; t < p->r.tasks; t++) {
         const json_t *task = finetune_task(&p->r, t), *averaged = json_object_get(task, "averaged_at");
-        size_t steps = (size_t)finetune_number(task, "steps"), count = (steps + every - 1) / every;
+        size_t steps = (size_t)recorded_number(task, "steps"), count = (steps + every - 1) / every;
         bool same = json_array_size(averaged) == count;
         for (size_t i = 0; same && i < count; i++)
             same = (size_t)json_integer_value(json_array_get(averaged, i)) == i * every;
@@ -446,14 +424,13 @@ static void check_averages(struct replay *p)
     }
 }
 
-static status replay_methods(struct replay *p, struct error *error)
+static void replay_methods(struct replay *p)
 {
     static const char ending[] = ".task0.safetensors";
     struct directory directory;
     struct report unused = {0};
-    status result = OK;
-    TRY(directory_list(&directory, p->r.f->folder, error));
-    for (size_t i = 0; result == OK && i < directory.count; i++) {
+    must(directory_list(&directory, p->r.f->folder, &error));
+    for (size_t i = 0; i < directory.count; i++) {
         char *name = directory.names[i], *end = strstr(name, ending);
         if (end == NULL)
             continue;
@@ -461,28 +438,23 @@ static status replay_methods(struct replay *p, struct error *error)
         if (p->r.f->method != NULL && strcmp(p->r.f->method, name) != 0)
             continue;
         if (p->r.f->stops)
-            result = replay_method(p, name, false, &unused, error);
-        if (result == OK)
-            result = replay_method(p, name, p->r.f->stops, p->r.f->report, error);
+            replay_method(p, name, false, &unused);
+        replay_method(p, name, p->r.f->stops, p->r.f->report);
     }
     directory_free(&directory);
-    return result;
 }
 
-status replay_finetune(struct method_fixture *fixture, struct error *error)
+void replay_finetune(struct method_fixture *fixture)
 {
     struct replay p = {.r.f = fixture};
     char folder[] = "/tmp/mtil-replay-XXXXXX";
     if (mkdtemp(folder) == NULL || (p.resume = path_format("%s/resume.safetensors", folder)) == NULL)
-        return error_set(error, ERROR_IO, "%s: cannot be made", folder);
-    status result = finetune_open(&p.r, error);
-    if (result == OK) {
-        check_averages(&p);
-        result = replay_methods(&p, error);
-    }
+        must(error_set(&error, ERROR_IO, "%s: cannot be made", folder));
+    finetune_open(&p.r);
+    check_averages(&p);
+    replay_methods(&p);
     finetune_close(&p.r);
     unlink(p.resume);
     rmdir(folder);
     free(p.resume);
-    return result;
 }

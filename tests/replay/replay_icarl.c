@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/train/exemplars.h"
 #include "models/files/safetensors.h"
@@ -37,21 +38,16 @@ static void compare_memory(const struct herded *h, size_t after)
                  "after task %zu: %zu images, expected %zu", after, exemplars_count(&h->memory), i);
 }
 
-static status replay_task(struct herded *h, size_t task, struct error *error)
+static void replay_task(struct herded *h, size_t task)
 {
     const json_t *config = h->f->config, *expected = json_array_get(json_object_get(config, "picks"), task);
-    char name[48];
-    snprintf(name, sizeof name, "features.%zu", task);
-    const struct safetensor *features = safetensors_find(h->file, name);
-    snprintf(name, sizeof name, "distance.%zu", task);
-    const struct safetensor *distance = safetensors_find(h->file, name);
-    if (features == NULL || distance == NULL || features->rank != 2)
-        return error_set(error, ERROR_FORMAT, "%s: expected features and %s", safetensors_path(h->file), name);
+    const struct safetensor *features = recorded(h->file, "features.%zu", task),
+                            *distance = recorded(h->file, "distance.%zu", task);
     size_t share = exemplars_share(&h->memory), n = features->shape[0], count = share < n ? share : n;
     report_exact(h->f->report, "shares", share == integer_at(json_object_get(config, "shares"), task),
                  "task %zu: found %zu", task, share);
-    uint32_t *picks = malloc((count + 1) * sizeof *picks);
-    double *distances = malloc((count + 1) * sizeof *distances);
+    uint32_t *picks = xmalloc((count + 1) * sizeof *picks);
+    double *distances = xmalloc((count + 1) * sizeof *distances);
     exemplars_herd(features->data, n, features->shape[1], share, picks, distances);
     for (size_t k = 0; k < count; k++) {
         report_exact(h->f->report, "picks", picks[k] == integer_at(expected, k), "task %zu, pick %zu: found %u", task,
@@ -63,19 +59,15 @@ static status replay_task(struct herded *h, size_t task, struct error *error)
     compare_memory(h, task);
     free(distances);
     free(picks);
-    return OK;
 }
 
-status replay_icarl(struct method_fixture *fixture, struct error *error)
+void replay_icarl(struct method_fixture *fixture)
 {
     struct herded h = {.f = fixture,
+                       .file = recorded_open(fixture->folder, "features.safetensors"),
                        .memory = {.capacity = (size_t)json_integer_value(json_object_get(fixture->config, "memory"))}};
-    char *path = path_format("%s/features.safetensors", fixture->folder);
-    status result = path != NULL ? safetensors_open(&h.file, path, error) : ERROR_MEMORY;
-    free(path);
-    for (size_t t = 0; result == OK && t < json_array_size(json_object_get(fixture->config, "picks")); t++)
-        result = replay_task(&h, t, error);
+    for (size_t t = 0; t < json_array_size(json_object_get(fixture->config, "picks")); t++)
+        replay_task(&h, t);
     exemplars_free(&h.memory);
     safetensors_close(h.file);
-    return result;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/merge/combine.h"
+#include "core/alloc.h"
 #include "core/file.h"
 #include "models/files/safetensors.h"
 #include "tests/replay/replay_methods.h"
@@ -24,78 +25,50 @@ struct bank {
 
 static double number(const struct bank *bank, const char *key)
 {
-    return json_number_value(json_object_get(bank->f->config, key));
+    return recorded_number(bank->f->config, key);
 }
 
 static double tolerance(const struct bank *bank, const char *key)
 {
-    return json_number_value(json_object_get(bank->f->tolerances, key));
-}
-
-static status find(const struct safetensors *file, const char *name, size_t n, const float **values,
-                   struct error *error)
-{
-    const struct safetensor *t = safetensors_find(file, name);
-    if (t == NULL || t->type != SAFETENSOR_F32 || safetensor_elements(t) != n)
-        return error_set(error, ERROR_FORMAT, "%s: expected %s with %zu floats", safetensors_path(file), name, n);
-    *values = t->data;
-    return OK;
+    return recorded_number(bank->f->tolerances, key);
 }
 
 /* The four parts under a prefix, one behind another. */
-static status read_flat(const struct bank *bank, const struct safetensors *file, const char *prefix, float *flat,
-                        struct error *error)
+static void read_flat(const struct bank *bank, const struct safetensors *file, const char *prefix, float *flat)
 {
     for (int i = 0; i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(bank->shape, i);
         char name[96];
         const float *values;
         snprintf(name, sizeof name, "%s.%s", prefix, part_names[i]);
-        TRY(find(file, name, part.size, &values, error));
+        values = recorded_floats(file, name, part.size);
         memcpy(flat + part.offset, values, part.size * sizeof *flat);
     }
-    return OK;
 }
 
-static status open_files(struct bank *bank, struct error *error)
+static void open_bank(struct bank *bank)
 {
-    char *file = path_format("%s/bank.safetensors", bank->f->folder),
-         *expect = path_format("%s/expect.safetensors", bank->f->folder);
-    status result = file != NULL && expect != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for a path");
-    if (result == OK)
-        result = safetensors_open(&bank->file, file, error);
-    if (result == OK)
-        result = safetensors_open(&bank->expect, expect, error);
-    free(file);
-    free(expect);
-    return result;
-}
-
-static status open_bank(struct bank *bank, struct error *error)
-{
-    TRY(open_files(bank, error));
+    bank->file = recorded_open(bank->f->folder, "bank.safetensors");
+    bank->expect = recorded_open(bank->f->folder, "expect.safetensors");
     bank->shape =
         (struct expert_shape){(size_t)number(bank, "width"), (size_t)number(bank, "bottleneck"), ACTIVATION_RELU};
     bank->experts = (size_t)number(bank, "experts");
     bank->probe_count = (size_t)number(bank, "probes");
     bank->scale = (float)number(bank, "scale");
     bank->n = expert_size(bank->shape);
-    bank->flat = malloc(bank->experts * bank->n * sizeof *bank->flat);
-    bank->squared_gradients = malloc(2 * bank->n * sizeof *bank->flat);
-    if (bank->flat == NULL || bank->squared_gradients == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu experts", bank->experts);
-    TRY(find(bank->file, "probes", bank->probe_count * bank->shape.width, &bank->probes, error));
+    bank->flat = xmalloc(bank->experts * bank->n * sizeof *bank->flat);
+    bank->squared_gradients = xmalloc(2 * bank->n * sizeof *bank->flat);
+    bank->probes = recorded_floats(bank->file, "probes", bank->probe_count * bank->shape.width);
     for (size_t e = 0; e < bank->experts; e++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "expert.%zu", e);
-        TRY(read_flat(bank, bank->file, prefix, bank->flat + e * bank->n, error));
+        read_flat(bank, bank->file, prefix, bank->flat + e * bank->n);
     }
     for (size_t e = 0; e < 2; e++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "fisher.%zu", e);
-        TRY(read_flat(bank, bank->file, prefix, bank->squared_gradients + e * bank->n, error));
+        read_flat(bank, bank->file, prefix, bank->squared_gradients + e * bank->n);
     }
-    return OK;
 }
 
 static void close_bank(struct bank *bank)
@@ -107,27 +80,24 @@ static void close_bank(struct bank *bank)
 }
 
 /* Weights of the combined expert, and its outputs on the probes. */
-static status compare(struct bank *bank, const char *policy, const float *merged, struct error *error)
+static void compare(struct bank *bank, const char *policy, const float *merged)
 {
     char name[96];
     size_t d = bank->shape.width;
     const float *outputs;
-    float *expected = malloc(bank->n * sizeof *expected), *out = malloc(d * sizeof *out),
-          *hidden = malloc(bank->shape.hidden * sizeof *hidden);
+    float *expected = xmalloc(bank->n * sizeof *expected), *out = xmalloc(d * sizeof *out),
+          *hidden = xmalloc(bank->shape.hidden * sizeof *hidden);
     snprintf(name, sizeof name, "outputs.%s", policy);
-    status result = read_flat(bank, bank->expect, policy, expected, error);
-    if (result == OK)
-        result = find(bank->expect, name, bank->probe_count * d, &outputs, error);
-    if (result == OK)
-        report_values(bank->f->report, policy, merged, expected, bank->n, tolerance(bank, "weights"));
-    for (size_t p = 0; result == OK && p < bank->probe_count; p++) {
+    read_flat(bank, bank->expect, policy, expected);
+    outputs = recorded_floats(bank->expect, name, bank->probe_count * d);
+    report_values(bank->f->report, policy, merged, expected, bank->n, tolerance(bank, "weights"));
+    for (size_t p = 0; p < bank->probe_count; p++) {
         expert_forward(bank->shape, merged, bank->scale, bank->probes + p * d, hidden, out);
         report_values(bank->f->report, name, out, outputs + p * d, d, tolerance(bank, "outputs"));
     }
     free(hidden);
     free(out);
     free(expected);
-    return result;
 }
 
 static size_t sources_of(const struct bank *bank, const char *policy, int *source)
@@ -139,16 +109,16 @@ static size_t sources_of(const struct bank *bank, const char *policy, int *sourc
     return count;
 }
 
-static status set_option(struct options *options, const char *name, double value, struct error *error)
+static void set_option(struct options *options, const char *name, double value)
 {
     char text[40];
     snprintf(text, sizeof text, "%.17g", value);
-    return options_find(options_table(options), name) != NULL ? options_set(options, name, text, "config.json", error)
-                                                              : OK;
+    must(options_find(options_table(options), name) != NULL ? options_set(options, name, text, "config.json", &error)
+                                                            : OK);
 }
 
-static status combine(struct bank *bank, const struct merge_combiner *combiner, const int *source, size_t count,
-                      float *merged, struct error *error)
+static void combine(struct bank *bank, const struct merge_combiner *combiner, const int *source, size_t count,
+                    float *merged)
 {
     struct merge_sources sources = {
         .count = count, .shape = bank->shape, .probes = bank->probes, .probe_count = bank->probe_count};
@@ -157,18 +127,13 @@ static status combine(struct bank *bank, const struct merge_combiner *combiner, 
         sources.squared_gradients[i] = bank->squared_gradients + (size_t)(source[i] % 2) * bank->n;
     }
     struct options *options;
-    TRY(options_create(&options, combiner->options, error));
-    status result = set_option(options, "density", number(bank, "density"), error);
-    if (result == OK)
-        result = set_option(options, "t", number(bank, "slerp_t"), error);
-    if (result == OK)
-        result = set_option(options, "parallel", number(bank, "lerp_above"), error);
-    if (result == OK)
-        result = set_option(options, "floor", number(bank, "fisher_floor"), error);
-    if (result == OK)
-        result = combiner->combine(&sources, options, merged, error);
+    must(options_create(&options, combiner->options, &error));
+    set_option(options, "density", number(bank, "density"));
+    set_option(options, "t", number(bank, "slerp_t"));
+    set_option(options, "parallel", number(bank, "lerp_above"));
+    set_option(options, "floor", number(bank, "fisher_floor"));
+    must(combiner->combine(&sources, options, merged, &error));
     options_destroy(options);
-    return result;
 }
 
 /* The weights that a combiner gives its sources, summed as the bank sums them. */
@@ -189,107 +154,92 @@ static void weigh(struct bank *bank, const struct merge_combiner *combiner, cons
     }
 }
 
-static status replay_one(struct bank *bank, const char *policy, const char *combiner_name, float *merged,
-                         struct error *error)
+static void replay_one(struct bank *bank, const char *policy, const char *combiner_name, float *merged)
 {
     const struct merge_combiner *combiner;
     int source[MERGE_SOURCES];
     size_t count = sources_of(bank, policy, source);
     if (count == 0 || count > MERGE_SOURCES)
-        return error_set(error, ERROR_FORMAT, "config.json: expected sources of %s", policy);
-    TRY(merge_combiner_find(&combiner, combiner_name, error));
+        must(error_set(&error, ERROR_FORMAT, "config.json: expected sources of %s", policy));
+    must(merge_combiner_find(&combiner, combiner_name, &error));
     if (combiner->combine != NULL)
-        TRY(combine(bank, combiner, source, count, merged, error));
+        combine(bank, combiner, source, count, merged);
     else
         weigh(bank, combiner, source, count, merged);
-    return compare(bank, policy, merged, error);
+    compare(bank, policy, merged);
 }
 
 /* Which experts are most alike, and how alike all are. */
-static status replay_similarity(struct bank *bank, struct error *error)
+static void replay_similarity(struct bank *bank)
 {
     size_t experts = bank->experts, probes = bank->probe_count, d = bank->shape.width;
     const float *expected_outputs, *cosine;
-    float *outputs = malloc(experts * probes * d * sizeof *outputs), *found = malloc(experts * experts * sizeof *found),
-          *hidden = malloc(bank->shape.hidden * sizeof *hidden);
-    int32_t *counts = calloc(2 * experts, sizeof *counts);
+    float *outputs = xmalloc(experts * probes * d * sizeof *outputs),
+          *found = xmalloc(experts * experts * sizeof *found), *hidden = xmalloc(bank->shape.hidden * sizeof *hidden);
+    int32_t *counts = xcalloc(2 * experts, sizeof *counts);
     for (size_t e = 0; e < experts; e++)
         for (size_t p = 0; p < probes; p++)
             expert_forward(bank->shape, bank->flat + e * bank->n, bank->scale, bank->probes + p * d, hidden,
                            outputs + (e * probes + p) * d);
     merge_similarity(experts, probes, d, outputs, found);
-    status result = find(bank->expect, "outputs", experts * probes * d, &expected_outputs, error);
-    if (result == OK)
-        result = find(bank->expect, "cosine", experts * experts, &cosine, error);
-    for (size_t i = 0; result == OK && i < experts * experts; i++)
+    expected_outputs = recorded_floats(bank->expect, "outputs", experts * probes * d);
+    cosine = recorded_floats(bank->expect, "cosine", experts * experts);
+    for (size_t i = 0; i < experts * experts; i++)
         if (i / experts != i % experts)
             report_value(bank->f->report, "cosine", (double)found[i], (double)cosine[i], tolerance(bank, "cosine"));
-    if (result == OK)
-        report_values(bank->f->report, "outputs", outputs, expected_outputs, experts * probes * d,
-                      tolerance(bank, "outputs"));
+    report_values(bank->f->report, "outputs", outputs, expected_outputs, experts * probes * d,
+                  tolerance(bank, "outputs"));
     const struct merge_policy *policy = NULL;
     struct merge_view view = {
         .blocks = 1, .experts = experts, .counts = counts, .frozen = counts + experts, .similarity = found};
     struct merge_list list = {0};
-    if (result == OK)
-        result = merge_policy_find(&policy, "similar", error);
-    if (result == OK)
-        policy->plan(&view, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &list);
-    if (result == OK) {
-        const json_t *pair = json_object_get(bank->f->config, "pair");
-        for (size_t i = 0; i < 2; i++)
-            report_exact(bank->f->report, "pair",
-                         list.merges[0].source[i] == json_integer_value(json_array_get(pair, i)), "found %d and %d",
-                         list.merges[0].source[0], list.merges[0].source[1]);
-    }
+    must(merge_policy_find(&policy, "similar", &error));
+    policy->plan(&view, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &list);
+    const json_t *pair = json_object_get(bank->f->config, "pair");
+    for (size_t i = 0; i < 2; i++)
+        report_exact(bank->f->report, "pair", list.merges[0].source[i] == json_integer_value(json_array_get(pair, i)),
+                     "found %d and %d", list.merges[0].source[0], list.merges[0].source[1]);
     free(list.merges);
     free(counts);
     free(hidden);
     free(found);
     free(outputs);
-    return result;
 }
 
-static status replay_alignment(struct bank *bank, struct error *error)
+static void replay_alignment(struct bank *bank)
 {
     size_t m = bank->shape.hidden;
     int source[MERGE_SOURCES];
     const float *expected;
-    size_t *order = malloc(m * sizeof *order);
-    float *correlation = malloc(m * m * sizeof *correlation);
+    size_t *order = xmalloc(m * sizeof *order);
+    float *correlation = xmalloc(m * m * sizeof *correlation);
     sources_of(bank, "aligned", source);
-    status result = find(bank->expect, "correlation", m * m, &expected, error);
-    if (result == OK)
-        merge_align(bank->shape, bank->flat + (size_t)source[0] * bank->n, bank->flat + (size_t)source[1] * bank->n,
-                    bank->probes, bank->probe_count, order, correlation);
-    if (result == OK)
-        report_values(bank->f->report, "correlation", correlation, expected, m * m, tolerance(bank, "cosine"));
-    for (size_t i = 0; result == OK && i < m; i++)
+    expected = recorded_floats(bank->expect, "correlation", m * m);
+    merge_align(bank->shape, bank->flat + (size_t)source[0] * bank->n, bank->flat + (size_t)source[1] * bank->n,
+                bank->probes, bank->probe_count, order, correlation);
+    report_values(bank->f->report, "correlation", correlation, expected, m * m, tolerance(bank, "cosine"));
+    for (size_t i = 0; i < m; i++)
         report_exact(bank->f->report, "permutation",
                      (json_int_t)order[i] ==
                          json_integer_value(json_array_get(json_object_get(bank->f->config, "permutation"), i)),
                      "unit %zu goes with %zu", i, order[i]);
     free(correlation);
     free(order);
-    return result;
 }
 
-status replay_merge_policies(struct method_fixture *fixture, struct error *error)
+void replay_merge_policies(struct method_fixture *fixture)
 {
     static const char *const policies[][2] = {
         {"mean", "mean"},   {"weighted", "weighted"}, {"fisher", "fisher"},     {"ties2", "ties"},   {"ties3", "ties"},
         {"slerp", "slerp"}, {"aligned", "aligned"},   {"slerp_edges", "slerp"}, {"similar", "mean"},
     };
     struct bank bank = {.f = fixture};
-    status result = open_bank(&bank, error);
-    float *merged = result == OK ? malloc(bank.n * sizeof *merged) : NULL;
-    for (size_t i = 0; result == OK && i < sizeof policies / sizeof *policies; i++)
-        result = replay_one(&bank, policies[i][0], policies[i][1], merged, error);
-    if (result == OK)
-        result = replay_similarity(&bank, error);
-    if (result == OK)
-        result = replay_alignment(&bank, error);
+    open_bank(&bank);
+    float *merged = xmalloc(bank.n * sizeof *merged);
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        replay_one(&bank, policies[i][0], policies[i][1], merged);
+    replay_similarity(&bank);
+    replay_alignment(&bank);
     free(merged);
     close_bank(&bank);
-    return result;
 }

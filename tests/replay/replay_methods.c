@@ -18,7 +18,7 @@
 
 static const struct part {
     const char *file; /* only this kind of folder has it */
-    status (*replay)(struct method_fixture *fixture, struct error *error);
+    void (*replay)(struct method_fixture *fixture);
 } parts[] = {{"bank.safetensors", replay_merge_policies},
              {"features.safetensors", replay_icarl},
              {"expect.safetensors", replay_rail},
@@ -29,40 +29,19 @@ struct tally {
     size_t replayed, failed, absent;
 };
 
-static status open_fixture(struct method_fixture *fixture, struct error *error)
-{
-    json_error_t fault;
-    char *path = path_format("%s/config.json", fixture->folder);
-    fixture->config = path != NULL ? json_load_file(path, 0, &fault) : NULL;
-    fixture->tolerances = json_object_get(fixture->config, "tolerances");
-    free(path);
-    return fixture->tolerances != NULL
-               ? OK
-               : error_set(error, ERROR_FORMAT, "%s/config.json: expected an object with tolerances, found %s",
-                           fixture->folder, fixture->config != NULL ? "none" : fault.text);
-}
-
 static void replay(const char *folder, const struct part *part, const struct method_fixture *options,
                    struct tally *tally)
 {
     struct report report = {.folder = folder};
     struct method_fixture fixture = *options;
-    struct error error;
     fixture.folder = folder;
     fixture.report = &report;
-    status result = open_fixture(&fixture, &error);
-    if (result == OK)
-        result = part->replay(&fixture, &error);
+    fixture.config = recorded_json(folder, "config.json");
+    fixture.tolerances = json_object_get(fixture.config, "tolerances");
+    part->replay(&fixture);
     json_decref(fixture.config);
-    if (result == ERROR_DEVICE) {
-        printf("%s: skipped, %s\n", folder, error.message);
-        tally->absent++;
-        return;
-    }
-    if (result != OK)
-        fprintf(stderr, "%s: %s\n", folder, error.message);
     tally->replayed++;
-    tally->failed += !report_finish(&report) || result != OK;
+    tally->failed += !report_finish(&report);
 }
 
 static void replay_folder(const char *folder, const struct method_fixture *options, bool descend, struct tally *tally)

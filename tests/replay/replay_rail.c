@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/heads/class_features.h"
 #include "harness/train/services/regression.h"
@@ -20,45 +21,26 @@ struct recorded_rail {
     float *logits;                  /* [test, all] of zero-shot CLIP */
 };
 
-static double number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
-static status find(const struct safetensors *file, const char *part, const char *form, size_t task,
-                   const struct safetensor **tensor, struct error *error)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s%s%s.%zu", part, form != NULL ? "." : "", form != NULL ? form : "", task);
-    *tensor = safetensors_find(file, name);
-    return *tensor != NULL ? OK
-                           : error_set(error, ERROR_FORMAT, "%s: expected a tensor %s", safetensors_path(file), name);
-}
-
 /* got in double precision; relative: to the largest magnitude of the tensor. */
 static void compare(struct recorded_rail *r, const char *quantity, const double *got, const struct safetensor *expected,
                     const char *tolerance, bool relative)
 {
-    size_t n = 1;
+    size_t n = safetensor_elements(expected);
     double largest = relative ? 0 : 1;
     const float *values = expected->data;
-    for (int i = 0; i < (int)expected->rank; i++)
-        n *= expected->shape[i];
     for (size_t i = 0; relative && i < n; i++)
         largest = fmax(largest, fabs((double)values[i]));
     for (size_t i = 0; i < n; i++)
         report_value(r->f->report, quantity, got[i] / largest, (double)values[i] / largest,
-                     number(r->f->tolerances, tolerance));
+                     recorded_number(r->f->tolerances, tolerance));
 }
 
 /* expected [M, classes], got [classes, M] */
-static status compare_weights(struct recorded_rail *r, const struct regression *g, const char *form,
-                              const struct safetensor *expected, struct error *error)
+static void compare_weights(struct recorded_rail *r, const struct regression *g, const char *form,
+                            const struct safetensor *expected)
 {
     char quantity[32], tolerance[32];
-    double *turned = malloc(g->classes * g->basis * sizeof *turned);
-    if (turned == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory");
+    double *turned = xmalloc(g->classes * g->basis * sizeof *turned);
     for (size_t c = 0; c < g->classes; c++)
         for (size_t m = 0; m < g->basis; m++)
             turned[m * g->classes + c] = g->coefficients[c * g->basis + m];
@@ -66,30 +48,23 @@ static status compare_weights(struct recorded_rail *r, const struct regression *
     snprintf(tolerance, sizeof tolerance, "%s_weights_rel", form);
     compare(r, quantity, turned, expected, tolerance, true);
     free(turned);
-    return OK;
 }
 
 /* R = (ΦᵀΦ + ridge I)⁻¹, which the method does not need: its columns are solutions for the unit vectors. */
-static status compare_memory(struct recorded_rail *r, const struct regression *g, const struct safetensor *expected,
-                             struct error *error)
+static void compare_memory(struct recorded_rail *r, const struct regression *g, const struct safetensor *expected)
 {
     struct symmetric *matrix;
-    double *inverse = calloc(g->basis * g->basis, sizeof *inverse);
-    if (inverse == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory");
-    TRY(symmetric_create(&matrix, g->basis, error));
+    double *inverse = xcalloc(g->basis * g->basis, sizeof *inverse);
+    must(symmetric_create(&matrix, g->basis, &error));
     memcpy(matrix->values, g->gram->values, symmetric_values(g->basis) * sizeof *matrix->values);
     symmetric_shift(matrix, g->ridge);
     for (size_t i = 0; i < g->basis; i++)
         inverse[i * g->basis + i] = 1;
-    status result = symmetric_factor(matrix, r->pool, error);
-    if (result == OK) {
-        symmetric_solve(matrix, r->pool, inverse, g->basis);
-        compare(r, "primal memory", inverse, expected, "memory", false);
-    }
+    must(symmetric_factor(matrix, r->pool, &error));
+    symmetric_solve(matrix, r->pool, inverse, g->basis);
+    compare(r, "primal memory", inverse, expected, "memory", false);
     symmetric_destroy(matrix);
     free(inverse);
-    return result;
 }
 
 static size_t best_of(const float *row, size_t n)
@@ -100,28 +75,24 @@ static size_t best_of(const float *row, size_t n)
     return best;
 }
 
-static status compare_fused(struct recorded_rail *r, const struct regression *g, const char *form, size_t task,
-                            struct error *error)
+static void compare_fused(struct recorded_rail *r, const struct regression *g, const char *form, size_t task)
 {
-    const struct safetensor *fused, *labels, *adapted, *test = safetensors_find(r->data, "test");
+    const struct safetensor *fused, *labels, *adapted, *test = recorded(r->data, "test");
     char quantity[32], tolerance[32];
-    TRY(find(r->expect, "fused", form, task, &fused, error));
-    TRY(find(r->expect, "labels", form, task, &labels, error));
-    TRY(find(r->expect, "adapted", NULL, task, &adapted, error));
-    float *scores = malloc(r->test * r->all * sizeof *scores);
-    bool *is = malloc(r->test);
-    if (scores == NULL || is == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory");
+    fused = recorded(r->expect, "fused.%s.%zu", form, task);
+    labels = recorded(r->expect, "labels.%s.%zu", form, task);
+    adapted = recorded(r->expect, "adapted.%zu", task);
+    float *scores = xmalloc(r->test * r->all * sizeof *scores);
+    bool *is = xmalloc(r->test);
     memcpy(scores, r->logits, r->test * r->all * sizeof *scores);
     struct regression fused_by = *g;
-    fused_by.fusion = number(r->f->config, "fusion");
-    status result = regression_fuse(&fused_by, 0, test->data, r->test, r->all, scores, is, error);
+    fused_by.fusion = recorded_number(r->f->config, "fusion");
+    must(regression_fuse(&fused_by, 0, test->data, r->test, r->all, scores, is, &error));
     snprintf(quantity, sizeof quantity, "%s fused", form);
     snprintf(tolerance, sizeof tolerance, "scores_%s", form);
-    if (result == OK)
-        report_values(r->f->report, quantity, scores, fused->data, r->test * r->all,
-                      number(r->f->tolerances, tolerance));
-    for (size_t i = 0; result == OK && i < r->test; i++) {
+    report_values(r->f->report, quantity, scores, fused->data, r->test * r->all,
+                  recorded_number(r->f->tolerances, tolerance));
+    for (size_t i = 0; i < r->test; i++) {
         report_exact(r->f->report, "labels",
                      best_of(scores + i * r->all, r->all) == (size_t)((const int32_t *)labels->data)[i],
                      "%s, task %zu, image %zu", form, task, i);
@@ -130,110 +101,94 @@ static status compare_fused(struct recorded_rail *r, const struct regression *g,
     }
     free(scores);
     free(is);
-    return result;
 }
 
-static status compare_scores(struct recorded_rail *r, const struct regression *g, const char *form, size_t task,
-                             struct error *error)
+static void compare_scores(struct recorded_rail *r, const struct regression *g, const char *form, size_t task)
 {
-    const struct safetensor *expected, *test = safetensors_find(r->data, "test");
+    const struct safetensor *expected, *test = recorded(r->data, "test");
     char quantity[32], tolerance[32];
-    TRY(find(r->expect, "scores", form, task, &expected, error));
-    double *scores = malloc(r->test * g->classes * sizeof *scores);
-    if (scores == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory");
-    status result = regression_scores(g, test->data, r->test, scores, error);
+    expected = recorded(r->expect, "scores.%s.%zu", form, task);
+    double *scores = xmalloc(r->test * g->classes * sizeof *scores);
+    must(regression_scores(g, test->data, r->test, scores, &error));
     snprintf(quantity, sizeof quantity, "%s scores", form);
     snprintf(tolerance, sizeof tolerance, "scores_%s", form);
-    if (result == OK)
-        compare(r, quantity, scores, expected, tolerance, false);
+    compare(r, quantity, scores, expected, tolerance, false);
     free(scores);
-    return result;
 }
 
-static status add_task(struct recorded_rail *r, struct regression *g, size_t task, struct error *error)
+static void add_task(struct recorded_rail *r, struct regression *g, size_t task)
 {
     const struct safetensor *features, *labels;
     size_t first = g->classes;
-    TRY(find(r->data, "train", NULL, task, &features, error));
-    TRY(find(r->data, "train_labels", NULL, task, &labels, error));
+    features = recorded(r->data, "train.%zu", task);
+    labels = recorded(r->data, "train_labels.%zu", task);
     size_t n = features->shape[0];
-    int32_t *shared = malloc(n * sizeof *shared);
-    if (shared == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory");
+    int32_t *shared = xmalloc(n * sizeof *shared);
     for (size_t i = 0; i < n; i++)
         shared[i] = (int32_t)first + ((const int32_t *)labels->data)[i];
     size_t more = (size_t)json_integer_value(json_array_get(json_object_get(r->f->config, "classes"), task));
-    status result = regression_add(g, features->data, shared, n, first + more, error);
+    must(regression_add(g, features->data, shared, n, first + more, &error));
     free(shared);
-    return result == OK ? regression_solve(g, error) : result;
+    must(regression_solve(g, &error));
 }
 
-static status replay_task(struct recorded_rail *r, struct regression *g, size_t task, struct error *error)
+static void replay_task(struct recorded_rail *r, struct regression *g, size_t task)
 {
     const char *form = forms[g->form];
     const struct safetensor *weights, *memory;
-    TRY(add_task(r, g, task, error));
-    TRY(find(r->expect, g->form == REGRESSION_PRIMAL ? "primal.W" : "dual.alpha", NULL, task, &weights, error));
-    TRY(compare_weights(r, g, form, weights, error));
+    add_task(r, g, task);
+    weights = recorded(r->expect, g->form == REGRESSION_PRIMAL ? "primal.W.%zu" : "dual.alpha.%zu", task);
+    compare_weights(r, g, form, weights);
     if (g->form == REGRESSION_PRIMAL) {
-        TRY(find(r->expect, "primal.R", NULL, task, &memory, error));
-        TRY(compare_memory(r, g, memory, error));
+        memory = recorded(r->expect, "primal.R.%zu", task);
+        compare_memory(r, g, memory);
     }
-    TRY(compare_scores(r, g, form, task, error));
-    return compare_fused(r, g, form, task, error);
+    compare_scores(r, g, form, task);
+    compare_fused(r, g, form, task);
 }
 
-static status replay_form(struct recorded_rail *r, enum regression_form form, struct error *error)
+static void replay_form(struct recorded_rail *r, enum regression_form form)
 {
     const json_t *config = r->f->config;
     bool primal = form == REGRESSION_PRIMAL;
     struct regression g = {.form = form,
                            .width = r->dims,
-                           .ridge = number(config, primal ? "ridge" : "dual_ridge"),
-                           .gamma = number(config, "gamma"),
+                           .ridge = recorded_number(config, primal ? "ridge" : "dual_ridge"),
+                           .gamma = recorded_number(config, "gamma"),
                            .pool = r->pool};
-    status result = OK;
     if (primal) {
-        const float *recorded = safetensors_find(r->data, "random")->data;
-        result = regression_draw(&g, r->hidden, 0, error);
-        for (size_t i = 0; result == OK && i < r->hidden * g.width; i++)
-            g.bases[i] = (double)recorded[i];
+        const float *drawn = recorded(r->data, "random")->data;
+        must(regression_draw(&g, r->hidden, 0, &error));
+        for (size_t i = 0; i < r->hidden * g.width; i++)
+            g.bases[i] = (double)drawn[i];
     }
-    for (size_t t = 0; result == OK && t < json_array_size(json_object_get(config, "classes")); t++)
-        result = replay_task(r, &g, t, error);
+    for (size_t t = 0; t < json_array_size(json_object_get(config, "classes")); t++)
+        replay_task(r, &g, t);
     regression_free(&g);
-    return result;
 }
 
 /* Probabilities of zero-shot CLIP: what fusion leaves where nothing was learned. */
-static status replay_zero_shot(struct recorded_rail *r, struct error *error)
+static void replay_zero_shot(struct recorded_rail *r)
 {
-    const struct safetensor *expected = safetensors_find(r->expect, "zero_shot"),
-                            *test = safetensors_find(r->data, "test");
+    const struct safetensor *expected = recorded(r->expect, "zero_shot"), *test = recorded(r->data, "test");
     const struct regression nothing = {.width = r->dims, .pool = r->pool, .fusion = 0.8};
-    float *p = malloc(r->test * r->all * sizeof *p);
-    if (p == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory");
+    float *p = xmalloc(r->test * r->all * sizeof *p);
     memcpy(p, r->logits, r->test * r->all * sizeof *p);
-    status result = regression_fuse(&nothing, 0, test->data, r->test, r->all, p, NULL, error);
-    if (result == OK)
-        report_values(r->f->report, "zero_shot", p, expected->data, r->test * r->all,
-                      number(r->f->tolerances, "zero_shot"));
+    must(regression_fuse(&nothing, 0, test->data, r->test, r->all, p, NULL, &error));
+    report_values(r->f->report, "zero_shot", p, expected->data, r->test * r->all,
+                  recorded_number(r->f->tolerances, "zero_shot"));
     free(p);
-    return result;
 }
 
 /* eval_logit_scale · x · textᵀ, as evaluation computes it. */
-static status make_logits(struct recorded_rail *r, struct error *error)
+static void make_logits(struct recorded_rail *r)
 {
-    const struct safetensor *test = safetensors_find(r->data, "test"), *text = safetensors_find(r->data, "text");
+    const struct safetensor *test = recorded(r->data, "test"), *text = recorded(r->data, "text");
     const float *images = test->data, *texts = text->data;
-    r->logits = malloc(r->test * r->all * sizeof *r->logits);
-    if (r->logits == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory");
-    report_exact(r->f->report, "evaluation scale", number(r->f->config, "eval_logit_scale") == (double)EVALUATION_SCALE,
-                 "%f", (double)EVALUATION_SCALE);
+    r->logits = xmalloc(r->test * r->all * sizeof *r->logits);
+    report_exact(r->f->report, "evaluation scale",
+                 recorded_number(r->f->config, "eval_logit_scale") == (double)EVALUATION_SCALE, "%f",
+                 (double)EVALUATION_SCALE);
     for (size_t i = 0; i < r->test; i++) {
         double square = 0;
         for (size_t k = 0; k < r->dims; k++)
@@ -245,42 +200,31 @@ static status make_logits(struct recorded_rail *r, struct error *error)
             r->logits[i * r->all + c] = (float)((double)EVALUATION_SCALE * sum / sqrt(square));
         }
     }
-    return OK;
 }
 
-static status open_files(struct recorded_rail *r, struct error *error)
+static void open_files(struct recorded_rail *r)
 {
-    char *data = path_format("%s/data.safetensors", r->f->folder),
-         *expect = path_format("%s/expect.safetensors", r->f->folder);
-    status result = data != NULL && expect != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory");
-    NEXT(result, safetensors_open(&r->data, data, error));
-    NEXT(result, safetensors_open(&r->expect, expect, error));
-    free(data);
-    free(expect);
-    TRY(result);
-    const struct safetensor *test = safetensors_find(r->data, "test"), *text = safetensors_find(r->data, "text"),
-                            *random = safetensors_find(r->data, "random");
-    if (test == NULL || text == NULL || random == NULL || safetensors_find(r->expect, "zero_shot") == NULL)
-        return error_set(error, ERROR_FORMAT, "%s: expected test, text, random and zero_shot", r->f->folder);
+    r->data = recorded_open(r->f->folder, "data.safetensors");
+    r->expect = recorded_open(r->f->folder, "expect.safetensors");
+    const struct safetensor *test = recorded(r->data, "test"), *text = recorded(r->data, "text"),
+                            *random = recorded(r->data, "random");
     r->test = test->shape[0];
     r->dims = test->shape[1];
     r->all = text->shape[0];
     r->hidden = random->shape[0];
-    return OK;
 }
 
-status replay_rail(struct method_fixture *fixture, struct error *error)
+void replay_rail(struct method_fixture *fixture)
 {
     struct recorded_rail r = {.f = fixture};
-    status result = open_files(&r, error);
-    NEXT(result, threads_create(&r.pool, 2, error));
-    NEXT(result, make_logits(&r, error));
-    NEXT(result, replay_zero_shot(&r, error));
-    NEXT(result, replay_form(&r, REGRESSION_PRIMAL, error));
-    NEXT(result, replay_form(&r, REGRESSION_DUAL, error));
+    open_files(&r);
+    must(threads_create(&r.pool, 2, &error));
+    make_logits(&r);
+    replay_zero_shot(&r);
+    replay_form(&r, REGRESSION_PRIMAL);
+    replay_form(&r, REGRESSION_DUAL);
     threads_destroy(r.pool);
     free(r.logits);
     safetensors_close(r.data);
     safetensors_close(r.expect);
-    return result;
 }

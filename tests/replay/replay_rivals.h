@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "models/backend.h"
-#include "models/files/safetensors.h"
+#include "tests/replay/recorded.h"
 #include "tests/replay/report.h"
 
 struct rival_fixture {
@@ -15,13 +15,12 @@ struct rival_fixture {
     struct report *report;
 };
 
-/* The tensor of that name, of floats that are all finite and of this rank, or an error that names it. */
-status rival_tensor(const struct rival_fixture *fixture, int rank, const struct safetensor **tensor,
-                    struct error *error, const char *name, ...) PRINTF_LIKE(5, 6);
-/* A number of config.json, or an error that names it. */
-status rival_number(const struct rival_fixture *fixture, const char *key, double *number, struct error *error);
-status rival_size(const struct rival_fixture *fixture, const char *key, size_t *size, struct error *error);
+/* The tensor of that name, of floats that are all finite and of this rank. */
+const struct safetensor *rival_tensor(const struct rival_fixture *fixture, int rank, const char *name, ...)
+    PRINTF_LIKE(3, 4);
+double rival_number(const struct rival_fixture *fixture, const char *key);
+size_t rival_size(const struct rival_fixture *fixture, const char *key);
 
-status replay_condu(struct rival_fixture *fixture, struct error *error);
-status replay_keeplora(struct rival_fixture *fixture, struct error *error);
-status replay_moram(struct rival_fixture *fixture, struct error *error);
+void replay_condu(struct rival_fixture *fixture);
+void replay_keeplora(struct rival_fixture *fixture);
+void replay_moram(struct rival_fixture *fixture);

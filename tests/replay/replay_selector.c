@@ -11,26 +11,22 @@
 
 enum { MOST_CODERS = 16 };
 
-static status load_coder(struct fixture *f, const struct safetensors *file, const char *prefix,
-                         enum parameters_mode mode, struct autoencoder **coder, struct error *error)
+static void load_coder(struct fixture *f, const struct safetensors *file, const char *prefix, enum parameters_mode mode,
+                       struct autoencoder **coder)
 {
-    const struct safetensor *encoder;
-    TRY(fixture_find(file, &encoder, error, "%sencoder.0.weight", prefix));
-    TRY(autoencoder_create(coder, f->backend, &f->model, encoder->shape[1], encoder->shape[0], mode, error));
+    const struct safetensor *encoder = recorded(file, "%sencoder.0.weight", prefix);
+    must(autoencoder_create(coder, f->backend, &f->model, encoder->shape[1], encoder->shape[0], mode, &error));
     for (size_t i = 0; i < (*coder)->parameters->count; i++) {
         const struct parameter *p = &(*coder)->parameters->list[i];
-        const struct safetensor *values;
-        TRY(fixture_find(file, &values, error, "%s%s", prefix, p->name));
-        TRY(parameters_upload((*coder)->parameters, p, values->data, error));
+        const struct safetensor *values = recorded(file, "%s%s", prefix, p->name);
+        must(parameters_upload((*coder)->parameters, p, values->data, &error));
     }
-    return OK;
 }
 
-static status tensor_from(struct fixture *f, const float *values, size_t rows, size_t columns, struct tensor *tensor,
-                          struct error *error)
+static void tensor_from(struct fixture *f, const float *values, size_t rows, size_t columns, struct tensor *tensor)
 {
-    TRY(tensor_take(tensor, &f->step, TENSOR_F32, "selector input", 2, (size_t[]){rows, columns}, error));
-    return f->backend->ops->upload(f->backend, tensor->data, values, tensor_bytes(tensor), error);
+    must(tensor_take(tensor, &f->step, TENSOR_F32, "selector input", 2, (size_t[]){rows, columns}, &error));
+    must(f->backend->ops->upload(f->backend, tensor->data, values, tensor_bytes(tensor), &error));
 }
 
 /* Coder 0 is of unrelated images: its win, like an error over the threshold, means the original CLIP; coder k ≥ 1 is
@@ -41,20 +37,18 @@ static int router_choice(const float *errors, const float *thresholds, size_t co
     return winner <= 0 ? -1 : winner - 1;
 }
 
-static status compare_choices(struct fixture *f, const struct safetensors *file, const float *errors, size_t images,
-                              size_t coders, struct error *error)
+static void compare_choices(struct fixture *f, const struct safetensors *file, const float *errors, size_t images,
+                            size_t coders)
 {
-    const struct safetensor *mse_image, *mse_batch, *choice_image, *choice_batch;
-    TRY(fixture_find(file, &mse_image, error, "mse.image"));
-    TRY(fixture_find(file, &mse_batch, error, "mse.batch"));
-    TRY(fixture_find(file, &choice_image, error, "choice.image"));
-    TRY(fixture_find(file, &choice_batch, error, "choice.batch"));
+    const struct safetensor *mse_image = recorded(file, "mse.image"), *mse_batch = recorded(file, "mse.batch"),
+                            *choice_image = recorded(file, "choice.image"),
+                            *choice_batch = recorded(file, "choice.batch");
     const json_t *config = json_object_get(f->config, "selector");
-    size_t batch = (size_t)fixture_number(config, "batch");
+    size_t batch = (size_t)recorded_number(config, "batch");
     double tolerance = fixture_tolerance(f, "selector_mse");
     float thresholds[MOST_CODERS];
     for (size_t k = 0; k < coders; k++)
-        thresholds[k] = (float)fixture_number(config, "threshold");
+        thresholds[k] = (float)recorded_number(config, "threshold");
     report_values(f->report, "selector errors", errors, mse_image->data, images * coders, tolerance);
     for (size_t i = 0; i < images; i++)
         report_exact(f->report, "selector choices",
@@ -74,59 +68,54 @@ static status compare_choices(struct fixture *f, const struct safetensors *file,
                      router_choice(mean, thresholds, coders) == ((const int32_t *)choice_batch->data)[g], "batch %zu",
                      g);
     }
-    return OK;
 }
 
-static status replay_choices(struct fixture *f, const struct safetensors *file, struct error *error)
+static void replay_choices(struct fixture *f, const struct safetensors *file)
 {
     const struct safetensor *x, *mse;
     struct tensor features;
-    TRY(fixture_find(file, &x, error, "x"));
-    TRY(fixture_find(file, &mse, error, "mse.image"));
+    x = recorded(file, "x");
+    mse = recorded(file, "mse.image");
     size_t images = x->shape[0], coders = mse->shape[1];
     arena_reset(&f->step);
-    TRY(tensor_from(f, x->data, images, x->shape[1], &features, error));
+    tensor_from(f, x->data, images, x->shape[1], &features);
     float *errors = calloc(images * coders, sizeof *errors), *column = calloc(images, sizeof *column);
-    status result = coders <= MOST_CODERS ? OK : error_set(error, ERROR_FORMAT, "selector: %zu autoencoders", coders);
-    for (size_t k = 0; result == OK && k < coders; k++) {
+    must(coders <= MOST_CODERS ? OK : error_set(&error, ERROR_FORMAT, "selector: %zu autoencoders", coders));
+    for (size_t k = 0; k < coders; k++) {
         struct autoencoder *coder = NULL;
         char prefix[24];
         snprintf(prefix, sizeof prefix, "ae.%zu.", k);
-        result = load_coder(f, file, prefix, PARAMETERS_FROZEN, &coder, error);
-        if (result == OK)
-            result = autoencoder_errors(coder, &f->step, &features, column, error);
+        load_coder(f, file, prefix, PARAMETERS_FROZEN, &coder);
+        must(autoencoder_errors(coder, &f->step, &features, column, &error));
         for (size_t i = 0; i < images; i++)
             errors[i * coders + k] = column[i];
         autoencoder_destroy(coder);
     }
-    if (result == OK)
-        result = compare_choices(f, file, errors, images, coders, error);
+    compare_choices(f, file, errors, images, coders);
     free(errors);
     free(column);
-    return result;
 }
 
-static status replay_coder_training(struct fixture *f, const struct safetensors *file, struct error *error)
+static void replay_coder_training(struct fixture *f, const struct safetensors *file)
 {
     const struct safetensor *x, *losses;
     struct autoencoder *coder;
     const json_t *config = json_object_get(f->config, "selector"), *betas = json_object_get(config, "betas");
-    TRY(fixture_find(file, &x, error, "train.x"));
-    TRY(fixture_find(file, &losses, error, "train.losses"));
-    TRY(load_coder(f, file, "train.init.", PARAMETERS_TRAINED, &coder, error));
+    x = recorded(file, "train.x");
+    losses = recorded(file, "train.losses");
+    load_coder(f, file, "train.init.", PARAMETERS_TRAINED, &coder);
     struct update_rule rule = {.beta1 = json_number_value(json_array_get(betas, 0)),
                                .beta2 = json_number_value(json_array_get(betas, 1)),
-                               .epsilon = fixture_number(config, "eps"),
-                               .l2 = fixture_number(config, "l2")};
-    struct step_state state = {.learning_rate = (float)fixture_number(config, "lr")};
-    TRY(f->backend->ops->upload(f->backend, f->state, &state, sizeof state, error));
+                               .epsilon = recorded_number(config, "eps"),
+                               .l2 = recorded_number(config, "l2")};
+    struct step_state state = {.learning_rate = (float)recorded_number(config, "lr")};
+    must(f->backend->ops->upload(f->backend, f->state, &state, sizeof state, &error));
     for (size_t s = 0; s < x->shape[0]; s++) {
         struct tensor features;
         float loss;
         arena_reset(&f->step);
-        TRY(tensor_from(f, (const float *)x->data + s * x->shape[1] * x->shape[2], x->shape[1], x->shape[2], &features,
-                        error));
-        TRY(autoencoder_train_step(coder, &f->step, &features, f->state, &rule, &loss, error));
+        tensor_from(f, (const float *)x->data + s * x->shape[1] * x->shape[2], x->shape[1], x->shape[2], &features);
+        must(autoencoder_train_step(coder, &f->step, &features, f->state, &rule, &loss, &error));
         report_value(f->report, "selector training losses", (double)loss, (double)((const float *)losses->data)[s],
                      fixture_tolerance(f, "selector_mse"));
     }
@@ -134,25 +123,22 @@ static status replay_coder_training(struct fixture *f, const struct safetensors 
         const struct parameter *p = &coder->parameters->list[i];
         const struct safetensor *expected;
         float *values = malloc(array_size(p->size, sizeof *values));
-        TRY(fixture_find(file, &expected, error, "train.after.%s", p->name));
-        TRY(parameters_download(coder->parameters, p, values, error));
+        expected = recorded(file, "train.after.%s", p->name);
+        must(parameters_download(coder->parameters, p, values, &error));
         report_values(f->report, "selector parameters", values, expected->data, p->size,
                       fixture_tolerance(f, "selector_params"));
         free(values);
     }
     autoencoder_destroy(coder);
-    return OK;
 }
 
-status replay_selector(struct fixture *f, struct error *error)
+void replay_selector(struct fixture *f)
 {
     struct safetensors *file;
-    TRY(fixture_tensors(f, "selector.safetensors", &file, error));
-    status result = replay_choices(f, file, error);
-    if (result == OK)
-        result = replay_coder_training(f, file, error);
+    file = recorded_open(f->folder, "selector.safetensors");
+    replay_choices(f, file);
+    replay_coder_training(f, file);
     safetensors_close(file);
-    return result;
 }
 
 static const char *const metric_names[] = {"transfer", "average", "last"};
@@ -178,7 +164,7 @@ static void compare_matrix(struct fixture *f, const json_t *entry)
                 report_exact(f->report, "metrics undefined", isnan(got), "%s of task %zu", metric_names[m], j);
         }
         report_value(f->report, "metrics", metric_mean(metric, &matrix),
-                     fixture_number(json_object_get(entry, "mean"), metric_names[m]), 1e-9);
+                     recorded_number(json_object_get(entry, "mean"), metric_names[m]), 1e-9);
     }
     free(accuracy);
 }
@@ -187,7 +173,7 @@ static void compare_matrix(struct fixture *f, const json_t *entry)
 static void compare_column(struct fixture *f, const json_t *entry)
 {
     const json_t *column = json_object_get(entry, "column"), *printed = json_object_get(entry, "printed");
-    size_t tasks = json_array_size(column), j = (size_t)fixture_number(entry, "j");
+    size_t tasks = json_array_size(column), j = (size_t)recorded_number(entry, "j");
     double *accuracy = calloc(tasks * tasks, sizeof *accuracy);
     for (size_t i = 0; i < tasks; i++)
         accuracy[i * tasks + j] = json_number_value(json_array_get(column, i));
@@ -204,14 +190,9 @@ static void compare_column(struct fixture *f, const json_t *entry)
     free(accuracy);
 }
 
-status replay_metrics(struct fixture *f, struct error *error)
+void replay_metrics(struct fixture *f)
 {
-    json_error_t where;
-    char *path = path_format("%s/metrics.json", f->folder);
-    json_t *metrics = json_load_file(path, 0, &where);
-    free(path);
-    if (metrics == NULL)
-        return error_set(error, ERROR_FORMAT, "%s/metrics.json:%d: %s", f->folder, where.line, where.text);
+    json_t *metrics = recorded_json(f->folder, "metrics.json");
     const json_t *matrices = json_object_get(metrics, "matrices"),
                  *columns = json_object_get(json_object_get(metrics, "published"), "columns");
     for (size_t i = 0; i < json_array_size(matrices); i++)
@@ -219,5 +200,4 @@ status replay_metrics(struct fixture *f, struct error *error)
     for (size_t i = 0; i < json_array_size(columns); i++)
         compare_column(f, json_array_get(columns, i));
     json_decref(metrics);
-    return OK;
 }

@@ -103,23 +103,48 @@ bool report_finish(const struct report *report)
     return failed == 0 && compared > 0;
 }
 
-int replay_folders(char *const *folders, int count, const struct backend_settings *backend, replay_body replay)
+_Noreturn void report_abort(const struct error *error)
+{
+    bool absent = error->code == ERROR_DEVICE;
+    fflush(stdout);
+    fprintf(stderr, "%s%s\n", absent ? "skipped, " : "", error->message);
+    exit(absent ? 77 : 1);
+}
+
+static int replay_folders(char *const *folders, int count, const struct backend_settings *backend, replay_body replay)
 {
     int failed = 0, absent = 0;
-    for (int i = 0; i < count; i++) {
-        struct error error;
-        bool good = false;
-        if (!file_is_directory(folders[i])) {
+    for (int i = 0; i < count; i++)
+        if (file_is_directory(folders[i])) {
+            failed += !replay(folders[i], backend);
+        } else {
             printf("%s: skipped, no such folder\n", folders[i]);
             absent++;
-        } else if (replay(folders[i], backend, &good, &error) != OK) {
-            bool no_device = error.code == ERROR_DEVICE;
-            fprintf(stderr, "%s: %s%s\n", folders[i], no_device ? "skipped, " : "", error.message);
-            absent += no_device;
-            failed += !no_device;
-        } else if (!good) {
-            failed++;
         }
-    }
     return failed > 0 ? 1 : absent > 0 ? 77 : 0;
+}
+
+static bool read_option(struct backend_settings *backend, const char *name, const char *value)
+{
+    bool bf16 = strcmp(value, "bf16") == 0;
+    if (strcmp(name, "--backend") == 0)
+        backend->name = value;
+    else if (strcmp(name, "--precision") == 0 && (bf16 || strcmp(value, "f32") == 0))
+        backend->precision = bf16 ? PRECISION_BF16 : PRECISION_F32;
+    else
+        return false;
+    return true;
+}
+
+int replay_main(const char *program, int argc, char **argv, replay_body replay)
+{
+    struct backend_settings backend = {.name = "auto"};
+    int first = 1;
+    while (first + 1 < argc && read_option(&backend, argv[first], argv[first + 1]))
+        first += 2;
+    if (first >= argc || strncmp(argv[first], "--", 2) == 0) {
+        fprintf(stderr, "usage: %s [--backend cpu|cuda|auto] [--precision f32|bf16] FOLDER...\n", program);
+        return 2;
+    }
+    return replay_folders(argv + first, argc - first, &backend, replay);
 }

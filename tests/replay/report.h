@@ -39,11 +39,20 @@ void report_exact(struct report *report, const char *quantity, bool equal, const
 void report_digest(struct report *report, const char *quantity, const float *values, size_t n, const float expected[3],
                    double tolerance);
 
+/* Ends the program with what failed: with 77 where a device is absent, else with 1. */
+#define must(expression)                                                                                               \
+    do {                                                                                                               \
+        struct error error = {0};                                                                                      \
+        if ((expression) != OK)                                                                                        \
+            report_abort(&error);                                                                                      \
+    } while (0)
+_Noreturn void report_abort(const struct error *error);
+
 /* Prints the lines; true when everything holds and something was compared. */
 bool report_finish(const struct report *report);
 
-/* Replays one folder; *good as report_finish says. */
-typedef status (*replay_body)(const char *folder, const struct backend_settings *backend, bool *good,
-                              struct error *error);
-/* Replays every folder and prints what failed or is absent; the exit status: 1, else 77 where something was absent. */
-int replay_folders(char *const *folders, int count, const struct backend_settings *backend, replay_body replay);
+/* Replays one folder; what report_finish says. */
+typedef bool (*replay_body)(const char *folder, const struct backend_settings *backend);
+/* The main of a program [--backend cpu|cuda|auto] [--precision f32|bf16] FOLDER…: replays every folder and prints what is
+ * absent; the exit status: 1, else 77 where something was absent. */
+int replay_main(const char *program, int argc, char **argv, replay_body replay);

@@ -1,6 +1,7 @@
 #include "tests/results/sample.h"
 
 #include <ftw.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,6 +302,29 @@ status sample_check(struct store *store, struct error *error)
     TRY(database_integer(store->database, "SELECT integrity_check = 'ok' FROM pragma_integrity_check(1)", &sound,
                          error));
     return sound ? OK : error_set(error, ERROR_FORMAT, "%s: a page is damaged", store_path(store));
+}
+
+status sample_execute(const char *path, const char *sql, struct error *error)
+{
+    sqlite3 *database;
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK)
+        sqlite3_exec(database, sql, NULL, NULL, NULL);
+    status result = OK;
+    if (sqlite3_errcode(database) != SQLITE_OK)
+        result = error_set(error, ERROR_ARGUMENT, "%s: %s", sql, sqlite3_errmsg(database));
+    sqlite3_close(database);
+    return result;
+}
+
+int64_t sample_ask(struct store *store, const char *sql)
+{
+    struct error error;
+    int64_t found;
+    if (database_integer(store->database, sql, &found, &error) != OK) {
+        fprintf(stderr, "%s: %s\n", sql, error.message);
+        abort();
+    }
+    return found;
 }
 
 static status add_session(struct store *store, int64_t run, struct error *error)

@@ -45,5 +45,11 @@ status sample_write_at_once(struct store *store, int64_t run, int64_t seed, int6
 /* Reads the whole file; ERROR_FORMAT when something in it is damaged. */
 status sample_check(struct store *store, struct error *error);
 
+/* Runs SQL on a file as another program would, without foreign keys. */
+status sample_execute(const char *path, const char *sql, struct error *error);
+
+/* The first column of the first row of a query; ends the program where it fails. */
+int64_t sample_ask(struct store *store, const char *sql);
+
 /* A finished run; its id. */
 int64_t sample_finished_run(struct store *store, int64_t seed);

@@ -4,7 +4,6 @@
  *     write_sample results.db
  *     write_sample results.db "UPDATE runs SET seed = 7"
  */
-#include <sqlite3.h>
 #include <stdio.h>
 
 #include "core/digest.h"
@@ -35,32 +34,17 @@ static status write_runs(struct store *store, struct error *error)
     return OK;
 }
 
-static int edit(const char *path, const char *sql)
-{
-    sqlite3 *database;
-    char *message = NULL;
-    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK)
-        sqlite3_exec(database, sql, NULL, NULL, &message);
-    if (sqlite3_errcode(database) != SQLITE_OK)
-        fprintf(stderr, "write_sample: %s\n", message != NULL ? message : sqlite3_errmsg(database));
-    int code = sqlite3_errcode(database);
-    sqlite3_free(message);
-    sqlite3_close(database);
-    return code != SQLITE_OK;
-}
-
 int main(int argc, char **argv)
 {
     struct error error = {0};
     struct store *store;
-    if (argc == 3)
-        return edit(argv[1], argv[2]);
-    if (argc != 2) {
+    if (argc != 2 && argc != 3) {
         fprintf(stderr, "usage: write_sample DATABASE [SQL]\n");
         return 2;
     }
-    status result = store_open(&store, argv[1], STORE_WRITE, &error);
-    if (result == OK) {
+    status result =
+        argc == 3 ? sample_execute(argv[1], argv[2], &error) : store_open(&store, argv[1], STORE_WRITE, &error);
+    if (result == OK && argc == 2) {
         result = write_runs(store, &error);
         store_close(store);
     }

@@ -4,7 +4,6 @@
 #include "core/embedded.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
-#include "harness/config/library.h"
 #include "harness/run/settings.h"
 #include "results/query/question.h"
 

@@ -1,4 +1,4 @@
-#include "harness/commands/describe/keys.h"
+#include "harness/commands/parts.h"
 
 #include <string.h>
 

@@ -1,25 +1,25 @@
-/* Lists of texts to embed. What opens has texts, each with something in it. */
+/* Lists of texts to embed. What is accepted has texts, each with something in it. */
 #include "tests/fuzz/target.h"
 
 #include <string.h>
 
-#include "harness/commands/inputs/embed_inputs.h"
+#include "datasets/formats/strings.h"
 #include "tests/fuzz/input_file.h"
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
     struct input_file file;
-    struct embed_inputs inputs;
+    struct strings lines = {0};
     struct error error;
     int failed = 0;
     input_file_open(&file, data, size);
-    if (embed_inputs_open(&inputs, NULL, file.path, &error) == OK) {
-        failed = inputs.count == 0 || inputs.count > size;
-        for (size_t i = 0; i < inputs.count; i++)
-            failed |=
-                strspn(inputs.names[i], " \t") == strlen(inputs.names[i]) || strchr(inputs.names[i], '\n') != NULL;
-        embed_inputs_free(&inputs);
+    if (strings_read_lines(&lines, file.path, &error) == OK &&
+        strings_check_texts(&lines, file.path, "text", &error) == OK) {
+        failed = lines.count == 0 || lines.count > size;
+        for (size_t i = 0; i < lines.count; i++)
+            failed |= strspn(lines.items[i], " \t") == strlen(lines.items[i]) || strchr(lines.items[i], '\n') != NULL;
     }
+    strings_free(&lines);
     input_file_close(&file);
     return failed;
 }

@@ -1,7 +1,6 @@
 /* The axes of a sweep. Whatever is one has the combinations that it says, each with overrides. */
 #include "tests/fuzz/target.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/run/settings.h"
@@ -10,14 +9,14 @@
 
 static int check_combination(const struct grid *grid, size_t combination)
 {
-    char *overrides[WORDS_MOST];
-    int failed = 0;
-    grid_overrides(grid, combination, overrides);
+    struct strings overrides = {0};
+    grid_overrides(grid, combination, &overrides);
+    int failed = overrides.count != grid->count;
     for (size_t i = 0; i < grid->count; i++) {
-        const char *value = grid_value(grid, i, combination), *equals = strchr(overrides[i], '=');
+        const char *value = grid_value(grid, i, combination), *equals = strchr(overrides.items[i], '=');
         failed |= equals == NULL || (value != NULL && strcmp(equals + 1, value) != 0);
-        free(overrides[i]);
     }
+    strings_free(&overrides);
     return failed;
 }
 
@@ -29,7 +28,7 @@ static int parse(const struct words *words, enum grid_values values)
         return 0;
     size_t combinations = 1;
     for (size_t i = 0; i < grid.count; i++)
-        combinations *= grid.axes[i].seeds ? 1 : grid.axes[i].count;
+        combinations *= grid.axes[i].seeds ? 1 : grid.axes[i].values.count;
     int failed = combinations != grid.combinations || combinations == 0;
     if (!failed)
         failed = check_combination(&grid, 0) | check_combination(&grid, combinations - 1);

@@ -4,7 +4,6 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/config/library.h"
 #include "harness/config/suite.h"
 #include "results/store.h"
 #include "tests/test.h"

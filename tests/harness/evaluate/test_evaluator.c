@@ -52,19 +52,17 @@ static uint16_t nearest_class(const float *image, const float *classes, size_t c
     return (uint16_t)best;
 }
 
-TEST(zero_shot_is_the_nearest_class)
+RUN_TEST(zero_shot_is_the_nearest_class, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
-    struct run *e = run.experiment;
-    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    struct run *e = run->experiment;
+    struct evaluator *evaluator = open_evaluator(run, NULL);
     size_t embed = e->model.clip->dimensions.embed;
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
         size_t classes = dataset_classes(set->task->dataset);
         struct tensor features;
         must(class_features(&e->model, set->task, -1, &e->model.task_memory, NULL, &features, &error));
-        float *host = small_run_values(&run, features.data, classes * embed);
+        float *host = small_run_values(run, features.data, classes * embed);
         assert_int_equal(set->n, 3 * (j + 2));
         for (size_t c = 0; c < classes; c++) {
             double norm = 0;
@@ -77,23 +75,19 @@ TEST(zero_shot_is_the_nearest_class)
             assert_int_equal(set->router[i], -1);
         }
         check_counts(set);
-        free(host);
     }
     evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
 /* With the data naming the task: trained ones through their router, the others as zero-shot CLIP has it,
  * without encoding an image. */
-TEST(oracle_computes_only_what_was_trained)
+RUN_TEST(oracle_computes_only_what_was_trained, "training.iterations=20", "training.learning_rate=1e-2", NULL)
 {
-    struct small_run run;
     struct backend_spy spy = {0};
-    small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
-    struct evaluator *evaluator = open_evaluator(&run, NULL);
-    train(&run, 0);
+    struct evaluator *evaluator = open_evaluator(run, NULL);
+    train(run, 0);
     must(evaluator_refresh(evaluator, &error));
-    small_run_watch(&run, &spy);
+    small_run_watch(run, &spy);
     for (size_t j = 1; j < SMALL_RUN_TASKS; j++) {
         struct test_set *set = &evaluator->sets[j];
         must(evaluator_task(evaluator, 0, j, NULL, &error));
@@ -110,7 +104,6 @@ TEST(oracle_computes_only_what_was_trained)
     must(evaluator_task(evaluator, 1, 1, NULL, &error)); /* router 1 now, though it was never trained */
     assert_int_equal(evaluator->sets[1].router[0], 1);
     evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
 /* Predictions and features of a set by an evaluator that keeps nothing: what the other one has to have. */
@@ -137,13 +130,12 @@ static void change_expert(struct small_run *run, size_t expert)
         const struct parameter *bias = &tower->parameters->list[tower->banks[b].up_bias];
         size_t n = bias->shape[1], at = bias->offset + expert * n;
         struct backend *backend = run->experiment->model.backend;
-        float *values = malloc(n * sizeof *values);
+        float *values = small_run_keep(malloc(n * sizeof *values));
         must(backend->ops->download(backend, values, tower->parameters->values + at, n * sizeof *values, &error));
         for (size_t i = 0; i < n; i++)
             values[i] += 0.5f;
         must(backend->ops->upload(backend, parameters_write(tower->parameters, at, n), values, n * sizeof *values,
                                   &error));
-        free(values);
     }
 }
 
@@ -164,45 +156,39 @@ static bool chose(const struct test_set *set, size_t image, size_t expert)
 }
 
 /* Images whose experts changed are encoded again, no other, and every answer is what it would be without memory. */
-TEST(only_what_can_have_changed_is_computed)
+RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "training.learning_rate=1e-2", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
-    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    struct evaluator *evaluator = open_evaluator(run, NULL);
     const struct test_set *set = &evaluator->sets[1];
-    train(&run, 0);
-    train(&run, 1);
+    train(run, 0);
+    train(run, 1);
     assert_int_equal(encoded_now(evaluator, 1, 1), set->n);
     assert_int_equal(encoded_now(evaluator, 1, 1), 0);
-    expect_as_computed(&run, evaluator, 1, 1);
-    size_t experts = run.experiment->model.settings.adapter.experts, spared = 0;
+    expect_as_computed(run, evaluator, 1, 1);
+    size_t experts = run->experiment->model.settings.adapter.experts, spared = 0;
     for (size_t expert = 0; expert < experts; expert++) {
         size_t users = 0;
         for (size_t i = 0; i < set->n; i++)
             users += chose(set, i, expert);
-        change_expert(&run, expert);
+        change_expert(run, expert);
         assert_int_equal(encoded_now(evaluator, 1, 1), users);
-        expect_as_computed(&run, evaluator, 1, 1);
+        expect_as_computed(run, evaluator, 1, 1);
         spared += set->n - users;
     }
     assert_true(spared > 0);
-    train(&run, 2);
+    train(run, 2);
     encoded_now(evaluator, 2, 1);
-    expect_as_computed(&run, evaluator, 2, 1);
+    expect_as_computed(run, evaluator, 2, 1);
     evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
 /* The best that each seed of training reaches on its own task is above zero-shot's, with random weights. */
-TEST(a_trained_router_changes_the_answers)
+RUN_TEST(a_trained_router_changes_the_answers, "training.iterations=60", "training.learning_rate=1e-2",
+         "training.batch=16", "training.label_smoothing=0", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){"training.iterations=60", "training.learning_rate=1e-2", "training.batch=16",
-                                         "training.label_smoothing=0", NULL});
-    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    struct evaluator *evaluator = open_evaluator(run, NULL);
     size_t before = evaluator->sets[2].correct;
-    train(&run, 2);
+    train(run, 2);
     must(evaluator_refresh(evaluator, &error));
     must(evaluator_with_router(evaluator, 2, 2, NULL, &error));
     assert_true(evaluator->sets[2].correct > before);
@@ -211,7 +197,6 @@ TEST(a_trained_router_changes_the_answers)
     must(evaluator_without_adapters(evaluator, 2, NULL, &error)); /* computed again, the same */
     assert_int_equal(evaluator->sets[2].correct, before);
     evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
 /* The choices of an image by itself and their gates, straight from the hooks: size = blocks · samples · K, samples 1, or the
@@ -223,7 +208,7 @@ static void choose_alone(struct small_run *run, const struct test_set *set, size
     struct adapters *adapters = e->model.adapters;
     struct backend *backend = e->model.backend;
     size_t side = e->model.clip->dimensions.resolution, count;
-    uint8_t *pixels = malloc(side * side * 3);
+    uint8_t *pixels = small_run_keep(malloc(side * side * 3));
     struct loader *loader;
     must(loader_create(&loader,
                        &(struct loader_settings){
@@ -246,7 +231,6 @@ static void choose_alone(struct small_run *run, const struct test_set *set, size
     must(backend->ops->download(backend, chosen, choices.data, tensor_bytes(&choices), &error));
     must(backend->ops->download(backend, gate, gates.data, tensor_bytes(&gates), &error));
     loader_destroy(loader);
-    free(pixels);
 }
 
 /* Those of all images, added to counts and sums [blocks, classes, experts]. */
@@ -256,8 +240,8 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
     struct adapters *adapters = run->experiment->model.adapters;
     size_t per_block = samples * adapters->settings.top_k, size = adapters->towers[TOWER_IMAGE].blocks * per_block,
            classes = dataset_classes(set->task->dataset);
-    int32_t *chosen = calloc(size, sizeof *chosen);
-    float *gate = calloc(size, sizeof *gate);
+    int32_t *chosen = small_run_keep(calloc(size, sizeof *chosen));
+    float *gate = small_run_keep(calloc(size, sizeof *gate));
     for (size_t i = 0; i < set->n; i++) {
         choose_alone(run, set, i, size, chosen, gate);
         for (size_t c = 0; c < size; c++) {
@@ -268,16 +252,13 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
             sums[at] += (double)gate[c];
         }
     }
-    free(chosen);
-    free(gate);
 }
 
 /* samples: of an image. With features kept and computed anew. */
 static void check_class_experts(const char *routing, size_t samples)
 {
     struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){routing, "training.iterations=20", "training.learning_rate=1e-2", NULL});
+    small_run_open(&run, 1, WORDS(routing, "training.iterations=20", "training.learning_rate=1e-2"));
     struct evaluator *evaluator = open_evaluator(&run, NULL);
     const struct test_set *set = &evaluator->sets[1];
     const struct class_experts *found = &set->experts;
@@ -288,8 +269,8 @@ static void check_class_experts(const char *routing, size_t samples)
     for (int again = 0; again < 2; again++) {
         encoded_now(evaluator, 1, 1);
         size_t size = found->blocks * found->classes * found->experts, chosen = 0, served = 0;
-        uint64_t *expected = calloc(size, sizeof *expected);
-        double *gates = calloc(size, sizeof *gates);
+        uint64_t *expected = small_run_keep(calloc(size, sizeof *expected));
+        double *gates = small_run_keep(calloc(size, sizeof *gates));
         assert_int_equal(found->classes, 3);
         count_choices(&run, set, samples, expected, gates);
         assert_memory_equal(found->counts, expected, size * sizeof *expected);
@@ -300,9 +281,7 @@ static void check_class_experts(const char *routing, size_t samples)
         }
         assert_int_equal(chosen, found->blocks * set->n * samples * run.experiment->model.settings.adapter.top_k);
         assert_true(served > found->blocks * found->classes); /* else a mistake in the order would not be seen */
-        free(gates);
-        free(expected);
-        change_expert(&run, 0); /* some features are kept, others not */
+        change_expert(&run, 0);                               /* some features are kept, others not */
     }
     must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
     for (size_t i = 0; i < found->blocks * found->classes * found->experts; i++)
@@ -323,8 +302,7 @@ static void check_patches(const char *asked, size_t images, const size_t *places
 {
     struct small_run run;
     small_run_open(&run, 1,
-                   (const char *const[]){"adapter.routing=per_token", "training.iterations=20",
-                                         "training.learning_rate=1e-2", asked, NULL});
+                   WORDS("adapter.routing=per_token", "training.iterations=20", "training.learning_rate=1e-2", asked));
     struct evaluator *evaluator = open_evaluator(&run, NULL);
     const struct test_set *set = &evaluator->sets[1];
     const struct patch_experts *found = &set->patches;
@@ -334,8 +312,8 @@ static void check_patches(const char *asked, size_t images, const size_t *places
     evaluator_count_experts(evaluator, true);
     encoded_now(evaluator, 1, 1);
     size_t top_k = run.experiment->model.settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
-    int32_t *chosen = calloc(size, sizeof *chosen);
-    float *gate = calloc(size, sizeof *gate);
+    int32_t *chosen = small_run_keep(calloc(size, sizeof *chosen));
+    float *gate = small_run_keep(calloc(size, sizeof *gate));
     assert_true(top_k > 1 && found->blocks > 1); /* else a mistake in the order would not be seen */
     assert_int_equal(found->images, images);
     assert_int_equal(found->side, 2);
@@ -352,8 +330,6 @@ static void check_patches(const char *asked, size_t images, const size_t *places
     must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
     for (size_t at = 0; at < images * found->blocks * 4; at++)
         assert_int_equal(found->experts[at], -1);
-    free(gate);
-    free(chosen);
     evaluator_destroy(evaluator);
     small_run_close(&run);
 }
@@ -364,20 +340,16 @@ TEST(patches_have_the_experts_that_they_choose)
     check_patches("evaluation.patch_images=64", 9, (const size_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8});
 }
 
-TEST(averaged_experts_are_not_counted)
+RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
+         "adapter.freeze=none", "selector.kind=none", "adapter.towers=image", "adapter.experts=2", "merge.policy=ewa",
+         "training.iterations=4", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){"adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
-                                         "adapter.freeze=none", "selector.kind=none", "adapter.towers=image",
-                                         "adapter.experts=2", "merge.policy=ewa", "training.iterations=4", NULL});
-    struct evaluator *evaluator = open_evaluator(&run, NULL);
-    train(&run, 0);
+    struct evaluator *evaluator = open_evaluator(run, NULL);
+    train(run, 0);
     evaluator_count_experts(evaluator, true);
     encoded_now(evaluator, 0, 0);
     assert_null(evaluator->sets[0].experts.counts);
     evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
 /* train/ and test/ of two classes below the run's folder, which is the data root. */
@@ -391,77 +363,69 @@ static void draw_files(const struct small_run *run)
 }
 
 /* Decoded once or again for every evaluation and every epoch: the same features, predictions and weights. */
-TEST(the_cache_changes_nothing)
+RUN_TEST(the_cache_changes_nothing, NULL)
 {
-    struct small_run run;
     static const char *const caches[] = {"run.cache=none", "run.cache=memory", "run.cache=disk", "run.cache=disk"};
     enum { CACHES = sizeof caches / sizeof *caches, FILES = SMALL_RUN_TASKS, IMAGES = 6, WIDTH = 64 };
     uint16_t predicted[CACHES][IMAGES];
     float means[CACHES][IMAGES * WIDTH], *adapters[CACHES];
-    small_run_open(&run, 1, NULL);
-    draw_files(&run);
-    char *folder = path_format("run.cache_folder=%s", small_run_file(&run, "cache"));
+    draw_files(run);
+    char *folder = small_run_format("run.cache_folder=%s", small_run_file(run, "cache"));
     for (int i = 0; i < CACHES; i++) {
-        small_run_reopen(&run, 1,
-                         (const char *const[]){caches[i], folder, "data.order=first,second,third,folder",
-                                               "tasks.folder.path=.", "training.iterations=4", NULL});
-        assert_int_equal(run.experiment->model.clip->dimensions.image_width, WIDTH);
-        struct evaluator *evaluator = open_evaluator(&run, NULL);
+        small_run_reopen(run, 1,
+                         WORDS(caches[i], folder, "data.order=first,second,third,folder", "tasks.folder.path=.",
+                               "training.iterations=4"));
+        assert_int_equal(run->experiment->model.clip->dimensions.image_width, WIDTH);
+        struct evaluator *evaluator = open_evaluator(run, NULL);
         must(evaluator_zero_shot(evaluator, FILES, NULL, &error));
         assert_int_equal(evaluator->sets[FILES].n, IMAGES);
-        train(&run, FILES);
+        train(run, FILES);
         must(evaluator_refresh(evaluator, &error));
         must(evaluator_task(evaluator, FILES, FILES, NULL, &error));
         memcpy(predicted[i], evaluator->sets[FILES].predicted, sizeof predicted[i]);
         memcpy(means[i], evaluator->sets[FILES].means, sizeof means[i]);
-        adapters[i] = small_run_adapters(&run, TOWER_IMAGE);
+        adapters[i] = small_run_adapters(run, TOWER_IMAGE);
         evaluator_destroy(evaluator);
         assert_memory_equal(predicted[i], predicted[0], sizeof predicted[0]);
         assert_memory_equal(means[i], means[0], sizeof means[0]);
         assert_memory_equal(adapters[i], adapters[0],
-                            run.experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count *
+                            run->experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count *
                                 sizeof(float));
     }
     struct directory files;
-    must(directory_list(&files, small_run_file(&run, "cache"), &error));
+    must(directory_list(&files, small_run_file(run, "cache"), &error));
     assert_int_equal(files.count, 3); /* to train on, to test on, features of the latter */
     directory_free(&files);
-    for (int i = 0; i < CACHES; i++)
-        free(adapters[i]);
-    free(folder);
-    small_run_close(&run);
 }
 
 /* Full batches are recorded where a backend can, results come a batch later, and the last batch is smaller: the same bits as of
  * all images at once. */
-TEST(batches_change_nothing)
+RUN_TEST(batches_change_nothing, NULL)
 {
     enum { TASK = 1, IMAGES = 9, BATCHES = 5, PLAIN = 3, WIDTH = 64, EMBED = 16 };
     static const char *const sizes[] = {"run.evaluation_batch=64", "run.evaluation_batch=2"};
     float means[2][IMAGES * WIDTH], features[2][2][IMAGES * EMBED], *gates[2];
     int32_t *chosen[2];
     size_t choices = 0;
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     for (int i = 0; i < 2; i++) {
-        small_run_reopen(&run, 1, (const char *const[]){sizes[i], NULL});
+        small_run_reopen(run, 1, WORDS(sizes[i]));
         struct backend_spy spy = {0};
-        struct evaluator *evaluator = open_evaluator(&run, NULL);
+        struct evaluator *evaluator = open_evaluator(run, NULL);
         struct test_set *set = &evaluator->sets[TASK];
         assert_int_equal(set->n, IMAGES);
-        train(&run, TASK);
+        train(run, TASK);
         must(evaluator_refresh(evaluator, &error));
-        small_run_watch(&run, &spy);
+        small_run_watch(run, &spy);
         must(evaluator_task(evaluator, TASK, TASK, NULL, &error));
-        bool records = run.experiment->model.backend->asynchronous;
+        bool records = run->experiment->model.backend->asynchronous;
         assert_int_equal(spy.encodings, i == 0 ? 1 : records ? PLAIN : BATCHES); /* two full batches and the last */
         memcpy(means[i], set->means, sizeof means[i]);
         memcpy(features[i][0], set->features, sizeof features[i][0]);
         memcpy(features[i][1], set->routed.features, sizeof features[i][1]);
         choices = IMAGES * set->routed.choices;
         assert_true(choices > 0);
-        chosen[i] = malloc(choices * sizeof *chosen[i]);
-        gates[i] = malloc(choices * sizeof *gates[i]);
+        chosen[i] = small_run_keep(malloc(choices * sizeof *chosen[i]));
+        gates[i] = small_run_keep(malloc(choices * sizeof *gates[i]));
         assert_true(chosen[i] != NULL && gates[i] != NULL);
         memcpy(chosen[i], set->routed.chosen, choices * sizeof *chosen[i]);
         memcpy(gates[i], set->routed.gates, choices * sizeof *gates[i]);
@@ -472,24 +436,17 @@ TEST(batches_change_nothing)
     assert_memory_not_equal(features[0][1], features[0][0], sizeof features[0][0]);
     assert_memory_equal(chosen[1], chosen[0], choices * sizeof *chosen[0]);
     assert_memory_equal(gates[1], gates[0], choices * sizeof *gates[0]);
-    for (int i = 0; i < 2; i++) {
-        free(chosen[i]);
-        free(gates[i]);
-    }
-    small_run_close(&run);
 }
 
 /* An autoencoder's errors on the test images are computed once; images above the threshold keep their zero-shot
  * answer. */
-TEST(errors_are_kept)
+RUN_TEST(errors_are_kept, NULL)
 {
-    struct small_run run;
     struct selector *selector;
-    small_run_open(&run, 1, NULL);
-    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
-    struct evaluator *evaluator = open_evaluator(&run, selector);
+    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
+    struct evaluator *evaluator = open_evaluator(run, selector);
     struct test_set *set = &evaluator->sets[1];
-    must(selector_train(selector, &run.experiment->data.tasks[0], NULL, &error));
+    must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
     must(evaluator_task(evaluator, 0, 1, NULL, &error));
     const float *kept = set->errors[0];
     assert_non_null(kept);
@@ -506,20 +463,16 @@ TEST(errors_are_kept)
         assert_int_equal(set->router[i], 0);
     evaluator_destroy(evaluator);
     selector_destroy(selector);
-    small_run_close(&run);
 }
 
-TEST(stops_at_once)
+RUN_TEST(stops_at_once, NULL)
 {
-    struct small_run run;
     struct stop stop = {.signal = 2};
     struct evaluator *evaluator;
-    small_run_open(&run, 1, NULL);
-    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, &run->experiment->method, NULL,
                           &error));
     assert_int_equal(evaluator_zero_shot(evaluator, 0, &stop, &error), ERROR_STOPPED);
     must(evaluator_zero_shot(evaluator, 0, NULL, &error));
     assert_int_equal(evaluator_task(evaluator, 0, 0, &stop, &error), ERROR_STOPPED);
     evaluator_destroy(evaluator);
-    small_run_close(&run);
 }

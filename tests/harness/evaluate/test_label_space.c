@@ -37,7 +37,6 @@ static void all_classes(struct small_run *run, int router, float *all)
         float *host = small_run_values(run, features.data, count);
         memcpy(all, host, count * sizeof *host);
         all += count;
-        free(host);
         arena_release(&e->model.task_memory, mark);
     }
 }
@@ -116,9 +115,8 @@ TEST(a_router_has_class_features_of_all_tasks)
     for (size_t k = 0; k < 2; k++) {
         struct small_run run;
         float all[CLASSES * 64];
-        small_run_open(&run, 1,
-                       (const char *const[]){x_tail[0], x_tail[1], keeping[k], "training.iterations=20",
-                                             "training.learning_rate=1e-2", NULL});
+        small_run_open(
+            &run, 1, WORDS(x_tail[0], x_tail[1], keeping[k], "training.iterations=20", "training.learning_rate=1e-2"));
         struct evaluator *evaluator = open_evaluator(&run);
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* again after every task: nothing stale is kept */
             struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[t]};
@@ -137,28 +135,24 @@ TEST(a_router_has_class_features_of_all_tasks)
 }
 
 /* All weights are trained: what was computed before a task is not what holds after it. */
-TEST(weights_that_change_are_asked_again)
+RUN_TEST(weights_that_change_are_asked_again, x_tail[0], "method.name=continual_ft", "training.iterations=20", NULL)
 {
-    struct small_run run;
     float before[CLASSES * 64], after[CLASSES * 64];
-    small_run_open(&run, 1,
-                   (const char *const[]){x_tail[0], "method.name=continual_ft", "training.iterations=20", NULL});
-    struct evaluator *evaluator = open_evaluator(&run);
-    size_t bytes = CLASSES * run.experiment->model.clip->dimensions.embed * sizeof *before;
-    all_classes(&run, -1, before);
+    struct evaluator *evaluator = open_evaluator(run);
+    size_t bytes = CLASSES * run->experiment->model.clip->dimensions.embed * sizeof *before;
+    all_classes(run, -1, before);
     assert_memory_equal(evaluator->labels.joint, before, bytes);
-    struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[1]};
+    struct training training = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[1]};
     must(train_task(&training, &error));
     must(evaluator_refresh(evaluator, &error));
-    all_classes(&run, -1, after);
+    all_classes(run, -1, after);
     assert_memory_not_equal(before, after, bytes);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         must(evaluator_without_adapters(evaluator, j, NULL, &error));
-        expect_nearest(&run, &evaluator->sets[j], evaluator->sets[j].routed.features, after, CLASSES);
+        expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].routed.features, after, CLASSES);
     }
     assert_memory_equal(evaluator->labels.joint, after, bytes);
     evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
 /* After each task its classes join, also for images that no adapters answer; before any, all are there. */
@@ -170,8 +164,8 @@ TEST(classes_of_the_tasks_so_far)
         struct small_run run;
         float all[CLASSES * 64];
         small_run_open(&run, 1,
-                       (const char *const[]){"evaluation.label_space=seen", "adapter.routers=one", "selector.kind=none",
-                                             keeping[k], "training.iterations=20", NULL});
+                       WORDS("evaluation.label_space=seen", "adapter.routers=one", "selector.kind=none", keeping[k],
+                             "training.iterations=20"));
         struct evaluator *evaluator = open_evaluator(&run);
         all_classes(&run, -1, all);
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
@@ -207,8 +201,8 @@ TEST(own_classes_of_tasks_yet_to_come)
         struct small_run run;
         float all[CLASSES * 64];
         small_run_open(&run, 1,
-                       (const char *const[]){"evaluation.label_space=open", "adapter.routers=one", "selector.kind=none",
-                                             keeping[k], "training.iterations=20", NULL});
+                       WORDS("evaluation.label_space=open", "adapter.routers=one", "selector.kind=none", keeping[k],
+                             "training.iterations=20"));
         struct evaluator *evaluator = open_evaluator(&run);
         all_classes(&run, -1, all);
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)

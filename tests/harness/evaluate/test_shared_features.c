@@ -29,9 +29,8 @@ static void draw(const struct small_run *run, unsigned color)
 static void reopen(struct small_run *run, const char *more)
 {
     char *folder = path_format("run.cache_folder=%s", small_run_file(run, "cache"));
-    small_run_reopen(run, 1,
-                     (const char *const[]){"run.cache=disk", folder, "data.order=first,second,third,folder",
-                                           "tasks.folder.path=.", more, NULL});
+    small_run_reopen(
+        run, 1, WORDS("run.cache=disk", folder, "data.order=first,second,third,folder", "tasks.folder.path=.", more));
     free(folder);
 }
 

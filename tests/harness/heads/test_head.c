@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
 enum { MOST = 16 };
@@ -74,18 +73,12 @@ static const struct head places_win = {.name = "places",
                                        .encoded = no_texts,
                                        .scores = the_rows};
 
-/* Prompts were prepared by the real head, which also forgets them. */
-static void open_run(struct small_run *run, const char *const *overrides, const struct head **real)
+/* Prompts were prepared by the real head, which is returned: it also forgets them. */
+static const struct head *replace_head(struct small_run *run)
 {
-    small_run_open(run, 1, overrides);
-    *real = run->experiment->model.head;
+    const struct head *real = run->experiment->model.head;
     run->experiment->model.head = &places_win;
-}
-
-static void close_run(struct small_run *run, const struct head *real)
-{
-    run->experiment->model.head = real;
-    small_run_close(run);
+    return real;
 }
 
 static void expect_all(const struct test_set *set, uint16_t class_index)
@@ -94,92 +87,43 @@ static void expect_all(const struct test_set *set, uint16_t class_index)
         assert_int_equal(set->predicted[i], class_index);
 }
 
-TEST(an_image_gets_the_class_with_the_highest_score)
+/* And rows that depend on more than the experts of texts are not kept. */
+RUN_TEST(an_image_gets_the_class_with_the_highest_score, NULL)
 {
-    struct small_run run;
-    const struct head *real;
-    struct evaluator *evaluator;
-    open_run(&run, NULL, &real);
-    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
-                          &error));
+    const struct head *real = replace_head(run);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
-        uint16_t last = (uint16_t)(dataset_classes(run.experiment->data.tasks[j].dataset) - 1);
-        must(evaluator_zero_shot(evaluator, j, NULL, &error));
+        uint16_t last = (uint16_t)(dataset_classes(run->experiment->data.tasks[j].dataset) - 1);
         expect_all(&evaluator->sets[j], last);
         must(evaluator_with_router(evaluator, j, (int)j, NULL, &error));
         expect_all(&evaluator->sets[j], last);
+        asked = 0;
+        must(evaluator_with_router(evaluator, j, (int)j, NULL, &error));
+        assert_int_equal(asked, 1);
     }
-    evaluator_destroy(evaluator);
-    close_run(&run, real);
+    run->experiment->model.head = real;
 }
 
-TEST(classes_of_all_tasks_are_joined)
+RUN_TEST(classes_of_all_tasks_are_joined, "evaluation.label_space=all", NULL)
 {
-    struct small_run run;
-    const struct head *real;
-    struct evaluator *evaluator;
-    open_run(&run, (const char *const[]){"evaluation.label_space=all", NULL}, &real);
-    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
-                          &error));
-    must(evaluator_zero_shot(evaluator, 0, NULL, &error));
-    expect_all(&evaluator->sets[0], 2 + 3 + 4 - 1);
-    evaluator_destroy(evaluator);
-    close_run(&run, real);
-}
-
-/* Rows that depend on more than the experts of texts are not kept. */
-TEST(rows_without_texts_are_asked_for_again)
-{
-    struct small_run run;
-    const struct head *real;
-    struct evaluator *evaluator;
-    open_run(&run, NULL, &real);
-    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
-                          &error));
-    must(evaluator_zero_shot(evaluator, 1, NULL, &error));
-    must(evaluator_with_router(evaluator, 1, 0, NULL, &error));
-    asked = 0;
-    must(evaluator_with_router(evaluator, 1, 0, NULL, &error));
-    assert_int_equal(asked, 1);
-    evaluator_destroy(evaluator);
-    close_run(&run, real);
-}
-
-static bool every_loss(void *context, size_t iteration, size_t iterations)
-{
-    (void)context, (void)iteration, (void)iterations;
-    return true;
-}
-
-static status expect_seven(void *context, const struct step_report *report, struct error *failure)
-{
-    (void)failure;
-    assert_true(report->loss == 7);
-    ++*(size_t *)context;
-    return OK;
+    const struct head *real = replace_head(run);
+    expect_all(&small_run_evaluator(run, NULL, 1)->sets[0], 2 + 3 + 4 - 1);
+    run->experiment->model.head = real;
 }
 
 /* A loss of the head alone, whose gradient is 0: nothing is learned. */
-TEST(training_follows_the_gradient_of_the_head)
+RUN_TEST(training_follows_the_gradient_of_the_head, "method.name=continual_ft", NULL)
 {
-    struct small_run run;
-    const struct head *real;
-    size_t steps = 0;
-    open_run(&run, (const char *const[]){"method.name=continual_ft", NULL}, &real);
-    struct run *e = run.experiment;
-    const struct parameters *group = e->model.clip->parameters;
-    float *before = small_run_values(&run, group->values, group->values_count);
-    struct training training = {.run = &e->method,
-                                .task = &e->data.tasks[0],
-                                .wants_loss = every_loss,
-                                .after = expect_seven,
-                                .context = &steps};
-    must(train_task(&training, &error));
-    assert_int_equal(steps, e->data.tasks[0].settings.iterations);
-    float *after = small_run_values(&run, group->values, group->values_count);
+    const struct head *real = replace_head(run);
+    const struct parameters *group = run->experiment->model.clip->parameters;
+    struct small_training training = {0};
+    float *before = small_run_group(group);
+    must(small_run_train(run, 0, &training));
+    assert_int_equal(training.count, run->experiment->data.tasks[0].settings.iterations);
+    for (size_t i = 0; i < training.count; i++)
+        assert_true(training.loss[i] == 7);
+    float *after = small_run_group(group);
     for (size_t i = 0; i < group->values_count; i++) /* −0 becomes 0 */
         assert_true(before[i] == after[i]);
-    free(before);
-    free(after);
-    close_run(&run, real);
+    run->experiment->model.head = real;
 }

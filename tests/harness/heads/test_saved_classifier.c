@@ -25,14 +25,12 @@ static const char *const kinds[][6] = {
     {"method.ffn=rmoe", MIXTURE}, {"method.ffn=widenet", MIXTURE}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Trains and tests one; the path of its weights, which the caller frees. */
+/* Trains and tests one; the path of its weights. */
 static char *train(struct small_run *run, size_t kind)
 {
     const char *const *k = kinds[kind];
-    small_run_reopen(run, 1, (const char *const[]){SCRATCH, k[0], k[1], k[2], k[3], k[4], NULL});
-    char *database = path_format("%zu.db", kind);
-    must(whole_run(run, database, NULL));
-    free(database);
+    small_run_reopen(run, 1, WORDS(SCRATCH, k[0], k[1], k[2], k[3], k[4]));
+    must(whole_run(run, small_run_format("%zu.db", kind), NULL));
     return whole_run_weights(run);
 }
 
@@ -80,7 +78,7 @@ static void check_features(const char *path, const uint8_t *pixels, const struct
 static double confidence_of(const struct small_run *run, const float *feature, size_t class)
 {
     const struct parameters *head = run->experiment->model.head->parameters(&run->experiment->model);
-    float *values = small_run_values(run, head->values, head->values_count);
+    float *values = small_run_group(head);
     const float *weight = values + parameters_find(head, "head.weight")->offset,
                 *bias = values + parameters_find(head, "head.bias")->offset;
     double sum = 0, own = 0;
@@ -91,7 +89,6 @@ static double confidence_of(const struct small_run *run, const float *feature, s
         sum += exp(logit);
         own = c == class ? exp(logit) : own;
     }
-    free(values);
     return own / sum;
 }
 
@@ -127,38 +124,29 @@ static void check_answers(const struct small_run *run, const char *path, const u
     classifier_choice_free(&choice);
 }
 
-TEST(a_file_answers_as_its_run_did)
+RUN_TEST(a_file_answers_as_its_run_did, NULL)
 {
     uint8_t pixels[IMAGES * SIDE * SIDE * 3];
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     for (size_t kind = 0; kind < KINDS; kind++) {
-        struct evaluator *evaluator;
-        char *path = train(&run, kind);
-        must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
-                              &error));
+        char *path = train(run, kind);
+        struct evaluator *evaluator = small_run_evaluator(run, NULL, 0);
         must(evaluator_task(evaluator, 0, 0, NULL, &error));
         const struct test_set *set = &evaluator->sets[0];
         assert_int_equal(set->n, IMAGES);
         assert_true(set->correct > IMAGES / 2); /* it has learnt something */
         read_pixels(set->task, pixels);
         check_features(path, pixels, set);
-        check_answers(&run, path, pixels, set);
-        evaluator_destroy(evaluator);
-        free(path);
+        check_answers(run, path, pixels, set);
     }
-    small_run_close(&run);
 }
 
 /* A file that was trained for other classes, and one that somebody takes for adapters. */
-TEST(what_does_not_fit_is_refused)
+RUN_TEST(what_does_not_fit_is_refused, NULL)
 {
-    struct small_run run;
     struct classifier_choice choice;
     struct predictor *predictor;
     struct saved_adapters adapters;
-    small_run_open(&run, 1, NULL);
-    char *path = train(&run, KINDS - 1);
+    char *path = train(run, KINDS - 1);
     must(classifier_choice_read(&choice, path, &(struct clip_stated){0}, &error));
     struct predictor_settings settings = {
         .model = {.weights = path, .head = &head_linear, .backend = {.name = test_backend_name()}},
@@ -166,11 +154,7 @@ TEST(what_does_not_fit_is_refused)
         .router = ROUTER_NONE,
         .top = 1};
     choice.metadata.tasks[0].classes.count = CLASSES - 1;
-    assert_int_equal(predictor_open(&predictor, &settings, NULL, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){path, "a head for 3 classes", NULL});
-    assert_int_equal(saved_adapters_open(&adapters, path, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){path, "expected adapters", "--weights", NULL});
+    must_refuse(predictor_open(&predictor, &settings, NULL, &error), ERROR_ARGUMENT, path, "a head for 3 classes");
+    must_refuse(saved_adapters_open(&adapters, path, &error), ERROR_ARGUMENT, path, "expected adapters", "--weights");
     classifier_choice_free(&choice);
-    free(path);
-    small_run_close(&run);
 }

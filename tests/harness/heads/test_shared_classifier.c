@@ -25,67 +25,53 @@ enum { SHARINGS = sizeof sharings / sizeof *sharings };
 
 static void reopen(struct small_run *run, const char *const *words)
 {
-    small_run_reopen(run, 1, (const char *const[]){SCRATCH, words[0], words[1], words[2], NULL});
+    small_run_reopen(run, 1, WORDS(SCRATCH, words[0], words[1], words[2]));
 }
 
-static status run_once(struct small_run *run, const char *const *words, const char *database)
+/* The file that a run leaves. */
+static char *run_once(struct small_run *run, const char *const *words, const char *database)
 {
     reopen(run, words);
-    return whole_run(run, database, NULL);
+    must(whole_run(run, database, NULL));
+    return whole_run_weights(run);
 }
 
 /* One attention, one mixture and one router for all blocks, or for each half of them; norms of their own. */
-TEST(values_are_those_of_what_is_shared)
+RUN_TEST(values_are_those_of_what_is_shared, NULL)
 {
     size_t attention = 4 * WIDTH * WIDTH + 4 * WIDTH, mixture = EXPERTS * (2 * WIDTH * HIDDEN + HIDDEN + WIDTH + WIDTH),
            rest =
                BLOCKS * 4 * WIDTH + 3 * 8 * 8 * WIDTH + WIDTH + WIDTH + 5 * WIDTH + 2 * WIDTH + CLASSES * (WIDTH + 1);
     const size_t expected[SHARINGS] = {attention + mixture + rest, attention + mixture + rest,
                                        attention + 2 * mixture + rest, 2 * (attention + mixture) + rest};
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < SHARINGS; i++) {
-        reopen(&run, sharings[i]);
-        assert_int_equal(trained_values(&run.experiment->model), expected[i]);
+        reopen(run, sharings[i]);
+        assert_int_equal(trained_values(&run->experiment->model), expected[i]);
     }
-    small_run_close(&run);
 }
 
-TEST(stopping_is_not_seen_in_the_weights)
+RUN_TEST(stopping_is_not_seen_in_the_weights, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < SHARINGS; i++) {
         const char *const *words = sharings[i];
-        expect_stop_unseen(&run, (const char *const[]){SCRATCH, words[0], words[1], words[2], NULL}, 16);
+        expect_stop_unseen(run, WORDS(SCRATCH, words[0], words[1], words[2]), 16);
     }
-    small_run_close(&run);
 }
 
-static void expect_refused(struct small_run *run, const char *path, const char *word, const char *other,
-                           const char *const *tells)
+static void expect_refused(struct small_run *run, const char *path, const char *word, const char *first,
+                           const char *second)
 {
-    char *weights = path_format("model.weights=%s", path);
-    assert_int_equal(small_run_try(run, 1, (const char *const[]){FITTED, weights, word, other, NULL}), ERROR_ARGUMENT);
-    error_tells(tells);
-    free(weights);
+    const char *groups = strstr(word, "share_across") != NULL ? "model.share_groups=1" : NULL;
+    must_refuse(small_run_try(run, 1, WORDS(FITTED, small_run_format("model.weights=%s", path), word, groups)),
+                ERROR_ARGUMENT, first, second);
 }
-
-#define WORDS(...)                                                                                                     \
-    (const char *const[])                                                                                              \
-    {                                                                                                                  \
-        __VA_ARGS__, NULL                                                                                              \
-    } /* in a message */
 
 /* The experts once, under the first block's name; what is read computes what was trained. */
-TEST(a_file_holds_what_is_shared_once)
+RUN_TEST(a_file_holds_what_is_shared_once, NULL)
 {
-    struct small_run run;
     struct safetensors *file;
-    small_run_open(&run, 1, NULL);
-    must(run_once(&run, sharings[1], "a.db"));
-    float *trained = whole_run_features(&run);
-    char *path = whole_run_weights(&run), *weights = path_format("model.weights=%s", path);
+    char *path = run_once(run, sharings[1], "a.db"), *weights = small_run_format("model.weights=%s", path);
+    float *trained = whole_run_features(run);
     must(safetensors_open(&file, path, &error));
     size_t experts = 0;
     for (size_t i = 0; i < safetensors_count(file); i++) {
@@ -98,33 +84,20 @@ TEST(a_file_holds_what_is_shared_once)
     assert_string_equal(safetensors_metadata_value(file, "share_across_blocks"), "1");
     assert_string_equal(safetensors_metadata_value(file, "share_routing"), "2");
     safetensors_close(file);
-    small_run_reopen(&run, 1, (const char *const[]){SCRATCH, weights, sharings[1][0], NULL});
-    float *read = whole_run_features(&run);
-    assert_memory_equal(read, trained, WIDTH * sizeof *read);
-    expect_refused(&run, path, "adapter.share_across_blocks=0", "model.share_groups=1",
-                   WORDS("share_across_blocks 1", "suite's is 0"));
-    expect_refused(&run, path, "adapter.share_across_blocks=2", "model.share_groups=1",
-                   WORDS("share_across_blocks 1", "suite's is 2"));
-    must(run_once(&run, (const char *const[]){"adapter.share_across_blocks=0", NULL, NULL}, "b.db"));
-    free(path);
-    path = whole_run_weights(&run);
-    expect_refused(&run, path, "adapter.share_across_blocks=1", "model.share_groups=1",
-                   WORDS("share_across_blocks 0", "suite's is 1"));
-    free(read);
-    free(trained);
-    free(weights);
-    free(path);
-    small_run_close(&run);
+    small_run_reopen(run, 1, WORDS(SCRATCH, weights, sharings[1][0]));
+    assert_memory_equal(whole_run_features(run), trained, WIDTH * sizeof *trained);
+    expect_refused(run, path, "adapter.share_across_blocks=0", "share_across_blocks 1", "suite's is 0");
+    expect_refused(run, path, "adapter.share_across_blocks=2", "share_across_blocks 1", "suite's is 2");
+    path = run_once(run, WORDS("adapter.share_across_blocks=0", NULL), "b.db");
+    expect_refused(run, path, "adapter.share_across_blocks=1", "share_across_blocks 0", "suite's is 1");
 }
 
 static void open_dense(struct small_run *run, const char *sharing)
 {
     small_run_reopen(run, 1,
-                     (const char *const[]){SCRATCH, "method.ffn=dense", "adapter.router_noise=0",
-                                           "head.pool=mean_patches", sharing, NULL});
+                     WORDS(SCRATCH, "method.ffn=dense", "adapter.router_noise=0", "head.pool=mean_patches", sharing));
 }
 
-/* As a dense model of experts that were shared and averaged has them. */
 /* By way of the host, since the values may lie on a device. */
 static void copy_values(struct backend *backend, float *to, const float *from, size_t n)
 {
@@ -134,6 +107,7 @@ static void copy_values(struct backend *backend, float *to, const float *from, s
     free(values);
 }
 
+/* As a dense model of experts that were shared and averaged has them. */
 static void give_all_blocks_the_first_mlp(struct backend *backend, const struct clip *clip)
 {
     const struct block *blocks = clip->towers[TOWER_IMAGE].blocks;
@@ -149,29 +123,22 @@ static void give_all_blocks_the_first_mlp(struct backend *backend, const struct 
 }
 
 /* Experts are copies of one MLP: of blocks with MLPs that were trained apart they could be that of one alone. */
-TEST(different_mlps_are_not_shared)
+RUN_TEST(different_mlps_are_not_shared, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
-    assert_int_equal(small_run_try(&run, 1,
-                                   (const char *const[]){"adapter.kind=ffn", "adapter.bottleneck=64",
-                                                         "adapter.share_across_blocks=1", NULL}),
-                     ERROR_ARGUMENT);
-    error_tells(WORDS("blocks 0 and 1", "different MLPs", "adapter.kind=lora"));
-    open_dense(&run, "model.share_groups=0");
-    char *path = strdup(small_run_file(&run, "dense.safetensors"));
-    must(vit_save(run.experiment->model.clip, NULL, VIT_TIMM, path, &error));
-    expect_refused(&run, path, "model.share_groups=0", NULL, WORDS("different MLPs", "model.share_groups"));
-    open_dense(&run, "model.share_groups=0");
-    give_all_blocks_the_first_mlp(run.experiment->model.backend, run.experiment->model.clip);
-    must(vit_save(run.experiment->model.clip, NULL, VIT_TIMM, path, &error));
-    char *weights = path_format("model.weights=%s", path);
-    must(small_run_try(&run, 1, (const char *const[]){FITTED, weights, "model.share_groups=0", NULL}));
-    open_dense(&run, "model.share_groups=1");
-    must(vit_save(run.experiment->model.clip, NULL, VIT_TIMM, path, &error));
-    small_run_reopen(&run, 1, (const char *const[]){SCRATCH, weights, NULL});
-    assert_int_equal(run.experiment->model.adapters->towers[TOWER_IMAGE].blocks, 1);
-    free(weights);
-    free(path);
-    small_run_close(&run);
+    must_refuse(
+        small_run_try(run, 1, WORDS("adapter.kind=ffn", "adapter.bottleneck=64", "adapter.share_across_blocks=1")),
+        ERROR_ARGUMENT, "blocks 0 and 1", "different MLPs", "adapter.kind=lora");
+    open_dense(run, "model.share_groups=0");
+    char *path = small_run_format("%s", small_run_file(run, "dense.safetensors")),
+         *weights = small_run_format("model.weights=%s", path);
+    must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
+    expect_refused(run, path, "model.share_groups=0", "different MLPs", "model.share_groups");
+    open_dense(run, "model.share_groups=0");
+    give_all_blocks_the_first_mlp(run->experiment->model.backend, run->experiment->model.clip);
+    must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
+    must(small_run_try(run, 1, WORDS(FITTED, weights, "model.share_groups=0")));
+    open_dense(run, "model.share_groups=1");
+    must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
+    small_run_reopen(run, 1, WORDS(SCRATCH, weights));
+    assert_int_equal(run->experiment->model.adapters->towers[TOWER_IMAGE].blocks, 1);
 }

@@ -28,37 +28,31 @@ static void hash_of(const struct small_run *run, bool alone, char hash[DIGEST_SI
     inputs_free(&inputs);
 }
 
-TEST(a_run_and_a_sweep_agree)
+RUN_TEST(a_run_and_a_sweep_agree, NULL)
 {
-    const char *const *const all[] = {
-        NULL, (const char *const[]){"data.shots=2", NULL}, (const char *const[]){"data.template=one {}", NULL},
-        (const char *const[]){"data.order=third", "data.split_by=labels", "data.parts=2", NULL}};
-    struct small_run run;
+    const char *const *const all[] = {NULL, WORDS("data.shots=2"), WORDS("data.template=one {}"),
+                                      WORDS("data.order=third", "data.split_by=labels", "data.parts=2")};
     char hash[DIGEST_SIZE], alone[DIGEST_SIZE], seen[4][DIGEST_SIZE];
-    small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        small_run_reopen(&run, 1, all[i]);
-        hash_of(&run, false, hash);
-        hash_of(&run, true, alone);
+        small_run_reopen(run, 1, all[i]);
+        hash_of(run, false, hash);
+        hash_of(run, true, alone);
         assert_string_equal(hash, alone);
-        small_run_reopen(&run, 2, all[i]); /* other shots, the same inputs */
-        hash_of(&run, false, alone);
+        small_run_reopen(run, 2, all[i]); /* other shots, the same inputs */
+        hash_of(run, false, alone);
         assert_string_equal(hash, alone);
         memcpy(seen[i], hash, sizeof hash);
         for (size_t k = 0; k < i; k++)
             assert_string_not_equal(seen[k], hash);
     }
-    small_run_close(&run);
 }
 
-TEST(every_input_has_a_row)
+RUN_TEST(every_input_has_a_row, NULL)
 {
     static const char *const kinds[] = {"weights", "configuration", "vocabulary", "prompts",
                                         "train",   "test",          "prompts"};
-    struct small_run run;
     struct inputs inputs;
-    small_run_open(&run, 1, NULL);
-    read_inputs(&run, false, &inputs);
+    read_inputs(run, false, &inputs);
     assert_int_equal(inputs.count, 3 + 3 * SMALL_RUN_TASKS);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         assert_string_equal(inputs.rows[i].kind, kinds[i]);
@@ -68,46 +62,39 @@ TEST(every_input_has_a_row)
     }
     assert_true(inputs.rows[0].bytes > 1000);
     inputs_free(&inputs);
-    small_run_reopen(&run, 1, (const char *const[]){"data.order=third", "data.split_by=labels", "data.parts=2", NULL});
-    read_inputs(&run, false, &inputs);
+    small_run_reopen(run, 1, WORDS("data.order=third", "data.split_by=labels", "data.parts=2"));
+    read_inputs(run, false, &inputs);
     assert_int_equal(inputs.count, 6);
     assert_int_equal(inputs.rows[5].task, -1); /* of the whole dataset */
-    char *words = inputs_describe(&inputs.rows[5], run.experiment);
+    char *words = small_run_keep(inputs_describe(&inputs.rows[5], run->experiment));
     assert_non_null(strstr(words, "the test images of third ("));
-    free(words);
     inputs_free(&inputs);
-    small_run_close(&run);
 }
 
 /* What a method's options name counts by its contents, wherever it lies. */
-TEST(a_methods_files_are_inputs)
+RUN_TEST(a_methods_files_are_inputs, NULL)
 {
-    struct small_run run;
     struct inputs inputs;
     char hash[4][DIGEST_SIZE], key[4][DIGEST_SIZE], alone[DIGEST_SIZE];
-    small_run_open(&run, 1, NULL);
     for (int i = 0; i < 4; i++) { /* the same elsewhere, another picture, another text */
         char name[32], *overrides[3];
         snprintf(name, sizeof name, "%d/deep/a.png", i);
-        scratch_write_png(&run.scratch, name, 20, 20, i == 2 ? 0xff : 0xff00);
+        scratch_write_png(&run->scratch, name, 20, 20, i == 2 ? 0xff : 0xff00);
         snprintf(name, sizeof name, "%d.txt", i);
-        scratch_write_text(&run.scratch, name, i == 3 ? "green\n" : "a red square\n");
-        overrides[0] = path_format("method.reference_images=%s/%d", run.scratch.path, i);
-        overrides[1] = path_format("method.reference_texts=%s/%d.txt", run.scratch.path, i);
-        small_run_reopen(&run, 1, (const char *const[]){"method.name=zscl", overrides[0], overrides[1], NULL});
-        free(overrides[0]);
-        free(overrides[1]);
-        read_inputs(&run, false, &inputs);
+        scratch_write_text(&run->scratch, name, i == 3 ? "green\n" : "a red square\n");
+        overrides[0] = small_run_format("method.reference_images=%s/%d", run->scratch.path, i);
+        overrides[1] = small_run_format("method.reference_texts=%s/%d.txt", run->scratch.path, i);
+        small_run_reopen(run, 1, WORDS("method.name=zscl", overrides[0], overrides[1]));
+        read_inputs(run, false, &inputs);
         memcpy(hash[i], inputs.hash, DIGEST_SIZE);
-        inputs_key(run.suite, key[i]);
+        inputs_key(run->suite, key[i]);
         assert_int_equal(inputs.count, 5 + 3 * SMALL_RUN_TASKS);
         assert_string_equal(inputs.rows[3].kind, "reference_images");
         assert_int_equal(inputs.rows[3].files, 1);
-        char *words = inputs_describe(&inputs.rows[4], run.experiment);
+        char *words = small_run_keep(inputs_describe(&inputs.rows[4], run->experiment));
         assert_non_null(strstr(words, "method.reference_texts (/"));
-        free(words);
         inputs_free(&inputs);
-        hash_of(&run, true, alone);
+        hash_of(run, true, alone);
         assert_string_equal(alone, hash[i]);
     }
     assert_string_equal(hash[1], hash[0]);
@@ -116,51 +103,44 @@ TEST(a_methods_files_are_inputs)
     assert_string_not_equal(hash[3], hash[0]);
     assert_true(settings_incidental("method.reference_images", "anywhere"));
     assert_false(settings_incidental("method.l2", "1"));
-    scratch_write_text(&run.scratch, "3/deep/a.png", "no picture");
+    scratch_write_text(&run->scratch, "3/deep/a.png", "no picture");
     struct surveyor surveyor;
-    must(surveyor_open(&surveyor, &run.experiment->model.settings, NULL, NULL, NULL, &error));
-    assert_int_equal(inputs_read(&inputs, &surveyor, run.suite, NULL, &error), ERROR_FORMAT);
-    error_tells((const char *const[]){"method.reference_images: ", "1 of 1 images below", "cannot be decoded", NULL});
+    must(surveyor_open(&surveyor, &run->experiment->model.settings, NULL, NULL, NULL, &error));
+    must_refuse(inputs_read(&inputs, &surveyor, run->suite, NULL, &error), ERROR_FORMAT,
+                "method.reference_images: ", "1 of 1 images below", "cannot be decoded");
     inputs_free(&inputs);
     surveyor_close(&surveyor);
-    small_run_close(&run);
 }
 
 /* What was read and what is described would be two files. */
-TEST(a_file_that_was_written_to_in_between_is_told)
+RUN_TEST(a_file_that_was_written_to_in_between_is_told, NULL)
 {
-    struct small_run run;
     struct inputs inputs;
     struct surveyor surveyor;
-    small_run_open(&run, 1, NULL);
-    scratch_write_text(&run.scratch, "vocabulary.txt", "other");
-    must(surveyor_open(&surveyor, &run.experiment->model.settings, NULL, NULL, NULL, &error));
-    must(tasks_survey(run.experiment, &surveyor, &error));
-    assert_int_equal(inputs_read(&inputs, &surveyor, run.suite, run.experiment, &error), ERROR_FORMAT);
-    error_tells((const char *const[]){"model.vocabulary", "vocabulary.txt", "start again", NULL});
+    scratch_write_text(&run->scratch, "vocabulary.txt", "other");
+    must(surveyor_open(&surveyor, &run->experiment->model.settings, NULL, NULL, NULL, &error));
+    must(tasks_survey(run->experiment, &surveyor, &error));
+    must_refuse(inputs_read(&inputs, &surveyor, run->suite, run->experiment, &error), ERROR_FORMAT, "model.vocabulary",
+                "vocabulary.txt", "start again");
     inputs_free(&inputs);
     surveyor_close(&surveyor);
-    small_run_close(&run);
 }
 
-TEST(keys_tell_inputs_apart)
+RUN_TEST(keys_tell_inputs_apart, NULL)
 {
     static const struct {
         const char *override;
         bool same;
     } others[] = {{"training.batch=4", true},         {"tasks.first.batch=4", true}, {"merge.every=2", true},
                   {"model.weights=elsewhere", false}, {"data.root=.", false},        {"tasks.first.classes=3", false}};
-    struct small_run run;
     char key[DIGEST_SIZE], other[DIGEST_SIZE];
-    small_run_open(&run, 1, NULL);
-    inputs_key(run.suite, key);
+    inputs_key(run->suite, key);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct suite *suite;
-        must(suite_parse(&suite, suite_text(run.suite), strlen(suite_text(run.suite)), "small.yaml", settings_sections,
-                         &others[i].override, 1, &error));
+        must(suite_parse(&suite, suite_text(run->suite), strlen(suite_text(run->suite)), "small.yaml",
+                         settings_sections, &others[i].override, 1, &error));
         inputs_key(suite, other);
         assert_int_equal(strcmp(key, other) == 0, others[i].same);
         suite_destroy(suite);
     }
-    small_run_close(&run);
 }

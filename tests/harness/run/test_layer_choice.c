@@ -325,8 +325,8 @@ TEST_WITH(a_stop_keeps_the_choice, set_up, NULL)
     best_blocks(path, best);
     assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", true), ERROR_STOPPED);
     exchange_blocks(path); /* scores of other blocks are not those that the resume file was trained with */
-    assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false), ERROR_FORMAT);
-    error_tells((const char *const[]){"resume.safetensors", "expected blocks", NULL});
+    must_refuse(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false), ERROR_FORMAT, "resume.safetensors",
+                "expected blocks");
     assert_int_equal(unlink(path), 0); /* they can be computed again */
     must(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false));
     expect_blocks(&run, "stopped.db", best);
@@ -355,22 +355,17 @@ TEST_WITH(the_file_decides, set_up, NULL)
     ((char *)bytes.data)[bytes.size - 1] ^= 1;
     must(file_write(path, bytes.data, bytes.size, &error));
     bytes_free(&bytes);
-    assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "third.db", false), ERROR_FORMAT);
-    error_tells((const char *const[]){path, "delete the file", NULL});
+    must_refuse(run_once(&run, "adapter.blocks=by_score_1", "third.db", false), ERROR_FORMAT, path, "delete the file");
     free(path);
     small_run_close(&run);
 }
 
-TEST(nothing_trains_without_a_choice)
+RUN_TEST(nothing_trains_without_a_choice, "adapter.blocks=by_score_1", NULL)
 {
-    struct small_run run;
     struct layer_scores scores;
-    small_run_open(&run, 1, (const char *const[]){"adapter.blocks=by_score_1", NULL});
-    struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[0]};
-    assert_int_equal(train_task(&training, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"first", "adapter.blocks", "scores", NULL});
-    small_run_reopen(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
-    assert_int_equal(layer_choice_score(run.experiment, NULL, &scores, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"continual_ft", "no adapters", NULL});
-    small_run_close(&run);
+    struct training training = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[0]};
+    must_refuse(train_task(&training, &error), ERROR_ARGUMENT, "first", "adapter.blocks", "scores");
+    small_run_reopen(run, 1, WORDS("method.name=continual_ft"));
+    must_refuse(layer_choice_score(run->experiment, NULL, &scores, &error), ERROR_ARGUMENT, "continual_ft",
+                "no adapters");
 }

@@ -24,37 +24,30 @@ static struct table ask(struct small_run *run, const char *sql)
     return table;
 }
 
-TEST(a_full_shot_run)
+RUN_TEST(a_full_shot_run, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     struct table table =
-        ask(&run, "SELECT setting, task_order, group_concat(training_images || '/' || test_images, ' ') "
-                  ", min(length(test_digest)), count(DISTINCT test_digest) FROM runs JOIN tasks USING (run)");
+        ask(run, "SELECT setting, task_order, group_concat(training_images || '/' || test_images, ' ') "
+                 ", min(length(test_digest)), count(DISTINCT test_digest) FROM runs JOIN tasks USING (run)");
     assert_string_equal(table.cell[0].text, "full_shot");
     assert_string_equal(table.cell[1].text, "small");
     assert_string_equal(table.cell[2].text, "12/6 18/9 24/12");
     assert_int_equal(table.cell[3].integer, 64);
     assert_int_equal(table.cell[4].integer, 3);
     table_free(&table);
-    small_run_close(&run);
 }
 
-TEST(a_few_shot_run)
+RUN_TEST(a_few_shot_run, "data.shots=2", "data.order=third,first", "data.order_name=II", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){"data.shots=2", "data.order=third,first", "data.order_name=II", NULL});
-    assert_int_equal(dataset_size(run.experiment->data.tasks[0].dataset, SPLIT_TRAIN), 8);
-    assert_int_equal(dataset_size(run.experiment->data.tasks[0].dataset, SPLIT_TEST), 12);
+    assert_int_equal(dataset_size(run->experiment->data.tasks[0].dataset, SPLIT_TRAIN), 8);
+    assert_int_equal(dataset_size(run->experiment->data.tasks[0].dataset, SPLIT_TEST), 12);
     struct table table =
-        ask(&run, "SELECT setting, task_order, group_concat(training_images || '/' || test_images, ' ') "
-                  "FROM runs JOIN tasks USING (run)");
+        ask(run, "SELECT setting, task_order, group_concat(training_images || '/' || test_images, ' ') "
+                 "FROM runs JOIN tasks USING (run)");
     assert_string_equal(table.cell[0].text, "few_shot");
     assert_string_equal(table.cell[1].text, "II");
     assert_string_equal(table.cell[2].text, "8/12 4/6");
     table_free(&table);
-    small_run_close(&run);
 }
 
 /* The same images under another order, batch and number of threads; others under another seed. */
@@ -68,20 +61,17 @@ TEST(few_shots_depend_on_the_seed_alone)
     size_t differ = 0;
     small_run_open(&run, 4, first);
     for (size_t i = 0; i < 9; i++)
-        names[i] = dataset_item_name(run.experiment->data.tasks[1].dataset, SPLIT_TRAIN, i);
+        names[i] = small_run_keep(dataset_item_name(run.experiment->data.tasks[1].dataset, SPLIT_TRAIN, i));
     small_run_reopen(&run, 4, other);
     assert_int_equal(dataset_size(run.experiment->data.tasks[0].dataset, SPLIT_TRAIN), 9);
     for (size_t i = 0; i < 9; i++) {
-        char *name = dataset_item_name(run.experiment->data.tasks[0].dataset, SPLIT_TRAIN, i);
+        char *name = small_run_keep(dataset_item_name(run.experiment->data.tasks[0].dataset, SPLIT_TRAIN, i));
         assert_string_equal(name, names[i]);
-        free(name);
     }
     small_run_reopen(&run, 5, first);
     for (size_t i = 0; i < 9; i++) {
-        char *name = dataset_item_name(run.experiment->data.tasks[1].dataset, SPLIT_TRAIN, i);
+        char *name = small_run_keep(dataset_item_name(run.experiment->data.tasks[1].dataset, SPLIT_TRAIN, i));
         differ += strcmp(name, names[i]) != 0;
-        free(name);
-        free(names[i]);
     }
     assert_true(differ > 0);
     small_run_close(&run);

@@ -5,7 +5,6 @@
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "core/text.h"
-#include "harness/config/library.h"
 #include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/run/settings.h"
@@ -693,22 +692,22 @@ static bool has_rows(const char *name)
 {
     struct suite_rows rows;
     assert_int_equal(suite_load_rows(&rows, name, settings_sections, &error), OK);
-    bool any = rows.count > 0;
+    bool any = rows.names.count > 0;
     enum { MOST = 64 };
     char runs[MOST][256]; /* settings and weights */
-    assert_in_range(rows.count, 0, MOST);
-    for (size_t i = 0; i < rows.count; i++) {
+    assert_in_range(rows.names.count, 0, MOST);
+    for (size_t i = 0; i < rows.names.count; i++) {
         struct suite *suite;
         struct settings s;
         char row[128];
-        snprintf(row, sizeof row, "%s=%s", rows.key, rows.names[i]);
+        snprintf(row, sizeof row, "%s=%s", rows.key, rows.names.items[i]);
         if (suite_load(&suite, name, settings_sections, (const char *const[]){row}, 1, &error) != OK ||
             settings_read(&s, suite, &error) != OK)
             fail_msg("%s, %s: %s", name, row, error.message);
         snprintf(runs[i], sizeof runs[i], "%s %s", suite_settings_hash(suite), s.weights);
         for (size_t k = 0; k < i; k++)
             if (strcmp(runs[k], runs[i]) == 0)
-                fail_msg("%s: %s is the same run as %s", name, rows.names[i], rows.names[k]);
+                fail_msg("%s: %s is the same run as %s", name, rows.names.items[i], rows.names.items[k]);
         suite_destroy(suite);
     }
     suite_rows_free(&rows);

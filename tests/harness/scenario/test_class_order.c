@@ -4,8 +4,8 @@
 #include <jansson.h>
 
 #include "harness/run/settings_internal.h"
-#include "harness/scenario/class_order.h"
 #include "harness/scenario/label_split.h"
+#include "harness/scenario/orders.h"
 #include "tests/harness/small_run.h"
 
 enum { MOST = 200 };
@@ -127,56 +127,45 @@ TEST(parts_that_do_not_divide)
     expect_sizes(3, "0", "3", "1", (const size_t[]){1, 1, 1, 0});
 }
 
-static void refuse_increment(const char *first, const char *parts, const char *increment, const char *const *words)
+static void refuse(size_t classes, const char *order, const char *first, const char *parts, const char *increment,
+                   const char *const *words)
 {
-    uint32_t found[10], task_of[10];
-    struct options *options = more_keys("", first, parts, increment);
-    assert_int_equal(class_order_cut(options, "toy", 10, found, task_of, &error), ERROR_ARGUMENT);
-    error_tells(words);
-    options_destroy(options);
-}
-
-TEST(increments_that_are_no_parts)
-{
-    refuse_increment("0", "3", "3", (const char *const[]){"toy has 10 classes", "of 3 classes are 4", "is 3", NULL});
-    refuse_increment("4", "2", "2", (const char *const[]){"first task of 4", "of 2 classes are 3", NULL});
-    refuse_increment("0", "4", "10", (const char *const[]){"of 10 classes are 1", NULL});
-}
-
-static void refuse(const char *order, const char *first, const char *parts, const char *const *words)
-{
-    uint32_t found[4], task_of[4];
-    struct options *options = keys(order, first, parts);
-    assert_int_equal(class_order_cut(options, "toy", 4, found, task_of, &error), ERROR_ARGUMENT);
-    error_tells(words);
+    uint32_t found[MOST], task_of[MOST];
+    struct options *options = more_keys(order, first, parts, increment);
+    check_refusal(class_order_cut(options, "toy", classes, found, task_of, &error), ERROR_ARGUMENT, words);
     options_destroy(options);
 }
 
 TEST(what_is_no_order)
 {
-    refuse("0 1 2", "0", "2", (const char *const[]){"toy has 4 classes", "names 3", NULL});
-    refuse("0 1 2 2", "0", "2", (const char *const[]){"from 0 to 3 once", "\"2\" as number 4", NULL});
-    refuse("0 1 2 4", "0", "2", (const char *const[]){"\"4\" as number 4", NULL});
-    refuse("0 1 2 -1", "0", "2", (const char *const[]){"\"-1\"", NULL});
-    refuse("0 1 2 cat", "0", "2", (const char *const[]){"\"cat\"", NULL});
-    refuse("", "0", "5", (const char *const[]){"4 classes", "5 tasks", NULL});
-    refuse("", "1", "4", (const char *const[]){"first task of 1", "4 tasks", NULL});
-    refuse("numpy-", "0", "2", (const char *const[]){"toy has 4 classes", "names 1", NULL});
-    refuse("numpy-4294967296", "0", "2", (const char *const[]){"names 1", NULL});
-    refuse("", "4", "1", (const char *const[]){"first task of 4", NULL});
+    static const struct {
+        const char *order, *first, *parts, *words[4];
+    } cases[] = {
+        {"0 1 2", "0", "2", {"toy has 4 classes", "names 3"}},
+        {"0 1 2 2", "0", "2", {"from 0 to 3 once", "\"2\" as number 4"}},
+        {"0 1 2 4", "0", "2", {"\"4\" as number 4"}},
+        {"0 1 2 -1", "0", "2", {"\"-1\""}},
+        {"0 1 2 cat", "0", "2", {"\"cat\""}},
+        {"", "0", "5", {"4 classes", "5 tasks"}},
+        {"", "1", "4", {"first task of 1", "4 tasks"}},
+        {"numpy-", "0", "2", {"toy has 4 classes", "names 1"}},
+        {"numpy-4294967296", "0", "2", {"names 1"}},
+        {"", "4", "1", {"first task of 4"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuse(4, cases[i].order, cases[i].first, cases[i].parts, "0", cases[i].words);
+    refuse(10, "", "0", "3", "3", WORDS("toy has 10 classes", "of 3 classes are 4", "is 3"));
+    refuse(10, "", "4", "2", "2", WORDS("first task of 4", "of 2 classes are 3"));
+    refuse(10, "", "0", "4", "10", WORDS("of 10 classes are 1"));
 }
 
 /* Tasks have the classes in the order that was asked for, with the images of those classes. */
-TEST(tasks_follow_the_order)
+RUN_TEST(tasks_follow_the_order, "data.order=third", "tasks.third.classes=6", "data.split_by=order",
+         "data.class_order=5 0 3 4 1 2", "data.first=2", "data.parts=2", "training.epochs=2",
+         "training.iterations=1000", "training.reference_iterations=yes", NULL)
 {
     static const size_t expected[3][3] = {{5, 0}, {3, 4}, {1, 2}};
-    struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){"data.order=third", "tasks.third.classes=6", "data.split_by=order",
-                                         "data.class_order=5 0 3 4 1 2", "data.first=2", "data.parts=2",
-                                         "training.epochs=2", "training.iterations=1000",
-                                         "training.reference_iterations=yes", NULL});
-    const struct data *data = &run.experiment->data;
+    const struct data *data = &run->experiment->data;
     assert_int_equal(data->task_count, 3);
     assert_string_equal(data->tasks[2].settings.name, "third-3");
     for (size_t k = 0; k < 3; k++) {
@@ -189,33 +178,24 @@ TEST(tasks_follow_the_order)
         assert_int_equal(data->tasks[k].settings.iterations, 2 * 2 + 1);
         assert_int_equal(data->tasks[k].settings.schedule_end, 2 * 2);
     }
-    small_run_close(&run);
 }
 
 /* Shots are drawn in each task, which still knows how many images there were. */
-TEST(few_images_of_each_task)
+RUN_TEST(few_images_of_each_task, "data.order=third", "tasks.third.classes=6", "data.split_by=order", "data.parts=3",
+         "data.shots=2", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){"data.order=third", "tasks.third.classes=6", "data.split_by=order",
-                                         "data.parts=3", "data.shots=2", NULL});
     for (size_t k = 0; k < 3; k++) {
-        assert_int_equal(dataset_size(run.experiment->data.tasks[k].dataset, SPLIT_TRAIN), 2 * 2);
-        assert_int_equal(run.experiment->data.tasks[k].all_images, 2 * 6);
+        assert_int_equal(dataset_size(run->experiment->data.tasks[k].dataset, SPLIT_TRAIN), 2 * 2);
+        assert_int_equal(run->experiment->data.tasks[k].all_images, 2 * 6);
     }
-    small_run_close(&run);
 }
 
 /* Shots of each task in place of one number: all images of the first, and few of the others. */
-TEST(a_number_of_images_for_each_task)
+RUN_TEST(a_number_of_images_for_each_task, "data.order=third", "tasks.third.classes=6", "data.split_by=order",
+         "data.parts=3", "data.task_shots=0,1,2", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){"data.order=third", "tasks.third.classes=6", "data.split_by=order",
-                                         "data.parts=3", "data.task_shots=0,1,2", NULL});
     static const size_t expected[3] = {2 * 6, 2 * 1, 2 * 2};
     for (size_t k = 0; k < 3; k++)
-        assert_int_equal(dataset_size(run.experiment->data.tasks[k].dataset, SPLIT_TRAIN), expected[k]);
-    assert_string_equal(run.experiment->model.settings.setting, "few_shot");
-    small_run_close(&run);
+        assert_int_equal(dataset_size(run->experiment->data.tasks[k].dataset, SPLIT_TRAIN), expected[k]);
+    assert_string_equal(run->experiment->model.settings.setting, "few_shot");
 }

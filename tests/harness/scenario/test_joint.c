@@ -114,8 +114,6 @@ static double expected_loss(struct small_run *run)
         }
         loss += (log(sum) - own) / BATCH;
     }
-    free(a);
-    free(b);
     return loss;
 }
 
@@ -166,7 +164,7 @@ TEST(there_is_one_row)
         struct small_run run;
         struct store *store;
         struct estimate estimate;
-        small_run_open(&run, 1, (const char *const[]){joint[0], joint[1], trains[i], "run.log_every=1", NULL});
+        small_run_open(&run, 1, WORDS(joint[0], joint[1], trains[i], "run.log_every=1"));
         if (i == 1)
             assert_int_equal(run.experiment->model.adapters->settings.tasks, 1);
         estimate = workload_estimate(run.experiment);

@@ -109,9 +109,7 @@ TEST(gaussian_is_the_distance_to_the_nearest_class_mean)
     int32_t labels[FIT + HELD_OUT];
     struct expected x = {0};
     float errors[HELD_OUT], before = 0;
-    small_run_open(
-        &run, 1,
-        (const char *const[]){"selector.kind=gaussian", "selector.shrinkage=0.2", "selector.quantile=1", NULL});
+    small_run_open(&run, 1, WORDS("selector.kind=gaussian", "selector.shrinkage=0.2", "selector.quantile=1"));
     assert_int_equal(run.experiment->model.clip->dimensions.embed, WIDTH);
     must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
     for (size_t task = 0; task < 2; task++) {
@@ -141,20 +139,17 @@ TEST(gaussian_is_the_distance_to_the_nearest_class_mean)
     small_run_close(&run);
 }
 
-TEST(a_covariance_of_too_few_images_is_refused)
+RUN_TEST(a_covariance_of_too_few_images_is_refused, "selector.kind=gaussian", "selector.shrinkage=0", NULL)
 {
-    struct small_run run;
     struct selector *selector;
     static float features[(FIT + HELD_OUT) * WIDTH];
     int32_t labels[FIT + HELD_OUT];
-    small_run_open(&run, 1, (const char *const[]){"selector.kind=gaussian", "selector.shrinkage=0", NULL});
-    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
+    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     draw_rows(0, features, labels);
     struct selector_images images = {.n = 6, .features = features, .labels = labels};
-    assert_int_equal(selector_fit(selector, &run.experiment->data.tasks[0], &images, 5, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"5 images", "16 features", "selector.shrinkage", NULL});
+    must_refuse(selector_fit(selector, &run->experiment->data.tasks[0], &images, 5, &error), ERROR_ARGUMENT, "5 images",
+                "16 features", "selector.shrinkage");
     selector_destroy(selector);
-    small_run_close(&run);
 }
 
 /* −log N of a unit row, by elimination without pivots. */
@@ -178,19 +173,17 @@ static double density(const float *features, const double *mean, double covarian
 }
 
 /* The task's own mean and covariance, unlike those of the task before; no threshold unless it is asked for. */
-TEST(task_gaussian_is_the_density_of_the_task)
+RUN_TEST(task_gaussian_is_the_density_of_the_task, "selector.kind=task_gaussian", NULL)
 {
-    struct small_run run;
     struct selector *selector;
     static float features[(FIT + HELD_OUT) * WIDTH];
     int32_t labels[FIT + HELD_OUT];
     float errors[HELD_OUT];
-    small_run_open(&run, 1, (const char *const[]){"selector.kind=task_gaussian", NULL});
-    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
+    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     for (size_t task = 0; task < 2; task++) {
         double mean[WIDTH] = {0}, covariance[WIDTH][WIDTH] = {{0}}, row[WIDTH];
         draw_rows(task, features, labels);
-        must(selector_fit(selector, &run.experiment->data.tasks[task],
+        must(selector_fit(selector, &run->experiment->data.tasks[task],
                           &(struct selector_images){.n = FIT + HELD_OUT, .features = features, .labels = labels}, FIT,
                           &error));
         assert_true(selector->thresholds[task] == 1e9f);
@@ -217,7 +210,6 @@ TEST(task_gaussian_is_the_density_of_the_task)
         }
     }
     selector_destroy(selector);
-    small_run_close(&run);
 }
 
 /* --- Text --- */
@@ -227,23 +219,19 @@ static void move_adapters(struct small_run *run)
 {
     struct run *e = run->experiment;
     struct parameters *group = e->model.adapters->towers[TOWER_TEXT].parameters;
-    float *values = malloc(group->values_count * sizeof *values);
+    float *values = small_run_keep(malloc(group->values_count * sizeof *values));
     struct rng rng = rng_make(9, RNG_TEST, 77, 0);
-    assert_non_null(values);
     for (size_t i = 0; i < group->values_count; i++)
         values[i] = rng_normal(&rng, i);
     must(e->model.backend->ops->upload(e->model.backend, parameters_write_all(group), values,
                                        group->values_count * sizeof *values, &error));
-    free(values);
 }
 
-TEST(text_is_the_cosine_to_the_nearest_class_name)
+RUN_TEST(text_is_the_cosine_to_the_nearest_class_name, "selector.kind=text", "selector.quantile=0", NULL)
 {
     enum { N = 6 };
-    struct small_run run;
     struct selector *selector;
-    small_run_open(&run, 1, (const char *const[]){"selector.kind=text", "selector.quantile=0", NULL});
-    struct run *e = run.experiment;
+    struct run *e = run->experiment;
     const struct task *task = &e->data.tasks[2];
     float means[N * 64], features[N * WIDTH], errors[N], all[24 * WIDTH], all_means[24 * 64], held[24];
     size_t classes = dataset_classes(task->dataset);
@@ -251,13 +239,13 @@ TEST(text_is_the_cosine_to_the_nearest_class_name)
     uint32_t items[24]; /* the first ones */
     for (uint32_t i = 0; i < 24; i++)
         items[i] = i;
-    move_adapters(&run); /* which are none of its business */
+    move_adapters(run); /* which are none of its business */
     must(selector_create(&selector, &e->model, &e->data, &error));
     must(selector_train(selector, task, NULL, &error));
     must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TEST, items, N, means, features, NULL, &error));
     must(selector_errors(selector, 2, &(struct selector_images){.n = N, .features = features}, errors, &error));
     must(class_features(&e->model, task, -1, &e->model.task_memory, NULL, &names, &error));
-    float *text = small_run_values(&run, names.data, classes * WIDTH);
+    float *text = small_run_values(run, names.data, classes * WIDTH);
     for (size_t i = 0; i < N; i++) {
         double row[WIDTH], most = -1;
         unit_row(features + i * WIDTH, row);
@@ -277,9 +265,7 @@ TEST(text_is_the_cosine_to_the_nearest_class_name)
     for (size_t i = 0; i < 24; i++)
         found += fabsf(held[i] - selector->thresholds[2]) < 1e-6f;
     assert_true(found > 0);
-    free(text);
     selector_destroy(selector);
-    small_run_close(&run);
 }
 
 /* --- Autoencoders --- */
@@ -289,7 +275,7 @@ static float *coder_after(struct small_run *run, size_t iterations, const char *
     struct selector *selector;
     char steps[48];
     snprintf(steps, sizeof steps, "selector.iterations=%zu", iterations);
-    small_run_reopen(run, 1, (const char *const[]){steps, batch, shots, "selector.l2=0", NULL});
+    small_run_reopen(run, 1, WORDS(steps, batch, shots, "selector.l2=0"));
     must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
     const struct parameters *group = selector->coders[0]->parameters;
@@ -315,9 +301,6 @@ static double last_step(size_t steps, const char *batch, const char *shots)
     float *first = coder_after(&run, steps - 2, batch, shots, &n),
           *second = coder_after(&run, steps - 1, batch, shots, &n), *third = coder_after(&run, steps, batch, shots, &n);
     double ratio = mean_step(second, third, n) / mean_step(first, second, n);
-    free(first);
-    free(second);
-    free(third);
     small_run_close(&run);
     return ratio;
 }
@@ -357,28 +340,26 @@ TEST(unrelated_images_mean_zero_shot)
 }
 
 /* The autoencoder of a folder's images finds them nearer than that of a task does. */
-TEST(a_folder_of_unrelated_images_competes)
+RUN_TEST(a_folder_of_unrelated_images_competes, NULL)
 {
     enum { PICTURES = 8 };
-    struct small_run run;
     struct selector *selector;
     struct dataset *dataset;
     float means[PICTURES * 64], own[PICTURES], other[PICTURES];
     char folder[320];
-    small_run_open(&run, 1, NULL);
     for (int i = 0; i < PICTURES; i++) {
         char name[32];
         snprintf(name, sizeof name, "foreign/%d.png", i);
-        scratch_write_png(&run.scratch, name, 20, 17, 0x070301u * (unsigned)(i + 1));
+        scratch_write_png(&run->scratch, name, 20, 17, 0x070301u * (unsigned)(i + 1));
     }
-    snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(&run, "foreign"));
-    small_run_reopen(&run, 1, (const char *const[]){folder, NULL});
-    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
-    must(selector_train(selector, &run.experiment->data.tasks[0], NULL, &error));
+    snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(run, "foreign"));
+    small_run_reopen(run, 1, WORDS(folder));
+    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
+    must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
     assert_true(selector_wants(selector, 0) && selector_wants(selector, SMALL_RUN_TASKS) &&
                 !selector_wants(selector, 1));
-    must(dataset_of_images(&dataset, small_run_file(&run, "foreign"), &error));
-    must(frozen_features(&run.experiment->model, &run.experiment->data, dataset, SPLIT_TRAIN, NULL, PICTURES, means,
+    must(dataset_of_images(&dataset, small_run_file(run, "foreign"), &error));
+    must(frozen_features(&run->experiment->model, &run->experiment->data, dataset, SPLIT_TRAIN, NULL, PICTURES, means,
                          NULL, NULL, &error));
     struct selector_images images = {.n = PICTURES, .means = means};
     must(selector_errors(selector, 0, &images, own, &error));
@@ -387,25 +368,20 @@ TEST(a_folder_of_unrelated_images_competes)
         assert_true(other[i] < own[i]);
     dataset_close(dataset);
     selector_destroy(selector);
-    small_run_close(&run);
 }
 
 /* --- AlexNet --- */
 
-TEST(alexnet_needs_its_weights)
+RUN_TEST(alexnet_needs_its_weights, NULL)
 {
-    struct small_run run;
     struct settings settings;
-    small_run_open(&run, 1, NULL);
-    settings = run.experiment->model.settings;
+    settings = run->experiment->model.settings;
     settings.selector.kind = &selector_alexnet;
-    assert_int_equal(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"selector.alexnet", "torchvision's alexnet-owt-7be5be79.pth", NULL});
+    must_refuse(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT, "selector.alexnet",
+                "torchvision's alexnet-owt-7be5be79.pth");
     settings.selector.kind = &selector_gaussian;
     settings.selector.unrelated = "pictures";
-    assert_int_equal(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"selector.unrelated", "gaussian", NULL});
-    small_run_close(&run);
+    must_refuse(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT, "selector.unrelated", "gaussian");
 }
 
 /* --- Files --- */
@@ -449,10 +425,9 @@ static void from_adapters(struct small_run *run, struct selector *selector, floa
     selector_destroy(opened);
     if (selector->kind == &selector_alexnet) { /* whose weights are elsewhere */
         run->experiment->model.settings.selector.alexnet = NULL;
-        assert_int_equal(selector_open(&opened, &run->experiment->model, &run->experiment->data, saved.file,
-                                       &saved.metadata, &error),
-                         ERROR_ARGUMENT);
-        error_tells((const char *const[]){"AlexNet", "--router", NULL});
+        must_refuse(selector_open(&opened, &run->experiment->model, &run->experiment->data, saved.file, &saved.metadata,
+                                  &error),
+                    ERROR_ARGUMENT, "AlexNet", "--router");
     }
     saved_adapters_close(&saved);
 }
@@ -488,26 +463,23 @@ static void a_kind_survives(struct small_run *run, const char *const *overrides)
     selector_destroy(restored);
 }
 
-TEST(every_kind_survives_a_stop_and_is_saved)
+RUN_TEST(every_kind_survives_a_stop_and_is_saved, NULL)
 {
-    struct small_run run;
     char folder[320], weights[320];
-    small_run_open(&run, 1, NULL);
     for (unsigned i = 0; i < 5; i++) {
         char name[32];
         snprintf(name, sizeof name, "foreign/%u.png", i);
-        scratch_write_png(&run.scratch, name, 20, 17, 0x070301u * (i + 1));
+        scratch_write_png(&run->scratch, name, 20, 17, 0x070301u * (i + 1));
     }
     struct alexnet_file file = alexnet_file_draw();
-    must(alexnet_file_write(&file, small_run_file(&run, "alexnet"), ALEXNET_FILE_TENSORS, &error));
+    must(alexnet_file_write(&file, small_run_file(run, "alexnet"), ALEXNET_FILE_TENSORS, &error));
     free(file.values);
-    snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(&run, "foreign"));
-    snprintf(weights, sizeof weights, "selector.alexnet=%s", small_run_file(&run, "alexnet"));
-    a_kind_survives(&run, (const char *const[]){"selector.kind=clip", folder, NULL});
-    a_kind_survives(&run, (const char *const[]){"selector.kind=gaussian", NULL});
-    a_kind_survives(&run, (const char *const[]){"selector.kind=task_gaussian", NULL});
-    a_kind_survives(&run, (const char *const[]){"selector.kind=text", NULL});
-    a_kind_survives(&run, (const char *const[]){"selector.kind=alexnet", weights, "selector.iterations=2",
-                                                "selector.batch=3", "selector.code=2", NULL});
-    small_run_close(&run);
+    snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(run, "foreign"));
+    snprintf(weights, sizeof weights, "selector.alexnet=%s", small_run_file(run, "alexnet"));
+    a_kind_survives(run, WORDS("selector.kind=clip", folder));
+    a_kind_survives(run, WORDS("selector.kind=gaussian"));
+    a_kind_survives(run, WORDS("selector.kind=task_gaussian"));
+    a_kind_survives(run, WORDS("selector.kind=text"));
+    a_kind_survives(
+        run, WORDS("selector.kind=alexnet", weights, "selector.iterations=2", "selector.batch=3", "selector.code=2"));
 }

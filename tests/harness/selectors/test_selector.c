@@ -115,10 +115,10 @@ TEST(held_out_images_are_training_images)
     struct small_run run;
     float thresholds[3];
     static const char *const quantiles[] = {"selector.quantile=0", "selector.quantile=0.5", "selector.quantile=1"};
-    small_run_open(&run, 3, (const char *const[]){"tasks.third.train=10", NULL}); /* 40 images: 4 held out */
+    small_run_open(&run, 3, WORDS("tasks.third.train=10")); /* 40 images: 4 held out */
     size_t width = run.experiment->model.clip->dimensions.image_width;
     for (int q = 0; q < 3; q++) {
-        small_run_reopen(&run, 3, (const char *const[]){"tasks.third.train=10", quantiles[q], NULL});
+        small_run_reopen(&run, 3, WORDS("tasks.third.train=10", quantiles[q]));
         struct selector *selector;
         must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
         must(selector_train(selector, &run.experiment->data.tasks[2], NULL, &error));
@@ -145,15 +145,12 @@ TEST(held_out_images_are_training_images)
     small_run_close(&run);
 }
 
-TEST(a_fixed_threshold_is_taken_as_it_is)
+RUN_TEST(a_fixed_threshold_is_taken_as_it_is, "selector.threshold=0.0655", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, (const char *const[]){"selector.threshold=0.0655", NULL});
-    struct selector *selector = train(&run, 2);
+    struct selector *selector = train(run, 2);
     assert_float_equal(selector->thresholds[0], 0.0655, 1e-9);
     assert_float_equal(selector->thresholds[1], 0.0655, 1e-9);
     selector_destroy(selector);
-    small_run_close(&run);
 }
 
 /* Rows around the task's own point, 64 wide: the first half of its values is high for task 0, the second for task 1,
@@ -170,19 +167,17 @@ static void draw_features(size_t task, size_t first, size_t n, float *features)
 
 enum { FIT = 200, HELD_OUT = 100, NEW = 100 };
 
-TEST(separable_features_find_their_router)
+RUN_TEST(separable_features_find_their_router, "selector.iterations=300", "selector.code=16", NULL)
 {
-    struct small_run run;
     struct selector *selector;
     static float features[(FIT + HELD_OUT) * 64], errors[3][NEW];
     const float *rows[3] = {errors[0], errors[1], errors[2]};
     int16_t routers[NEW];
-    small_run_open(&run, 1, (const char *const[]){"selector.iterations=300", "selector.code=16", NULL});
-    assert_int_equal(run.experiment->model.clip->dimensions.image_width, 64);
-    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
+    assert_int_equal(run->experiment->model.clip->dimensions.image_width, 64);
+    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     for (size_t k = 0; k < 3; k++) {
         draw_features(k, 0, FIT + HELD_OUT, features);
-        must(selector_fit(selector, &run.experiment->data.tasks[k],
+        must(selector_fit(selector, &run->experiment->data.tasks[k],
                           &(struct selector_images){.n = FIT + HELD_OUT, .means = features}, FIT, &error));
     }
     for (size_t task = 0; task < 3; task++) {
@@ -199,7 +194,6 @@ TEST(separable_features_find_their_router)
         assert_true(right >= 90);
     }
     selector_destroy(selector);
-    small_run_close(&run);
 }
 
 /* Of 101 held-out losses the 0.99 quantile is the second largest; between two of them it lies on the line. */
@@ -218,7 +212,7 @@ TEST(threshold_is_the_quantile_of_the_held_out_rows)
     draw_features(1, 0, FIT + 101, features);
     small_run_open(&run, 3, NULL);
     for (size_t q = 0; q < sizeof shares / sizeof *shares; q++) {
-        small_run_reopen(&run, 3, (const char *const[]){shares[q].override, NULL});
+        small_run_reopen(&run, 3, WORDS(shares[q].override));
         must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
         must(selector_fit(selector, &run.experiment->data.tasks[1],
                           &(struct selector_images){.n = FIT + 101, .means = features}, FIT, &error));
@@ -235,37 +229,28 @@ TEST(threshold_is_the_quantile_of_the_held_out_rows)
 }
 
 /* A task alone or after others, in any order of calls: the same autoencoder, of the same seed. */
-TEST(depends_on_seed_and_task_alone)
+RUN_TEST(depends_on_seed_and_task_alone, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
-    struct selector *all = train(&run, 3), *one;
-    must(selector_create(&one, &run.experiment->model, &run.experiment->data, &error));
-    must(selector_train(one, &run.experiment->data.tasks[2], NULL, &error));
+    struct selector *all = train(run, 3), *one;
+    must(selector_create(&one, &run->experiment->model, &run->experiment->data, &error));
+    must(selector_train(one, &run->experiment->data.tasks[2], NULL, &error));
     size_t n = all->coders[2]->parameters->values_count;
-    float *a = small_run_values(&run, all->coders[2]->parameters->values, n);
-    float *b = small_run_values(&run, one->coders[2]->parameters->values, n);
-    float *other = small_run_values(&run, all->coders[1]->parameters->values, n);
+    float *a = small_run_values(run, all->coders[2]->parameters->values, n);
+    float *b = small_run_values(run, one->coders[2]->parameters->values, n);
+    float *other = small_run_values(run, all->coders[1]->parameters->values, n);
     assert_memory_equal(a, b, n * sizeof *a);
     assert_memory_not_equal(a, other, n * sizeof *a);
     assert_true(all->thresholds[2] == one->thresholds[2]);
-    free(a);
-    free(b);
-    free(other);
     selector_destroy(all);
     selector_destroy(one);
-    small_run_close(&run);
 }
 
-TEST(stopping_leaves_it_untrained)
+RUN_TEST(stopping_leaves_it_untrained, NULL)
 {
-    struct small_run run;
     struct selector *selector;
     struct stop stop = {.signal = 2};
-    small_run_open(&run, 1, NULL);
-    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
-    assert_int_equal(selector_train(selector, &run.experiment->data.tasks[0], &stop, &error), ERROR_STOPPED);
+    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
+    assert_int_equal(selector_train(selector, &run->experiment->data.tasks[0], &stop, &error), ERROR_STOPPED);
     assert_int_equal(selector->trained, 0);
     selector_destroy(selector);
-    small_run_close(&run);
 }

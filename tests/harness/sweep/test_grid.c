@@ -21,9 +21,9 @@ static status parse(struct grid *grid, enum grid_values values, const char *cons
 static void expect_values(const struct grid_axis *axis, const char *joined)
 {
     char found[256] = "";
-    for (size_t i = 0; i < axis->count; i++) {
+    for (size_t i = 0; i < axis->values.count; i++) {
         strncat(found, i > 0 ? "|" : "", sizeof found - strlen(found) - 1);
-        strncat(found, axis->values[i], sizeof found - strlen(found) - 1);
+        strncat(found, axis->values.items[i], sizeof found - strlen(found) - 1);
     }
     assert_string_equal(found, joined);
 }
@@ -92,12 +92,12 @@ TEST(combinations)
     assert_string_equal(grid_value(&grid, 0, 2), "none");
     assert_string_equal(grid_value(&grid, 2, 2), "200");
     for (size_t c = 0; c < grid.combinations; c++) {
-        char *overrides[3];
-        grid_overrides(&grid, c, overrides);
-        for (size_t i = 0; i < 3; i++) {
-            assert_string_equal(overrides[i], expected[c][i]);
-            free(overrides[i]);
-        }
+        struct strings overrides = {0};
+        grid_overrides(&grid, c, &overrides);
+        assert_int_equal(overrides.count, 3);
+        for (size_t i = 0; i < 3; i++)
+            assert_string_equal(overrides.items[i], expected[c][i]);
+        strings_free(&overrides);
     }
     grid_free(&grid);
 }
@@ -106,7 +106,7 @@ TEST(combinations)
 TEST(rows_vary_slowest)
 {
     char lwf[] = "LwF", range[] = "1..3", key[] = "run.row", *names[] = {lwf, range};
-    const struct suite_rows rows = {.names = names, .count = 2, .key = key};
+    const struct suite_rows rows = {.names = {2, names}, .key = key};
     struct grid grid;
     assert_int_equal(parse(&grid, GRID_EXPAND, (const char *const[]){"every=1,2", "seed=1..3", NULL}), OK);
     assert_int_equal(grid_add_rows(&grid, &rows, &error), OK);

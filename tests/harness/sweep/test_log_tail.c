@@ -65,6 +65,8 @@ TEST(no_log)
 TEST(logs_are_not_written_through_links)
 {
     struct scratch scratch;
+    char word[] = "nothing", *words[] = {word};
+    const struct strings nothing = {1, words};
     struct child child;
     struct bytes bytes;
     struct error error;
@@ -72,7 +74,7 @@ TEST(logs_are_not_written_through_links)
     scratch_write_text(&scratch, "victim", "precious");
     assert_int_equal(symlink("victim", scratch_file(&scratch, "run.log")), 0);
     const char *log = scratch_file(&scratch, "run.log");
-    assert_int_equal(child_start(&child, (const char *const[]){"nothing", NULL}, log, &error), ERROR_IO);
+    assert_int_equal(child_start(&child, &nothing, log, &error), ERROR_IO);
     assert_non_null(strstr(error.message, "run.log: expected a file, found a symbolic link"));
     assert_int_equal(file_read(scratch_file(&scratch, "victim"), 100, &bytes, &error), OK);
     assert_string_equal((const char *)bytes.data, "precious");

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "harness/terminal/contact_sheet.h"
-#include "harness/terminal/lettering.h"
 #include "tests/test.h"
 
 static const struct lettering ink = {1, {255, 255, 255}};

@@ -116,7 +116,7 @@ static void expect_labels_of_the_loader(const struct small_run *run)
     size_t count, side = (size_t)settings.resolution;
     int32_t labels[64], others[64];
     float own;
-    uint8_t *pixels = malloc(settings.batch * side * side * 3);
+    uint8_t *pixels = small_run_keep(malloc(settings.batch * side * side * 3));
     must(loader_create(&loader, &settings, &error));
     must(loader_read_mixed(loader, 0, pixels, labels, others, &own, &count, &error));
     assert_int_equal(count, 8);
@@ -125,7 +125,6 @@ static void expect_labels_of_the_loader(const struct small_run *run)
     for (size_t i = 0; i < count; i++)
         assert_memory_equal(&watch.shares[i], &own, sizeof own);
     loader_destroy(loader);
-    free(pixels);
 }
 
 /* The loss is own · CE(labels) + (1 − own) · CE(others). */
@@ -138,8 +137,7 @@ TEST(the_loss_of_mixed_images)
     small_run_open(&run, 1, NULL);
     for (size_t k = 0; k < 2; k++) {
         struct record record = {0};
-        small_run_reopen(&run, 1,
-                         (const char *const[]){"method.name=continual_ft", kinds[k], "training.iterations=7", NULL});
+        small_run_reopen(&run, 1, WORDS("method.name=continual_ft", kinds[k], "training.iterations=7"));
         train_watched(&run, &record);
         expect_labels_of_the_loader(&run);
         double own = (double)watch.shares[0], first = (double)watch.first, second = (double)watch.second;
@@ -150,19 +148,16 @@ TEST(the_loss_of_mixed_images)
     small_run_close(&run);
 }
 
-TEST(stops_are_not_seen)
+RUN_TEST(stops_are_not_seen, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     struct record whole = {0}, parts = {.stop_at = 4};
-    reopen(&run, "method.name=moe_adapters", 1);
-    must(train(&run, &whole));
-    reopen(&run, "method.name=moe_adapters", 1);
-    assert_int_equal(train(&run, &parts), ERROR_STOPPED);
+    reopen(run, "method.name=moe_adapters", 1);
+    must(train(run, &whole));
+    reopen(run, "method.name=moe_adapters", 1);
+    assert_int_equal(train(run, &parts), ERROR_STOPPED);
     parts.stop.signal = 0;
-    must(train(&run, &parts));
+    must(train(run, &parts));
     assert_memory_equal(whole.loss, parts.loss, sizeof whole.loss);
-    small_run_close(&run);
 }
 
 /* Partners and shares are those of the whole batch. */
@@ -186,24 +181,21 @@ TEST(ranks_are_not_seen)
 }
 
 /* Methods whose loss is more than the cross-entropy train on augmented images, too. */
-TEST(every_key_changes_the_loss)
+RUN_TEST(every_key_changes_the_loss, NULL)
 {
     static const char *const methods[] = {"method.name=moe_adapters", "method.name=lwf", "method.name=replay"},
                              *const keys[] = {"training.randaugment=2", "training.random_erasing=1", "training.mixup=1",
                                               "training.cutmix=1"};
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
         struct record plain = {.stop_at = 2};
-        small_run_reopen(&run, 1, (const char *const[]){methods[m], NULL});
-        assert_int_equal(train(&run, &plain), ERROR_STOPPED);
+        small_run_reopen(run, 1, WORDS(methods[m]));
+        assert_int_equal(train(run, &plain), ERROR_STOPPED);
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
             struct record augmented = {.stop_at = 2};
-            small_run_reopen(&run, 1, (const char *const[]){methods[m], keys[k], NULL});
-            assert_int_equal(train(&run, &augmented), ERROR_STOPPED);
+            small_run_reopen(run, 1, WORDS(methods[m], keys[k]));
+            assert_int_equal(train(run, &augmented), ERROR_STOPPED);
             if (!isfinite(augmented.loss[0]) || fabs(augmented.loss[0] - plain.loss[0]) < 1e-6)
                 fail_msg("%s, %s: a loss of %g, without it %g", methods[m], keys[k], augmented.loss[0], plain.loss[0]);
         }
     }
-    small_run_close(&run);
 }

@@ -23,7 +23,7 @@ static size_t batch_with(size_t kib)
 {
     struct small_run run;
     set_memory(kib);
-    small_run_open(&run, 1, (const char *const[]){"run.evaluation_batch=0", NULL});
+    small_run_open(&run, 1, WORDS("run.evaluation_batch=0"));
     size_t batch = run.experiment->model.evaluation_batch;
     small_run_close(&run);
     return batch;
@@ -42,7 +42,7 @@ TEST(a_chosen_batch_fits)
 {
     struct small_run run;
     set_memory(16 << 10);
-    small_run_open(&run, 1, (const char *const[]){"run.evaluation_batch=0", NULL});
+    small_run_open(&run, 1, WORDS("run.evaluation_batch=0"));
     struct run *e = run.experiment;
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     size_t batch = e->model.evaluation_batch, pixels = batch * n->resolution * n->resolution * 3;
@@ -64,7 +64,7 @@ TEST(a_chosen_batch_fits)
 static double memory_with(struct small_run *run, const char *experts, const char *precision, double *used)
 {
     struct estimate estimate;
-    small_run_reopen(run, 1, (const char *const[]){experts, precision, NULL});
+    small_run_reopen(run, 1, WORDS(experts, precision));
     estimate = workload_estimate(run->experiment);
     *used = (double)run->experiment->model.memory.used;
     return estimate.memory;
@@ -126,9 +126,8 @@ TEST(too_large_a_step_ends_the_run_and_loses_nothing)
     size_t tasks;
     set_memory(10 << 10);
     small_run_open(&run, 1, overrides);
-    assert_int_equal(run_all(&run, &tasks), ERROR_MEMORY);
-    error_tells((const char *const[]){"second", "512 images", "MiB", "needs", "left", "training.batch",
-                                      "run.evaluation_batch", NULL});
+    must_refuse(run_all(&run, &tasks), ERROR_MEMORY, "second", "512 images", "MiB", "needs", "left", "training.batch",
+                "run.evaluation_batch");
     assert_int_equal(tasks, 1);
     assert_true(can_resume(&run));
     set_memory(1 << 20);

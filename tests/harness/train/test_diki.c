@@ -97,8 +97,6 @@ static size_t answer_of(struct small_run *run, const struct test_set *set, size_
             best = c;
         }
     }
-    free(text);
-    free(image);
     return best;
 }
 
@@ -116,8 +114,6 @@ TEST(images_take_the_prefixes_of_the_densest_task)
         train(&run, j, selector);
         float *after = prefix_values(&run);
         expect_trained(e->model.prefixes, j, before, after);
-        free(before);
-        free(after);
     }
     must(evaluator_refresh(evaluator, &error));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
@@ -136,15 +132,9 @@ TEST(images_take_the_prefixes_of_the_densest_task)
     small_run_close(&run);
 }
 
-TEST(every_task_needs_a_router)
+RUN_TEST(every_task_needs_a_router, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
-    assert_int_equal(
-        small_run_try(&run, 1,
-                      (const char *const[]){"method.name=diki", "selector.kind=none", "adapter.routers=one", NULL}),
-        ERROR_ARGUMENT);
-    error_tells((const char *const[]){"selector.kind", "method.name: diki", "another selector.kind", NULL});
+    must_refuse(small_run_try(run, 1, WORDS("method.name=diki", "selector.kind=none", "adapter.routers=one")),
+                ERROR_ARGUMENT, "selector.kind", "method.name: diki", "another selector.kind");
     assert_null(strstr(error.message, "adapter.routers"));
-    small_run_close(&run);
 }

@@ -135,7 +135,7 @@ TEST(a_stop_loses_nothing)
     small_run_open(&run, 1, overrides);
     train(run.experiment, 0, NULL, NULL);
     size_t count = run.experiment->method.effects.count;
-    struct merge_effect *whole = malloc(count * sizeof *whole);
+    struct merge_effect *whole = small_run_keep(malloc(count * sizeof *whole));
     memcpy(whole, run.experiment->method.effects.effects, count * sizeof *whole);
     small_run_reopen(&run, 1, overrides);
     stop_after(&run, 55, overrides); /* a window has ended and is not read yet, others are open */
@@ -150,7 +150,6 @@ TEST(a_stop_loses_nothing)
     }
     for (size_t i = 0; i < earlier; i++)
         assert_true(whole[i].known <= 55);
-    free(whole);
     small_run_close(&run);
 }
 
@@ -174,9 +173,7 @@ TEST(weights_do_not_depend_on_the_analysis)
         float *found = small_run_adapters(&run, TOWER_IMAGE);
         assert_memory_equal(found, expected, n * sizeof *found);
         assert_true((run.experiment->method.effects.count > 0) == (i != 1));
-        free(found);
     }
-    free(expected);
     small_run_close(&run);
 }
 

@@ -1,5 +1,5 @@
 /* Merged models: what the rules make of the tasks' changes and how ConDU's models answer, each worked out here from the weights
- * after the tasks; and that a stop changes nothing. */
+ * after the tasks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,6 @@ static void expect_weights(const struct small_run *run, const float *expected, d
     for (size_t i = 0; i < group_of(run)->values_count; i++)
         if (!(fabs((double)found[i] - (double)expected[i]) <= tolerance * (1e-2 + fabs((double)expected[i]))))
             fail_msg("value %zu: found %.9g, expected %.9g", i, (double)found[i], (double)expected[i]);
-    free(found);
 }
 
 /* --- Rules --- */
@@ -56,7 +55,7 @@ static int by_magnitude(const void *a, const void *b)
 /* By sorting. */
 static void trim_plainly(const float *values, size_t n, size_t kept, float *trimmed)
 {
-    const float **order = malloc((n + 1) * sizeof *order);
+    const float **order = small_run_keep(malloc((n + 1) * sizeof *order));
     for (size_t i = 0; i < n; i++) {
         order[i] = values + i;
         trimmed[i] = 0;
@@ -64,7 +63,6 @@ static void trim_plainly(const float *values, size_t n, size_t kept, float *trim
     qsort(order, n, sizeof *order, by_magnitude);
     for (size_t i = 0; i < kept; i++)
         trimmed[order[i] - values] = *order[i];
-    free(order);
 }
 
 /* Values that differ in all digits, that repeat, and zeros; each share of them. */
@@ -104,7 +102,7 @@ static void merge_plainly(const char *rule, float *const *changes, size_t tasks,
     if (strcmp(rule, "ties") != 0)
         return;
     for (size_t t = 0; t < tasks; t++) {
-        trimmed[t] = malloc(n * sizeof *trimmed[t]);
+        trimmed[t] = small_run_keep(malloc(n * sizeof *trimmed[t]));
         trim_plainly(changes[t], n, n / 5, trimmed[t]);
     }
     for (size_t i = 0; i < n; i++) {
@@ -119,8 +117,6 @@ static void merge_plainly(const char *rule, float *const *changes, size_t tasks,
             }
         merged[i] = values > 0 ? (float)(of_sign / (double)values) : 0;
     }
-    for (size_t t = 0; t < tasks; t++)
-        free(trimmed[t]);
 }
 
 /* Changes without the zeros between tensors, so that as many values are trimmed. */
@@ -144,12 +140,12 @@ static void rule_holds(struct small_run *run, const char *rule, const char *trai
     small_run_reopen(run, 1, overrides);
     const struct method *method = run->experiment->model.settings.method;
     const struct parameters *group = group_of(run);
-    float *initial = weights_of(run), *merged = malloc(group->values_count * sizeof *merged),
-          *expected = malloc(group->values_count * sizeof *expected);
+    float *initial = weights_of(run), *merged = small_run_keep(malloc(group->values_count * sizeof *merged)),
+          *expected = small_run_keep(malloc(group->values_count * sizeof *expected));
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
         train(run, t);
         float *after = weights_of(run);
-        changes[t] = calloc(group->values_count, sizeof *changes[t]);
+        changes[t] = small_run_keep(calloc(group->values_count, sizeof *changes[t]));
         size_t n = pack(group, after, initial, changes[t]);
         merge_plainly(rule, changes, t + 1, n, merged);
         float factor_now = (float)(scale > 0 ? scale : 1.0 / (double)(t + 1));
@@ -161,27 +157,18 @@ static void rule_holds(struct small_run *run, const char *rule, const char *trai
         expect_weights(run, expected, 1e-6);
         must(method->evaluation_end(&run->experiment->method, &error));
         expect_weights(run, strcmp(start, "previous") == 0 ? after : initial, 0);
-        free(after);
     }
-    for (size_t t = 0; t < SMALL_RUN_TASKS; t++)
-        free(changes[t]);
-    free(initial);
-    free(merged);
-    free(expected);
 }
 
-TEST(rules_merge_what_tasks_changed)
+RUN_TEST(rules_merge_what_tasks_changed, "method.name=continual_ft", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
     static const char weights[] = "method.train=weights", deltas[] = "method.train=deltas";
-    rule_holds(&run, "mag_max", weights, "previous", 0.5);
-    rule_holds(&run, "mag_max", deltas, "initial", 1);
-    rule_holds(&run, "task_arithmetic", weights, "initial", 0.4);
-    rule_holds(&run, "task_arithmetic", deltas, "previous", 0);
-    rule_holds(&run, "ties", weights, "initial", 1);
-    rule_holds(&run, "ties", deltas, "previous", 0.3);
-    small_run_close(&run);
+    rule_holds(run, "mag_max", weights, "previous", 0.5);
+    rule_holds(run, "mag_max", deltas, "initial", 1);
+    rule_holds(run, "task_arithmetic", weights, "initial", 0.4);
+    rule_holds(run, "task_arithmetic", deltas, "previous", 0);
+    rule_holds(run, "ties", weights, "initial", 1);
+    rule_holds(run, "ties", deltas, "previous", 0.3);
 }
 
 /* --- ConDU --- */
@@ -214,7 +201,7 @@ static void unify_plainly(const struct parameters *group, float *const *changes,
 
 static float *sum_of(const struct small_run *run, const float *a, const float *b)
 {
-    float *sum = malloc(group_of(run)->values_count * sizeof *sum);
+    float *sum = small_run_keep(malloc(group_of(run)->values_count * sizeof *sum));
     for (size_t i = 0; i < group_of(run)->values_count; i++)
         sum[i] = a[i] + b[i];
     return sum;
@@ -224,49 +211,40 @@ static float *sum_of(const struct small_run *run, const float *a, const float *b
  * same. */
 static float *trained_alone(struct small_run *run, size_t task)
 {
-    small_run_reopen(run, 1, (const char *const[]){"method.name=finetune", NULL});
+    small_run_reopen(run, 1, WORDS("method.name=finetune"));
     train(run, task);
     return weights_of(run);
 }
 
-TEST(models_are_rebuilt)
+RUN_TEST(models_are_rebuilt, "method.name=continual_ft", NULL)
 {
-    struct small_run run;
     float *changes[SMALL_RUN_TASKS];
-    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
-    size_t n = group_of(&run)->values_count;
-    float *initial = weights_of(&run), *unified = calloc(n, sizeof *unified);
+    size_t n = group_of(run)->values_count;
+    float *initial = weights_of(run), *unified = small_run_keep(calloc(n, sizeof *unified));
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        changes[t] = trained_alone(&run, t);
+        changes[t] = trained_alone(run, t);
         for (size_t i = 0; i < n; i++)
             changes[t][i] -= initial[i];
     }
-    small_run_reopen(&run, 1, (const char *const[]){"method.name=condu", NULL});
-    const struct method *method = run.experiment->model.settings.method;
-    struct method_run *own = &run.experiment->method;
+    small_run_reopen(run, 1, WORDS("method.name=condu"));
+    const struct method *method = run->experiment->model.settings.method;
+    struct method_run *own = &run->experiment->method;
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        train(&run, t);
-        unify_plainly(group_of(&run), changes, t + 1, unified);
+        train(run, t);
+        unify_plainly(group_of(run), changes, t + 1, unified);
         for (size_t k = 0; k <= t; k++) {
-            float *expected = sum_of(&run, initial, changes[k]);
+            float *expected = sum_of(run, initial, changes[k]);
             must(method->evaluation_model(own, k + 1, &error));
-            expect_weights(&run, expected, 1e-4); /* a change is a small part of a weight, which rounds it */
-            free(expected);
+            expect_weights(run, expected, 1e-4); /* a change is a small part of a weight, which rounds it */
         }
         must(method->evaluation_model(own, 0, &error));
-        expect_weights(&run, initial, 0);
-        float *expected = sum_of(&run, initial, unified);
+        expect_weights(run, initial, 0);
+        float *expected = sum_of(run, initial, unified);
         must(method->evaluation_begin(own, &error));
-        expect_weights(&run, expected, 1e-4);
-        free(expected);
+        expect_weights(run, expected, 1e-4);
         must(method->evaluation_end(own, &error));
-        expect_weights(&run, initial, 0);
+        expect_weights(run, initial, 0);
     }
-    for (size_t t = 0; t < SMALL_RUN_TASKS; t++)
-        free(changes[t]);
-    free(initial);
-    free(unified);
-    small_run_close(&run);
 }
 
 static double norm(const double *x, size_t n)
@@ -315,7 +293,6 @@ static double nearness(struct small_run *run, const struct task *task, const flo
             dot += prototype[i] * unit[i] / norm(prototype, EMBED);
         best = dot > best ? dot : best;
     }
-    free(texts);
     return best;
 }
 
@@ -355,7 +332,6 @@ static void add_scores(struct small_run *run, const struct test_set *set, size_t
             for (size_t k = 0; k < embed; k++)
                 totals[i * classes + c] += 100 * unit[k] * (double)texts[c * embed + k];
     }
-    free(texts);
     evaluator_destroy(alone);
 }
 
@@ -386,8 +362,8 @@ static void models_answer(struct small_run *run, const char *task, const char *t
     evaluator_see(evaluator, SMALL_RUN_TASKS);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         struct test_set *set = &evaluator->sets[j];
-        uint8_t *votes = calloc(set->n, MODELS);
-        double *totals = calloc(set->n * dataset_classes(set->task->dataset), sizeof *totals);
+        uint8_t *votes = small_run_keep(calloc(set->n, MODELS));
+        double *totals = small_run_keep(calloc(set->n * dataset_classes(set->task->dataset), sizeof *totals));
         arena_reset(&e->model.step_memory);
         must(method->vote(&e->method, set->task, NULL, set->n, votes, &error));
         for (size_t i = 0; i < set->n; i++)
@@ -402,74 +378,48 @@ static void models_answer(struct small_run *run, const char *task, const char *t
             add_scores(run, set, m, votes, totals);
         expect_predictions(set, totals);
         must(method->evaluation_end(&e->method, &error));
-        free(votes);
-        free(totals);
     }
     evaluator_destroy(evaluator);
 }
 
-TEST(given_tasks_have_their_model_and_others_are_voted_on)
+RUN_TEST(given_tasks_have_their_model_and_others_are_voted_on, "method.name=continual_ft", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
-    models_answer(&run, "method.task=given", "method.train=deltas");
-    models_answer(&run, "method.task=auto", "method.train=weights");
-    models_answer(&run, "method.task=unknown", "method.train=weights");
-    models_answer(&run, "method.task=unknown", "method.train=deltas");
-    small_run_close(&run);
+    models_answer(run, "method.task=given", "method.train=deltas");
+    models_answer(run, "method.task=auto", "method.train=weights");
+    models_answer(run, "method.task=unknown", "method.train=weights");
+    models_answer(run, "method.task=unknown", "method.train=deltas");
 }
 
 /* Then the task would tell part of the answer. */
-TEST(no_task_is_given_where_all_classes_compete)
+RUN_TEST(no_task_is_given_where_all_classes_compete, "method.name=condu", "evaluation.label_space=all", NULL)
 {
-    struct small_run run;
     uint8_t votes[2];
-    small_run_open(&run, 1, (const char *const[]){"method.name=condu", "evaluation.label_space=all", NULL});
-    struct run *e = run.experiment;
-    train(&run, 0);
+    struct run *e = run->experiment;
+    train(run, 0);
     must(e->model.settings.method->vote(&e->method, &e->data.tasks[0], NULL, 1, votes, &error));
     assert_int_equal(votes[0], 1);
     assert_int_equal(votes[1], 0);
-    small_run_close(&run);
 }
 
-/* --- Whole runs --- */
-
-TEST(stops_change_nothing)
-{
-    static const char *const names[] = {"mag_max", "task_arithmetic", "ties", "condu"};
-    struct small_run run;
-    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
-    const char *gpus = small_run_gpus() < 2 ? "run.gpus=1" : "run.gpus=2";
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "method.name=%s", names[i]);
-        const char *const overrides[] = {name, i % 2 == 0 ? "run.gpus=1" : gpus, NULL};
-        expect_stop_unseen(&run, overrides, 15); /* in the third task */
-    }
-    small_run_close(&run);
-}
+/* --- Memory --- */
 
 /* Memory does not grow with the tasks, but for the bits of condu. */
-TEST(estimates_count_what_is_kept)
+RUN_TEST(estimates_count_what_is_kept, "method.name=continual_ft", NULL)
 {
     static const struct {
         const char *name;
         double memory, kept; /* bytes a value */
     } expected[] = {{"mag_max", 12, 4}, {"task_arithmetic", 12, 4}, {"ties", 24, 12}, {"condu", 12.375, 4.375}};
-    struct small_run run;
-    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         char name[48];
         struct method_cost cost = {0};
         snprintf(name, sizeof name, "method.name=%s", expected[i].name);
-        small_run_reopen(&run, 1, (const char *const[]){name, NULL});
-        double n = (double)parameters_size(group_of(&run)), rows = i == 3 ? 9 * 16 * sizeof(float) : 0;
-        run.experiment->model.settings.method->cost(&run.experiment->method, &cost);
+        small_run_reopen(run, 1, WORDS(name));
+        double n = (double)parameters_size(group_of(run)), rows = i == 3 ? 9 * 16 * sizeof(float) : 0;
+        run->experiment->model.settings.method->cost(&run->experiment->method, &cost);
         assert_true(fabs(cost.memory - expected[i].memory * n - rows) < 1);
         assert_true(fabs(cost.kept - expected[i].kept * n - rows) < 1);
     }
-    small_run_close(&run);
 }
 
 static void read_opposites(const void *context, size_t task, size_t first, size_t count, float *delta)

@@ -7,7 +7,6 @@
 #include "adapters/merge/combine.h"
 #include "adapters/statistics.h"
 #include "harness/methods/methods.h"
-#include "harness/run/checkpoint.h"
 #include "harness/train/method.h"
 #include "harness/train/replicas.h"
 #include "harness/train/services/loss_mean.h"
@@ -31,11 +30,9 @@ static const char *const *choose(struct choice *c, const char *policy, const cha
     return c->overrides;
 }
 
-static void train(struct small_run *run, size_t task, size_t first, const struct stop *stop, status expected)
+static void train(struct small_run *run, size_t task)
 {
-    struct training training = {
-        .run = &run->experiment->method, .task = &run->experiment->data.tasks[task], .first = first, .stop = stop};
-    assert_int_equal(train_task(&training, &error), expected);
+    must(small_run_train(run, task, NULL));
 }
 
 struct values {
@@ -50,7 +47,7 @@ static struct values values_of(const struct model *model)
     for (int t = 0; t < TOWERS; t++) {
         const struct parameters *group = model->adapters->towers[t].parameters;
         v.n[t] = group->values_count;
-        v.tower[t] = malloc(v.n[t] * sizeof(float));
+        v.tower[t] = small_run_keep(malloc(v.n[t] * sizeof(float)));
         must(model->backend->ops->download(model->backend, v.tower[t], group->values, v.n[t] * sizeof(float), &error));
     }
     return v;
@@ -63,61 +60,40 @@ static void expect_equal(const struct model *model, const struct values *expecte
     for (int t = 0; t < TOWERS; t++) {
         if (memcmp(found.tower[t], expected->tower[t], found.n[t] * sizeof(float)) != 0)
             fail_msg("%s %s: %s has other weights", c->policy, c->combiner, what);
-        free(found.tower[t]);
     }
-}
-
-static void free_values(struct values *v)
-{
-    for (int t = 0; t < TOWERS; t++)
-        free(v->tower[t]);
 }
 
 /* Two tasks, so that squared gradients of the first are there in the second, stopped right before the merge. */
 static void check_resuming(struct small_run *run, const struct choice *c)
 {
-    struct stop stop = {.signal = 0};
-    struct checkpoint_place place;
-    bool found;
+    struct small_training part = {.stop_at = 1};
     small_run_reopen(run, 1, c->overrides);
-    train(run, 0, 0, NULL, OK);
-    train(run, 1, 0, NULL, OK);
+    train(run, 0);
+    train(run, 1);
     struct values whole = values_of(&run->experiment->model);
     small_run_reopen(run, 1, c->overrides);
-    train(run, 0, 0, NULL, OK);
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){.task = 1},
-                         &error));
-    small_run_reopen(run, 1, c->overrides);
-    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
-    stop.signal = 2;
-    train(run, 1, 0, &stop, ERROR_STOPPED); /* after one iteration */
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"),
-                         &(struct checkpoint_place){.task = 1, .iteration = 1}, &error));
-    small_run_reopen(run, 1, c->overrides);
-    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
-    assert_true(found && place.iteration == 1);
-    train(run, 1, 1, NULL, OK);
+    train(run, 0);
+    small_run_resume(run, 1, 0, c->overrides);
+    assert_int_equal(small_run_train(run, 1, &part), ERROR_STOPPED);
+    small_run_resume(run, 1, 1, c->overrides);
+    must(small_run_train(run, 1, &part));
     expect_equal(&run->experiment->model, &whole, "a run that went on", c);
-    free_values(&whole);
 }
 
 static void check_replicas(struct small_run *run, struct choice *c)
 {
     small_run_reopen(run, 1, c->overrides);
-    train(run, 0, 0, NULL, OK);
+    train(run, 0);
     struct values leader = values_of(&run->experiment->model);
     expect_equal(replicas_at(run->experiment->model.work.replicas, 1)->model, &leader, "the second device", c);
     must(run->experiment->model.backend->ops->bind(run->experiment->model.backend, &error));
-    free_values(&leader);
 }
 
-TEST(every_combination_survives_a_stop_and_two_devices)
+RUN_TEST(every_combination_survives_a_stop_and_two_devices, NULL)
 {
     const struct merge_policy *policy;
     const struct merge_combiner *combiner;
-    struct small_run run;
     const size_t every = 2 * test_every() - 1; /* at least one of a policy */
-    small_run_open(&run, 1, NULL);
     for (size_t p = 0; (policy = merge_policy_at(p)) != NULL; p++)
         for (size_t k = 0; (combiner = merge_combiner_at(k)) != NULL; k++) {
             struct choice c = {0};
@@ -126,14 +102,13 @@ TEST(every_combination_survives_a_stop_and_two_devices)
             if (policy->after_step != NULL) /* it has a combination of its own */
                 continue;
             choose(&c, policy->name, combiner->name, 1);
-            check_resuming(&run, &c);
+            check_resuming(run, &c);
             choose(&c, policy->name, combiner->name, 2);
-            check_replicas(&run, &c);
+            check_replicas(run, &c);
         }
-    small_run_close(&run);
 }
 
-TEST(other_choices_survive_a_stop_and_two_devices)
+RUN_TEST(other_choices_survive_a_stop_and_two_devices, NULL)
 {
     static const struct {
         const char *policy, *overrides[3];
@@ -146,16 +121,13 @@ TEST(other_choices_survive_a_stop_and_two_devices)
          {"merge.schedule=plateau", "merge.every=2", "merge.least_fall=0.9"}}, /* one that hardly falls so far */
         {"ewa", {"merge.rate=0.5"}},
     };
-    struct small_run run;
     struct choice c = {0};
-    small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i += test_every())
         for (size_t gpus = 1; gpus <= 2; gpus++) {
             choose(&c, cases[i].policy, "mean", gpus);
             memcpy(c.overrides + 4, cases[i].overrides, sizeof cases[i].overrides);
-            gpus == 1 ? check_resuming(&run, &c) : check_replicas(&run, &c);
+            gpus == 1 ? check_resuming(run, &c) : check_replicas(run, &c);
         }
-    small_run_close(&run);
 }
 
 static void add_loss(const struct loss_mean *mean, struct run *e, float loss, bool held)
@@ -167,14 +139,12 @@ static void add_loss(const struct loss_mean *mean, struct run *e, float loss, bo
 }
 
 /* What the plateau schedule looks at: all losses of a window, but those of iterations that were left out; also after a stop. */
-TEST(the_mean_loss_is_of_all_iterations_that_count)
+RUN_TEST(the_mean_loss_is_of_all_iterations_that_count, NULL)
 {
-    struct small_run run;
     struct loss_mean mean;
     struct archive *archive;
     double loss;
-    small_run_open(&run, 1, NULL);
-    struct run *e = run.experiment;
+    struct run *e = run->experiment;
     must(loss_mean_open(&mean, &e->model, &e->model.memory, &error));
     add_loss(&mean, e, 4, false);
     add_loss(&mean, e, (float)NAN, true);
@@ -192,7 +162,6 @@ TEST(the_mean_loss_is_of_all_iterations_that_count)
     must(loss_mean_take(&mean, &e->model, &loss, &error));
     assert_true(loss == 4);
     archive_close(archive);
-    small_run_close(&run);
 }
 
 static void expect_windows(const struct small_run *run, size_t expected, float counted)
@@ -212,28 +181,21 @@ static void expect_windows(const struct small_run *run, size_t expected, float c
 }
 
 /* The state of schedule and loss is among what is kept, and begins with every task: losses of two tasks are not compared. */
-TEST(the_schedule_is_kept)
+RUN_TEST(the_schedule_is_kept, "merge.schedule=plateau", "merge.every=2", NULL)
 {
-    struct small_run run;
-    struct stop stop = {.signal = 2};
-    small_run_open(&run, 1, (const char *const[]){"merge.schedule=plateau", "merge.every=2", NULL});
-    for (size_t i = 0; i < 3; i++)
-        train(&run, 0, i, &stop, ERROR_STOPPED);
-    expect_windows(&run, 1, 1);
-    train(&run, 0, 3, NULL, OK);
-    for (size_t i = 0; i < 3; i++)
-        train(&run, 1, i, &stop, ERROR_STOPPED);
-    expect_windows(&run, 1, 1);
-    small_run_close(&run);
+    for (size_t task = 0; task < 2; task++) {
+        struct small_training part = {.every = SIZE_MAX, .stop_at = 3};
+        assert_int_equal(small_run_train(run, task, &part), ERROR_STOPPED);
+        expect_windows(run, 1, 1);
+        must(small_run_train(run, task, &part));
+    }
 }
 
 /* The choice is drawn anew for every merge. */
-TEST(random_merges_differ_from_time_to_time)
+RUN_TEST(random_merges_differ_from_time_to_time, "merge.policy=random", "merge.every=1", "adapter.freeze=none", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, (const char *const[]){"merge.policy=random", "merge.every=1", "adapter.freeze=none", NULL});
-    train(&run, 0, 0, NULL, OK);
-    const struct expert_changes *changes = &run.experiment->method.changes;
+    train(run, 0);
+    const struct expert_changes *changes = &run->experiment->method.changes;
     assert_true(changes->count > 8);
     for (size_t i = 0, same = 0, others = 0; i < changes->count; i++, same = others = 0) {
         const struct merge *one = &changes->changes[i].merge;
@@ -247,39 +209,31 @@ TEST(random_merges_differ_from_time_to_time)
         }
         assert_true(same < others);
     }
-    small_run_close(&run);
 }
 
 /* Weights after a task that the defaults do not give: the choice has an effect in training. */
-TEST(averaging_changes_what_is_trained)
+RUN_TEST(averaging_changes_what_is_trained, NULL)
 {
-    struct small_run run;
     struct choice c = {0};
-    small_run_open(&run, 1, NULL);
     choose(&c, "none", "mean", 1);
-    small_run_reopen(&run, 1, c.overrides);
-    train(&run, 0, 0, NULL, OK);
-    struct values apart = values_of(&run.experiment->model);
+    small_run_reopen(run, 1, c.overrides);
+    train(run, 0);
+    struct values apart = values_of(&run->experiment->model);
     choose(&c, "ewa", "mean", 1);
-    small_run_reopen(&run, 1, c.overrides);
-    train(&run, 0, 0, NULL, OK);
-    struct values averaged = values_of(&run.experiment->model);
+    small_run_reopen(run, 1, c.overrides);
+    train(run, 0);
+    struct values averaged = values_of(&run->experiment->model);
     assert_memory_not_equal(apart.tower[0], averaged.tower[0], apart.n[0] * sizeof(float));
-    for (size_t i = 0; i < run.experiment->method.changes.count; i++) /* no row a step */
-        assert_int_equal(run.experiment->method.changes.changes[i].kind, CHANGE_FREEZE);
-    free_values(&apart);
-    free_values(&averaged);
-    small_run_close(&run);
+    for (size_t i = 0; i < run->experiment->method.changes.count; i++) /* no row a step */
+        assert_int_equal(run->experiment->method.changes.changes[i].kind, CHANGE_FREEZE);
 }
 
 /* What was collected agrees with what else is known. */
-TEST(collected_counts_add_up)
+RUN_TEST(collected_counts_add_up, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
-    struct run *e = run.experiment;
+    struct run *e = run->experiment;
     must(adapters_collect(e->model.adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &e->model.memory, &error));
-    train(&run, 0, 0, NULL, OK);
+    train(run, 0);
     size_t experts = e->model.adapters->settings.experts, top_k = e->model.adapters->settings.top_k;
     for (int t = 0; t < TOWERS; t++) {
         const struct adapter_tower *tower = &e->model.adapters->towers[t];
@@ -304,7 +258,6 @@ TEST(collected_counts_add_up)
             assert_int_equal(following, counts[1][i] * (int32_t)top_k);
         }
     }
-    small_run_close(&run);
 }
 
 static size_t count_merges(const struct run *e)
@@ -316,7 +269,7 @@ static size_t count_merges(const struct run *e)
 }
 
 /* Tasks of 6 iterations, merges or skips of 4 blocks; the last ones come before those that freeze. */
-TEST(merges_keep_to_the_schedule)
+RUN_TEST(merges_keep_to_the_schedule, NULL)
 {
     static const struct {
         const char *schedule, *every;
@@ -327,23 +280,19 @@ TEST(merges_keep_to_the_schedule)
         {"merge.schedule=once", "merge.every=7", 0, 0},        {"merge.schedule=end_of_task", "merge.every=2", 0, 4},
         {"merge.schedule=end_of_task", "merge.every=7", 0, 4}, {"merge.schedule=warmup_decay", "merge.every=2", 0, 12},
     };
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct stop stop = {.signal = 2};
-        small_run_reopen(&run, 1, (const char *const[]){cases[i].schedule, cases[i].every, NULL});
-        train(&run, 0, 0, &stop, ERROR_STOPPED);
-        train(&run, 0, 1, &stop, ERROR_STOPPED);
-        assert_int_equal(count_merges(run.experiment), cases[i].first_two);
-        train(&run, 0, 2, NULL, OK);
-        const struct expert_changes *changes = &run.experiment->method.changes;
-        assert_int_equal(count_merges(run.experiment), cases[i].all);
+        struct small_training part = {.stop_at = 2};
+        small_run_reopen(run, 1, WORDS(cases[i].schedule, cases[i].every));
+        assert_int_equal(small_run_train(run, 0, &part), ERROR_STOPPED);
+        assert_int_equal(count_merges(run->experiment), cases[i].first_two);
+        must(small_run_train(run, 0, &part));
+        const struct expert_changes *changes = &run->experiment->method.changes;
+        assert_int_equal(count_merges(run->experiment), cases[i].all);
         for (size_t k = 0; k < 4; k++)
             assert_int_equal(changes->changes[changes->count - 1 - k].kind, CHANGE_FREEZE);
-        train(&run, 1, 0, NULL, OK); /* anew in every task */
-        assert_int_equal(count_merges(run.experiment), 2 * cases[i].all);
+        train(run, 1); /* anew in every task */
+        assert_int_equal(count_merges(run->experiment), 2 * cases[i].all);
     }
-    small_run_close(&run);
 }
 
 struct collected {
@@ -412,69 +361,55 @@ static void check_pairs(struct run *e, bool next, double (*score)(const struct c
 }
 
 /* The pairs that are merged are those of the statistic that the policy names, as training collected it. */
-TEST(pairs_are_those_of_the_statistic)
+RUN_TEST(pairs_are_those_of_the_statistic, NULL)
 {
     static const struct {
         const char *policy;
         bool next;
         double (*score)(const struct collected *, size_t, size_t, size_t);
     } cases[] = {{"merge.policy=coactivated", false, times_together}, {"merge.policy=downstream", true, cosine}};
-    struct small_run run;
-    small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        small_run_reopen(&run, 1,
-                         (const char *const[]){cases[i].policy, "merge.every=6", "training.learning_rate=1e-3", NULL});
-        train(&run, 0, 0, NULL, OK); /* merges once, after its last step */
-        check_pairs(run.experiment, cases[i].next, cases[i].score);
+        small_run_reopen(run, 1, WORDS(cases[i].policy, "merge.every=6", "training.learning_rate=1e-3"));
+        train(run, 0); /* merges once, after its last step */
+        check_pairs(run->experiment, cases[i].next, cases[i].score);
     }
-    small_run_close(&run);
 }
 
 /* The same numbers under either name, and others without merging, which merge_experts refuses. */
-TEST(merge_experts_is_moe_adapters_with_merging)
+RUN_TEST(merge_experts_is_moe_adapters_with_merging, "method.name=merge_experts", NULL)
 {
-    struct small_run run;
     const struct choice unused = {0};
-    small_run_open(&run, 1, (const char *const[]){"method.name=merge_experts", NULL});
-    train(&run, 0, 0, NULL, OK);
-    struct values merged = values_of(&run.experiment->model);
-    small_run_reopen(&run, 1, (const char *const[]){"method.name=moe_adapters", NULL});
-    train(&run, 0, 0, NULL, OK);
-    expect_equal(&run.experiment->model, &merged, "adapters under another name", &unused);
-    small_run_reopen(&run, 1, (const char *const[]){"merge.policy=none", NULL});
-    train(&run, 0, 0, NULL, OK);
-    struct values plain = values_of(&run.experiment->model);
+    train(run, 0);
+    struct values merged = values_of(&run->experiment->model);
+    small_run_reopen(run, 1, WORDS("method.name=moe_adapters"));
+    train(run, 0);
+    expect_equal(&run->experiment->model, &merged, "adapters under another name", &unused);
+    small_run_reopen(run, 1, WORDS("merge.policy=none"));
+    train(run, 0);
+    struct values plain = values_of(&run->experiment->model);
     assert_memory_not_equal(plain.tower[0], merged.tower[0], plain.n[0] * sizeof(float));
-    method_close(&run.experiment->method);
-    run.experiment->model.settings.method = &method_merge_experts;
-    assert_int_equal(method_open(&run.experiment->method, &run.experiment->model, &run.experiment->data, &error),
-                     ERROR_ARGUMENT);
-    error_tells((const char *const[]){"merge.policy", "merge_experts", "moe_adapters", NULL});
-    free_values(&merged);
-    free_values(&plain);
-    small_run_close(&run);
+    method_close(&run->experiment->method);
+    run->experiment->model.settings.method = &method_merge_experts;
+    must_refuse(method_open(&run->experiment->method, &run->experiment->model, &run->experiment->data, &error),
+                ERROR_ARGUMENT, "merge.policy", "merge_experts", "moe_adapters");
 }
 
 /* The last experts would never train, which no number would show. */
-TEST(groups_are_refused_where_experts_stay_without_samples)
+RUN_TEST(groups_are_refused_where_experts_stay_without_samples, "adapter.router=random_uniform", "adapter.top_k=1",
+         "adapter.routers=one", "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa",
+         "adapter.routing=per_token", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){"adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
-                                         "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa",
-                                         "adapter.routing=per_token", NULL});
-    struct run *e = run.experiment;
+    struct run *e = run->experiment;
     method_close(&e->method);
     e->model.settings.adapter.routing = ROUTING_PER_SAMPLE;
-    assert_int_equal(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"first", "2 class prompts", "5 experts", "per_token", "towers=image", NULL});
+    must_refuse(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT, "first", "2 class prompts",
+                "5 experts", "per_token", "towers=image");
     method_close(&e->method);
     e->model.settings.gpus = 2;
-    assert_int_equal(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"first", "4 images of a batch", "5 experts", NULL});
+    must_refuse(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT, "first", "4 images of a batch",
+                "5 experts");
     method_close(&e->method);
     e->model.settings.gpus = 1;
     e->model.settings.adapter.experts = 2; /* as few as there are classes */
     must(method_open(&e->method, &e->model, &e->data, &error));
-    small_run_close(&run);
 }

@@ -229,10 +229,8 @@ TEST(stops_change_nothing)
         must(train(&run, at, ITERATIONS));
         parts = values_of(&run);
         assert_memory_equal(parts, whole, bytes);
-        free(parts);
     }
     assert_int_equal(calls.resumed, ITERATIONS - 1);
-    free(whole);
     small_run_close(&run);
 }
 
@@ -263,14 +261,11 @@ TEST(several_gpus_share_any_loss)
     assert_true(squares <= 1e-6 * size);
     for (size_t i = 1; i < MEMBERS; i++) {
         const struct model *model = replicas_at(run.experiment->model.work.replicas, i)->model;
-        float *other = malloc(n * sizeof *other);
+        float *other = small_run_keep(malloc(n * sizeof *other));
         must(model->backend->ops->download(model->backend, other, model->clip->parameters->values, n * sizeof *other,
                                            &error));
         assert_memory_equal(other, together, n * sizeof *other);
-        free(other);
     }
-    free(together);
-    free(alone);
     size_t closed = calls.closed;
     small_run_close(&run);
     assert_int_equal(calls.closed - closed, MEMBERS);
@@ -307,8 +302,6 @@ TEST(weights_are_swapped_for_evaluation)
     size_t n = run.experiment->model.clip->parameters->values_count;
     anchor = small_run_values(&run, ((struct state *)run.experiment->method.state)->anchor, n);
     assert_memory_not_equal(values, anchor, n * sizeof *values);
-    free(anchor);
-    free(values);
     small_run_close(&run);
 }
 
@@ -340,7 +333,5 @@ TEST(a_tower_is_trained_alone)
         assert_true((memcmp(before + p->offset, after + p->offset, p->size * sizeof *after) != 0) == image);
     }
     assert_int_equal(trained_values(&e->model), trained);
-    free(before);
-    free(after);
     small_run_close(&run);
 }

@@ -59,16 +59,8 @@ static void look_at(const struct small_run *run, struct outcome *o)
         o->n[t] = adapters->towers[t].parameters->values_count;
         o->values[t] = small_run_adapters(run, (enum tower)t);
         o->counts_n[t] = 2 * adapters_counts(adapters, (enum tower)t).n;
-        o->use[t] = malloc((o->counts_n[t] + 1) * sizeof **o->use);
+        o->use[t] = small_run_keep(malloc((o->counts_n[t] + 1) * sizeof **o->use));
         must(adapters_read_counts_and_frozen(adapters, (enum tower)t, o->use[t], &error));
-    }
-}
-
-static void outcome_free(struct outcome *o)
-{
-    for (int t = 0; t < TOWERS; t++) {
-        free(o->values[t]);
-        free(o->use[t]);
     }
 }
 
@@ -106,24 +98,10 @@ static void open_run(struct small_run *run, const struct choice *choice, bool fi
     (first ? small_run_open : small_run_reopen)(run, 1, overrides);
 }
 
-static status stop_at_third(void *context, const struct step_report *report, struct error *failure)
-{
-    (void)failure;
-    struct stop *stop = context;
-    stop->signal = report->iteration == 3 ? 2 : 0;
-    return OK;
-}
-
-static void train(struct small_run *run, size_t task, size_t first)
-{
-    struct run *e = run->experiment;
-    must(train_task(&(struct training){.run = &e->method, .task = &e->data.tasks[task], .first = first}, &error));
-}
-
 static void train_two(struct small_run *run, struct outcome *outcome)
 {
-    train(run, 0, 0);
-    train(run, 1, 0);
+    must(small_run_train(run, 0, NULL));
+    must(small_run_train(run, 1, NULL));
     look_at(run, outcome);
 }
 
@@ -132,29 +110,20 @@ TEST(stops_change_nothing)
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i += test_every()) {
         struct small_run run;
         struct outcome whole, parts;
-        struct stop stop = {0};
+        struct small_training part = {.every = SIZE_MAX, .stop_at = 3};
         struct checkpoint_place place = {1, 3, 0}, found_place;
         bool found;
         open_run(&run, &choices[i], true, NULL);
         train_two(&run, &whole);
         open_run(&run, &choices[i], false, NULL);
-        train(&run, 0, 0);
-        assert_int_equal(train_task(&(struct training){.run = &run.experiment->method,
-                                                       .task = &run.experiment->data.tasks[1],
-                                                       .stop = &stop,
-                                                       .after = stop_at_third,
-                                                       .context = &stop},
-                                    &error),
-                         ERROR_STOPPED);
+        must(small_run_train(&run, 0, NULL));
+        assert_int_equal(small_run_train(&run, 1, &part), ERROR_STOPPED);
         must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume"), &place, &error));
         open_run(&run, &choices[i], false, NULL);
         must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume"), &found_place, &found, &error));
-        assert_true(found && found_place.iteration == 3);
-        train(&run, 1, 3);
+        must(small_run_train(&run, 1, &part));
         look_at(&run, &parts);
         expect_same(&parts, &whole);
-        outcome_free(&whole);
-        outcome_free(&parts);
         small_run_close(&run);
     }
 }
@@ -175,9 +144,6 @@ TEST(ranks_train_together)
         if (!choices[i].shares_differ)
             expect_close(&together, &alone);
         expect_same(&again, &together);
-        outcome_free(&alone);
-        outcome_free(&together);
-        outcome_free(&again);
         small_run_close(&run);
     }
 }
@@ -206,17 +172,12 @@ TEST(kept_features_are_those_computed)
 {
     for (size_t i = 2 % test_every(); i < sizeof choices / sizeof *choices; i += test_every()) {
         struct small_run run;
-        struct evaluator *evaluator;
         open_run(&run, &choices[i], true, "training.learning_rate=1e-2");
-        must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
-                              &error));
-        for (size_t j = 0; j < 2; j++)
-            must(evaluator_zero_shot(evaluator, j, NULL, &error));
+        struct evaluator *evaluator = small_run_evaluator(&run, NULL, 2);
         for (size_t k = 0; k < 2; k++) {
-            train(&run, k, 0);
+            must(small_run_train(&run, k, NULL));
             expect_as_computed(&run, evaluator, k);
         }
-        evaluator_destroy(evaluator);
         small_run_close(&run);
     }
 }

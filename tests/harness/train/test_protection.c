@@ -8,18 +8,9 @@
 #include "harness/train/batches.h"
 #include "harness/train/exemplars.h"
 #include "harness/train/frozen_features.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
 enum { ITERATIONS = 6 };
-
-/* What training one task left behind. */
-struct trace {
-    struct small_run *run;
-    double loss[ITERATIONS];
-    size_t count;
-    float *start, *after_first, *end; /* weights */
-};
 
 static size_t size_of(const struct small_run *run)
 {
@@ -28,43 +19,28 @@ static size_t size_of(const struct small_run *run)
 
 static float *weights_of(const struct small_run *run)
 {
-    return small_run_values(run, run->experiment->model.clip->parameters->values, size_of(run));
+    return small_run_group(run->experiment->model.clip->parameters);
 }
 
-static bool always(void *context, size_t iteration, size_t iterations)
-{
-    (void)context;
-    (void)iteration;
-    (void)iterations;
-    return true;
-}
+/* What training one task left behind. */
+struct trace {
+    struct small_training training;
+    const double *loss;
+    float *start, *after_first, *end; /* weights */
+};
 
-static status after(void *context, const struct step_report *report, struct error *failure)
+static void keep_after_first(struct small_training *training)
 {
-    struct trace *t = context;
-    (void)failure;
-    t->loss[t->count++] = report->loss;
-    if (t->count == 1)
-        t->after_first = weights_of(t->run);
-    return OK;
+    if (training->count == 1)
+        ((struct trace *)training)->after_first = weights_of(training->run);
 }
 
 static void train(struct small_run *run, size_t task, struct trace *t)
 {
-    struct run *e = run->experiment;
-    *t = (struct trace){.run = run, .start = weights_of(run)};
-    must(train_task(
-        &(struct training){
-            .run = &e->method, .task = &e->data.tasks[task], .wants_loss = always, .after = after, .context = t},
-        &error));
+    *t = (struct trace){.training.look = keep_after_first, .start = weights_of(run)};
+    must(small_run_train(run, task, &t->training));
+    t->loss = t->training.loss;
     t->end = weights_of(run);
-}
-
-static void trace_close(struct trace *t)
-{
-    free(t->start);
-    free(t->after_first);
-    free(t->end);
 }
 
 static double distance(const float *a, const float *b, size_t n)
@@ -84,10 +60,7 @@ static void expect_the_same_on_two(const char *const *words)
         const char *overrides[8] = {several ? "run.gpus=2" : "run.gpus=1", "training.learning_rate=2e-4"};
         for (size_t i = 0; words[i] != NULL; i++)
             overrides[2 + i] = words[i];
-        if (several)
-            small_run_reopen(&run, 1, overrides);
-        else
-            small_run_open(&run, 1, overrides);
+        (several ? small_run_reopen : small_run_open)(&run, 1, overrides);
         for (size_t task = 0; task < 2; task++)
             train(&run, task, &traces[several][task]);
     }
@@ -97,8 +70,6 @@ static void expect_the_same_on_two(const char *const *words)
         if (!(fabs(one->loss[i] - two->loss[i]) <= 1e-4))
             fail_msg("loss of iteration %zu: %.7f on one, %.7f on two", i + 1, one->loss[i], two->loss[i]);
     assert_true(distance(one->end, two->end, n) <= 0.01 * distance(one->end, one->start, n));
-    for (int i = 0; i < 4; i++)
-        trace_close(&traces[i / 2][i % 2]);
     small_run_close(&run);
 }
 
@@ -114,17 +85,15 @@ static void restart_from(struct small_run *run, const char *const *overrides, co
 
 /* The second task with and without the penalty, from the same weights: the first iteration is the same, since the
  * penalty begins at 0; from there on the loss is larger by it. */
-TEST(l2_pulls_to_the_start_of_the_task)
+RUN_TEST(l2_pulls_to_the_start_of_the_task, "method.name=l2", "method.l2=20", NULL)
 {
     const double strength = 20;
-    struct small_run run;
     struct trace first, held, loose;
-    small_run_open(&run, 1, (const char *const[]){"method.name=l2", "method.l2=20", NULL});
-    train(&run, 0, &first);
-    train(&run, 1, &held);
-    restart_from(&run, (const char *const[]){"method.name=l2", "method.l2=0", NULL}, first.end);
-    train(&run, 1, &loose);
-    size_t n = size_of(&run);
+    train(run, 0, &first);
+    train(run, 1, &held);
+    restart_from(run, WORDS("method.name=l2", "method.l2=0"), first.end);
+    train(run, 1, &loose);
+    size_t n = size_of(run);
     assert_memory_equal(held.after_first, loose.after_first, n * sizeof(float));
     assert_true(held.loss[0] == loose.loss[0]);
     double penalty = strength * distance(held.after_first, first.end, n), found = held.loss[1] - loose.loss[1];
@@ -132,15 +101,6 @@ TEST(l2_pulls_to_the_start_of_the_task)
     if (!(fabs(found - penalty) <= 1e-5 * (1 + penalty)))
         fail_msg("expected a penalty of %.7f, found %.7f", penalty, found);
     assert_true(distance(held.end, first.end, n) < 0.9 * distance(loose.end, first.end, n));
-    trace_close(&first);
-    trace_close(&held);
-    trace_close(&loose);
-    small_run_close(&run);
-}
-
-TEST(l2_on_two_gpus)
-{
-    expect_the_same_on_two((const char *const[]){"method.name=l2", "method.l2=20", NULL});
 }
 
 /* --- ewc --- */
@@ -183,8 +143,6 @@ static void expect_penalty(const struct method_run *run, const float *before, do
         fail_msg("task %zu: expected a penalty of %.7f, found %.7f; gradients differ by %g of %g", watched.task,
                  penalty, found, sqrt(wrong), sqrt(size));
     watched.largest = fmax(watched.largest, penalty);
-    free(weights);
-    free(gradient);
 }
 
 static status watch(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
@@ -197,56 +155,41 @@ static status watch(struct method_run *run, const struct task *task, size_t iter
     for (size_t i = 0; iteration > 2 && i < n; i++)
         watched.squares[i] += pow((double)before[i], 2);
     watched.counted += iteration > 2;
-    free(before);
     return result;
 }
 
-TEST(ewc_holds_what_earlier_tasks_depend_on)
+RUN_TEST(ewc_holds_what_earlier_tasks_depend_on, "method.name=ewc", "method.lambda=5000", "method.gamma=0.5",
+         "method.fisher_iterations=4", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1,
-                   (const char *const[]){"method.name=ewc", "method.lambda=5000", "method.gamma=0.5",
-                                         "method.fisher_iterations=4", NULL});
-    struct run *e = run.experiment;
+    struct run *e = run->experiment;
     struct method method = *e->model.settings.method;
-    size_t n = size_of(&run);
+    size_t n = size_of(run);
     watched = (struct watched){.real = e->model.settings.method,
-                               .run = &run,
-                               .fisher = calloc(n, sizeof(double)),
-                               .squares = calloc(n, sizeof(double))};
+                               .run = run,
+                               .fisher = small_run_keep(calloc(n, sizeof(double))),
+                               .squares = small_run_keep(calloc(n, sizeof(double)))};
     method.before_update = watch;
     e->model.settings.method = &method;
     for (; watched.task < SMALL_RUN_TASKS; watched.task++) {
         struct trace t;
-        train(&run, watched.task, &t);
+        train(run, watched.task, &t);
         assert_int_equal(watched.counted, 4);
         for (size_t i = 0; i < n; i++) {
             watched.fisher[i] = 0.5 * watched.fisher[i] + watched.squares[i] / 4;
             watched.squares[i] = 0;
         }
         watched.counted = 0;
-        free(watched.anchor);
-        watched.anchor = weights_of(&run);
-        trace_close(&t);
+        watched.anchor = weights_of(run);
     }
     assert_true(watched.largest > 0.01);
     e->model.settings.method = watched.real;
-    free(watched.anchor);
-    free(watched.fisher);
-    free(watched.squares);
-    small_run_close(&run);
-}
-
-TEST(ewc_on_two_gpus)
-{
-    expect_the_same_on_two((const char *const[]){"method.name=ewc", "method.lambda=5000", NULL});
 }
 
 /* --- icarl --- */
 
 enum { CAPACITY = 7, REFERENCES = 5, R = 16 };
 
-static const char *const icarl[] = {"method.name=icarl", "method.exemplars=7", "method.reference_batch=5", NULL};
+#define ICARL "method.name=icarl", "method.exemplars=7", "method.reference_batch=5"
 
 /* What the method keeps, read as a resume file has it. */
 static size_t kept(struct small_run *run, int32_t counts[SMALL_RUN_TASKS], int32_t items[SMALL_RUN_TASKS][CAPACITY])
@@ -274,33 +217,27 @@ static void herded(struct small_run *run, size_t task, size_t count, uint32_t *p
     struct run *e = run->experiment;
     const struct dataset *dataset = e->data.tasks[task].dataset;
     size_t n = dataset_size(dataset, SPLIT_TRAIN), embed = e->model.clip->dimensions.embed;
-    float *features = malloc(n * embed * sizeof *features),
-          *means = malloc(n * e->model.clip->dimensions.image_width * sizeof *means);
+    float *features = small_run_keep(malloc(n * embed * sizeof *features)),
+          *means = small_run_keep(malloc(n * e->model.clip->dimensions.image_width * sizeof *means));
     must(frozen_features(&e->model, &e->data, dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
     exemplars_herd(features, n, embed, count, picks, NULL);
-    free(features);
-    free(means);
 }
 
-TEST(icarl_keeps_herded_images)
+RUN_TEST(icarl_keeps_herded_images, ICARL, NULL)
 {
-    struct small_run run;
     int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY];
     uint32_t picks[SMALL_RUN_TASKS][CAPACITY];
-    small_run_open(&run, 1, icarl);
     for (size_t task = 0; task < SMALL_RUN_TASKS; task++) {
         struct trace t;
         size_t share = CAPACITY / (task + 1);
-        train(&run, task, &t);
-        trace_close(&t);
-        herded(&run, task, share, picks[task]);
-        assert_int_equal(kept(&run, counts, items), task + 1);
+        train(run, task, &t);
+        herded(run, task, share, picks[task]);
+        assert_int_equal(kept(run, counts, items), task + 1);
         for (size_t i = 0; i <= task; i++) {
             assert_int_equal(counts[i], share);
             assert_memory_equal(items[i], picks[i], share * sizeof **items);
         }
     }
-    small_run_close(&run);
 }
 
 static const struct method *real;
@@ -332,46 +269,33 @@ static status look_at_references(struct method_run *run, const struct task *task
 }
 
 /* The first task is continual_ft's; the others differ from it, because they are distilled. */
-TEST(icarl_refers_to_the_tasks_before)
+RUN_TEST(icarl_refers_to_the_tasks_before, "method.name=continual_ft", NULL)
 {
-    struct small_run run;
     struct trace t, plain;
-    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
-    train(&run, 0, &plain);
-    float *after_first_task = weights_of(&run);
-    trace_close(&plain);
-    train(&run, 1, &plain);
-    small_run_reopen(&run, 1, icarl);
-    train(&run, 0, &t);
-    size_t n = size_of(&run);
+    train(run, 0, &plain);
+    float *after_first_task = weights_of(run);
+    train(run, 1, &plain);
+    small_run_reopen(run, 1, WORDS(ICARL));
+    train(run, 0, &t);
+    size_t n = size_of(run);
     assert_memory_equal(t.end, after_first_task, n * sizeof(float));
-    real = run.experiment->model.settings.method;
+    real = run->experiment->model.settings.method;
     struct method method = *real;
     method.loss = look_at_references;
     method.loss_repeats = false; /* it looks */
-    run.experiment->model.settings.method = &method;
+    run->experiment->model.settings.method = &method;
     for (tasks_before = 1; tasks_before < SMALL_RUN_TASKS; tasks_before++) {
-        trace_close(&t);
         batches_seen = 0;
-        train(&run, tasks_before, &t);
+        train(run, tasks_before, &t);
         assert_int_equal(batches_seen, ITERATIONS);
         assert_true(tasks_before > 1 || t.loss[0] > plain.loss[0] + 0.01);
     }
-    run.experiment->model.settings.method = real;
-    free(after_first_task);
-    trace_close(&plain);
-    trace_close(&t);
-    small_run_close(&run);
-}
-
-TEST(icarl_on_two_gpus)
-{
-    expect_the_same_on_two(icarl);
+    run->experiment->model.settings.method = real;
 }
 
 /* --- replay --- */
 
-static const char *const replay[] = {"method.name=replay", "method.exemplars=7", "method.replayed=5", NULL};
+#define REPLAY "method.name=replay", "method.exemplars=7", "method.replayed=5"
 
 /* In the first iteration of the second task the loss is continual_ft's and the cross-entropy of exemplars of the first,
  * which has 2 classes and not 3; it is what is left when the second task's own cross-entropy is taken away. */
@@ -423,37 +347,29 @@ static status expect_a_term(struct method_run *run, const struct task *task, con
     if (!(fabs(term - expected) <= watched.largest))
         fail_msg("the loss of exemplars: expected %.6f, found %.6f", expected, term);
     must(backend->ops->upload(backend, gradients, before, bytes, failure));
-    free(before);
     return OK;
 }
 
-TEST(replay_trains_on_the_tasks_before)
+RUN_TEST(replay_trains_on_the_tasks_before, REPLAY, NULL)
 {
-    struct small_run run;
     struct trace t;
-    small_run_open(&run, 1, replay);
-    train(&run, 0, &t);
-    trace_close(&t);
-    real = run.experiment->model.settings.method;
-    watched = (struct watched){.run = &run, .largest = 0.05};
+    train(run, 0, &t);
+    real = run->experiment->model.settings.method;
+    watched = (struct watched){.run = run, .largest = 0.05};
     batches_seen = 0;
     struct method method = *real;
     method.loss = expect_a_term;
-    run.experiment->model.settings.method = &method;
-    train(&run, 1, &t);
+    run->experiment->model.settings.method = &method;
+    train(run, 1, &t);
     assert_int_equal(batches_seen, ITERATIONS);
-    trace_close(&t);
-    run.experiment->model.settings.method = real;
-    small_run_close(&run);
+    run->experiment->model.settings.method = real;
 }
 
 /* Images of several tasks in one list: each with its own pixels and label. */
-TEST(listed_images_are_their_own)
+RUN_TEST(listed_images_are_their_own, REPLAY, NULL)
 {
-    struct small_run run;
     struct dataset *list;
-    small_run_open(&run, 1, replay);
-    const struct task *tasks = run.experiment->data.tasks;
+    const struct task *tasks = run->experiment->data.tasks;
     const struct dataset_place places[] = {
         {tasks[2].dataset, 23}, {tasks[0].dataset, 7}, {tasks[1].dataset, 17}, {tasks[2].dataset, 0}};
     must(dataset_of_items(&list, places, 4, &error));
@@ -471,10 +387,14 @@ TEST(listed_images_are_their_own)
         image_free(&expected);
     }
     dataset_close(list);
-    small_run_close(&run);
 }
 
-TEST(replay_on_two_gpus)
+TEST(two_gpus_train_together)
 {
-    expect_the_same_on_two(replay);
+    if (small_run_gpus() < 2)
+        skip();
+    expect_the_same_on_two(WORDS("method.name=l2", "method.l2=20"));
+    expect_the_same_on_two(WORDS("method.name=ewc", "method.lambda=5000"));
+    expect_the_same_on_two(WORDS(ICARL));
+    expect_the_same_on_two(WORDS(REPLAY));
 }

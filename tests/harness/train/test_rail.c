@@ -255,54 +255,6 @@ static const struct regression *regression_of(const struct small_run *run)
     return run->experiment->method.state;
 }
 
-/* What a method has learned, in numbers. */
-static double *learned(const struct small_run *run, size_t *n)
-{
-    const struct method_run *method = &run->experiment->method;
-    const struct label_memory *m = method->state;
-    bool is_lada = strcmp(run->experiment->model.settings.method->name, "lada") == 0;
-    assert_int_equal(is_lada ? m->classes : regression_of(run)->classes, 2 + 3 + 4);
-    *n = is_lada ? m->vectors.count * m->width : regression_of(run)->classes * regression_of(run)->basis;
-    double *values = malloc(*n * sizeof *values);
-    assert_true(values != NULL && *n > 0);
-    memcpy(values, is_lada ? m->vectors.values : regression_of(run)->coefficients, *n * sizeof *values);
-    return values;
-}
-
-/* Without a stop, with one, and after a task more that the resume file does not know of. */
-TEST(goes_on_with_the_same_bits)
-{
-    static const char *const methods[][2] = {{"method.name=rail_primal", "method.hidden=300"},
-                                             {"method.name=rail_dual", NULL},
-                                             {"method.name=ran_pac", "method.hidden=300"},
-                                             {"method.name=simple_cil", NULL},
-                                             {"method.name=lada", "method.steps=20"}};
-    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-        const char *const overrides[] = {methods[m][0], methods[m][1], NULL};
-        struct small_run run;
-        struct checkpoint_place place = {.task = 2}, found;
-        bool resumed;
-        size_t n, again;
-        small_run_open(&run, 1, overrides);
-        train(&run, 0);
-        train(&run, 1);
-        must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &place, &error));
-        train(&run, 2);
-        double *expected = learned(&run, &n);
-        small_run_reopen(&run, 1, overrides);
-        must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &found, &resumed,
-                             &error));
-        assert_true(resumed && found.task == 2);
-        train(&run, 2);
-        double *values = learned(&run, &again);
-        assert_int_equal(again, n);
-        assert_memory_equal(values, expected, n * sizeof *expected);
-        free(expected);
-        free(values);
-        small_run_close(&run);
-    }
-}
-
 /* Tasks that were not learned keep the answers of zero-shot CLIP, with every method and in both label spaces; a learned task's
  * colours are told apart. */
 TEST(others_keep_their_answers)
@@ -313,7 +265,7 @@ TEST(others_keep_their_answers)
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
         struct small_run run;
         struct evaluator *evaluator;
-        small_run_open(&run, 1, (const char *const[]){methods[m][0], methods[m][1], NULL});
+        small_run_open(&run, 1, WORDS(methods[m][0], methods[m][1]));
         must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
                               &error));
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
@@ -335,24 +287,21 @@ TEST(others_keep_their_answers)
 
 /* evaluation.label_space: task. An image of a task that was not learned keeps its zero-shot answer, one of a task that was
  * is compared with the task's own columns. */
-TEST(a_task_has_its_own_classes)
+RUN_TEST(a_task_has_its_own_classes, "method.name=rail_primal", "method.hidden=300", "method.fusion=1", NULL)
 {
-    struct small_run run;
     struct evaluator *evaluator;
-    small_run_open(&run, 1,
-                   (const char *const[]){"method.name=rail_primal", "method.hidden=300", "method.fusion=1", NULL});
-    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, &run->experiment->method, NULL,
                           &error));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
         must(evaluator_zero_shot(evaluator, j, NULL, &error));
-    train(&run, 0);
-    train(&run, 1);
+    train(run, 0);
+    train(run, 1);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         struct test_set *set = &evaluator->sets[j];
         size_t classes = dataset_classes(set->task->dataset), first = j == 0 ? 0 : 2;
-        double *scores = malloc(set->n * 5 * sizeof *scores);
+        double *scores = small_run_keep(malloc(set->n * 5 * sizeof *scores));
         must(evaluator_task(evaluator, 1, j, NULL, &error));
-        must(regression_scores(regression_of(&run), set->features, set->n, scores, &error));
+        must(regression_scores(regression_of(run), set->features, set->n, scores, &error));
         for (size_t i = 0; i < set->n; i++) {
             size_t best = 0;
             for (size_t c = 0; j < 2 && c < classes; c++)
@@ -360,10 +309,8 @@ TEST(a_task_has_its_own_classes)
             assert_int_equal(set->predicted[i], j < 2 ? best : set->zero_shot[i]);
         }
         assert_true(j == 2 || set->correct == set->n); /* fits on colours */
-        free(scores);
     }
     evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
 TEST(what_does_not_fit_is_refused_at_once)
@@ -380,7 +327,7 @@ TEST(what_does_not_fit_is_refused_at_once)
     assert_true(published.most < 2.4 * gigabyte && published.kept < 1.1 * gigabyte);
     assert_true(dual.most < 1.6 * gigabyte && dual.kept < 0.1 * gigabyte);
     assert_true(full.most > 590 * gigabyte);
-    small_run_open(&run, 1, (const char *const[]){"method.name=rail_primal", "method.hidden=50", NULL});
+    small_run_open(&run, 1, WORDS("method.name=rail_primal", "method.hidden=50"));
     const struct estimate estimate = workload_estimate(run.experiment);
     assert_true(estimate.disk > 9 * 50 * sizeof(double) && estimate.training > 0);
     const char *const overrides[] = {"method.name=rail_primal", "method.hidden=1000000"};
@@ -390,8 +337,8 @@ TEST(what_does_not_fit_is_refused_at_once)
              "tasks:\n  first: {reader: toy, classes: 2}\nrun: {backend: cpu}\n",
              run.scratch.path, run.scratch.path, run.scratch.path);
     must(suite_parse(&suite, text, strlen(text), "large.yaml", settings_sections, overrides, 2, &error));
-    assert_int_equal(run_open(&experiment, suite, 1, NULL, &error), ERROR_MEMORY);
-    error_tells((const char *const[]){"method.hidden", "1000000", "GiB", "lower it", NULL});
+    must_refuse(run_open(&experiment, suite, 1, NULL, &error), ERROR_MEMORY, "method.hidden", "1000000", "GiB",
+                "lower it");
     suite_destroy(suite);
     small_run_close(&run);
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/run/checkpoint.h"
 #include "harness/run/image_watch.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
@@ -12,25 +11,24 @@
 #include "harness/train/method.h"
 #include "harness/train/services/reference_images.h"
 #include "harness/train/services/reference_texts.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
 enum { R = 16, BATCH = 5, BYTES = BATCH * R * R * 3, PICTURES = 13, CONTEXT = 24 };
 
-/* The weights that train both towers; the run's adapters would take references too. */
-static void open_run(struct small_run *run, const char *const *overrides)
-{
-    small_run_open(run, 1, overrides != NULL ? overrides : (const char *const[]){"method.name=continual_ft", NULL});
-}
+/* Methods that train both towers: the run's adapters would take references too. */
+#define FT "method.name=continual_ft"
 
-/* A folder of pictures that differ. */
-static void draw_pictures(const struct small_run *run)
+/* A folder of pictures that differ, a file of texts, and zscl with both. */
+static void add_references(struct small_run *run, const char *zscl[4])
 {
-    for (unsigned i = 0; i < PICTURES; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "pictures/%s/%u.png", i % 2 ? "odd" : "even/deep", i);
-        scratch_write_png(&run->scratch, name, 20, 17, 0x10203 * (i + 1));
-    }
+    for (unsigned i = 0; i < PICTURES; i++)
+        scratch_write_png(&run->scratch, small_run_format("pictures/%s/%u.png", i % 2 ? "odd" : "even/deep", i), 20, 17,
+                          0x10203 * (i + 1));
+    scratch_write_text(&run->scratch, "texts.txt", "green\n");
+    zscl[0] = "method.name=zscl";
+    zscl[1] = small_run_format("method.reference_images=%s/pictures", run->scratch.path);
+    zscl[2] = small_run_format("method.reference_texts=%s/texts.txt", run->scratch.path);
+    zscl[3] = NULL;
 }
 
 /* --- Images --- */
@@ -73,33 +71,29 @@ static void batches_follow_from_task_and_iteration(struct small_run *run, struct
     must(reference_images_next(images, &error));
 }
 
-TEST(images_of_a_folder)
+RUN_TEST(images_of_a_folder, FT, NULL)
 {
-    struct small_run run;
+    const char *zscl[4];
     struct reference_images images;
-    open_run(&run, NULL);
-    draw_pictures(&run);
-    must(reference_images_open(&images, small_run_file(&run, "pictures"), &error));
-    batches_follow_from_task_and_iteration(&run, &images);
+    add_references(run, zscl);
+    must(reference_images_open(&images, small_run_file(run, "pictures"), &error));
+    batches_follow_from_task_and_iteration(run, &images);
     reference_images_close(&images);
-    assert_int_equal(reference_images_open(&images, small_run_file(&run, "nowhere"), &error), ERROR_IO);
-    small_run_close(&run);
+    assert_int_equal(reference_images_open(&images, small_run_file(run, "nowhere"), &error), ERROR_IO);
 }
 
 /* The training images of the task, but not in the order in which they are trained on. */
-TEST(images_of_the_current_task)
+RUN_TEST(images_of_the_current_task, FT, NULL)
 {
-    struct small_run run;
     struct reference_images images;
     struct loader *loader;
     uint8_t trained[BYTES], found[BYTES];
     size_t count;
-    open_run(&run, NULL);
-    struct run *e = run.experiment;
+    struct run *e = run->experiment;
     must(reference_images_open(&images, NULL, &error));
-    batches_follow_from_task_and_iteration(&run, &images);
-    begin(&run, &images, 0, 0);
-    read_pixels(&run, &images, found);
+    batches_follow_from_task_and_iteration(run, &images);
+    begin(run, &images, 0, 0);
+    read_pixels(run, &images, found);
     must(loader_create(&loader,
                        &(struct loader_settings){.dataset = e->data.tasks[0].dataset,
                                                  .split = SPLIT_TRAIN,
@@ -112,48 +106,40 @@ TEST(images_of_the_current_task)
     assert_memory_not_equal(found, trained, BYTES);
     loader_destroy(loader);
     reference_images_close(&images);
-    small_run_close(&run);
 }
 
 /* --- Texts --- */
 
-TEST(texts_of_a_file)
+RUN_TEST(texts_of_a_file, FT, NULL)
 {
-    struct small_run run;
     struct reference_texts texts = {0};
     int32_t row[CONTEXT];
     size_t tokens;
-    open_run(&run, NULL);
-    scratch_write_text(&run.scratch, "texts.txt",
+    scratch_write_text(&run->scratch, "texts.txt",
                        "a red square\r\ngreen\nblue and yellow and red and green and blue and "
                        "yellow and red and green and blue\n");
-    must(reference_texts_read(&texts, &run.experiment->method, small_run_file(&run, "texts.txt"), &error));
+    must(reference_texts_read(&texts, &run->experiment->method, small_run_file(run, "texts.txt"), &error));
     assert_int_equal(texts.count, 3);
-    must(tokenizer_encode(run.experiment->model.tokenizer, "green", row, CONTEXT, &tokens, &error));
+    must(tokenizer_encode(run->experiment->model.tokenizer, "green", row, CONTEXT, &tokens, &error));
     assert_memory_equal(texts.tokens + CONTEXT, row, sizeof row);
-    assert_int_equal(texts.tokens[3 * CONTEXT - 1], tokenizer_end(run.experiment->model.tokenizer)); /* it was cut */
-    scratch_write_text(&run.scratch, "texts.txt", "one\n \nthree\n");
-    assert_int_equal(reference_texts_read(&texts, &run.experiment->method, small_run_file(&run, "texts.txt"), &error),
-                     ERROR_FORMAT);
-    error_tells((const char *const[]){"texts.txt:2", "empty line", NULL});
-    scratch_write_text(&run.scratch, "texts.txt", "");
-    assert_int_equal(reference_texts_read(&texts, &run.experiment->method, small_run_file(&run, "texts.txt"), &error),
-                     ERROR_FORMAT);
-    error_tells((const char *const[]){"texts.txt", "expected a sentence per line", NULL});
+    assert_int_equal(texts.tokens[3 * CONTEXT - 1], tokenizer_end(run->experiment->model.tokenizer)); /* it was cut */
+    scratch_write_text(&run->scratch, "texts.txt", "one\n \nthree\n");
+    must_refuse(reference_texts_read(&texts, &run->experiment->method, small_run_file(run, "texts.txt"), &error),
+                ERROR_FORMAT, "texts.txt:2", "empty line");
+    scratch_write_text(&run->scratch, "texts.txt", "");
+    must_refuse(reference_texts_read(&texts, &run->experiment->method, small_run_file(run, "texts.txt"), &error),
+                ERROR_FORMAT, "texts.txt", "expected a sentence per line");
     reference_texts_free(&texts);
-    small_run_close(&run);
 }
 
-TEST(random_texts)
+RUN_TEST(random_texts, FT, NULL)
 {
     enum { MANY = 3000, WORDS = 10 };
-    struct small_run run;
     struct reference_texts texts = {0}, again = {0};
-    open_run(&run, NULL);
-    int32_t start = tokenizer_start(run.experiment->model.tokenizer),
-            end = tokenizer_end(run.experiment->model.tokenizer);
+    int32_t start = tokenizer_start(run->experiment->model.tokenizer),
+            end = tokenizer_end(run->experiment->model.tokenizer);
     size_t cut = 0;
-    must(reference_texts_draw(&texts, &run.experiment->method, 1, MANY, WORDS, &error));
+    must(reference_texts_draw(&texts, &run->experiment->method, 1, MANY, WORDS, &error));
     for (size_t i = 0; i < MANY; i++) {
         const int32_t *row = texts.tokens + i * CONTEXT;
         assert_int_equal(row[0], start);
@@ -165,114 +151,17 @@ TEST(random_texts)
         }
     }
     assert_true(cut > 0); /* from the whole vocabulary */
-    must(reference_texts_draw(&again, &run.experiment->method, 1, MANY, WORDS, &error));
+    must(reference_texts_draw(&again, &run->experiment->method, 1, MANY, WORDS, &error));
     assert_memory_equal(again.tokens, texts.tokens, MANY * CONTEXT * sizeof *texts.tokens);
-    must(reference_texts_draw(&again, &run.experiment->method, 2, MANY, WORDS, &error));
+    must(reference_texts_draw(&again, &run->experiment->method, 2, MANY, WORDS, &error));
     assert_memory_not_equal(again.tokens, texts.tokens, MANY * CONTEXT * sizeof *texts.tokens);
-    assert_int_equal(reference_texts_draw(&again, &run.experiment->method, 2, 1, CONTEXT - 1, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"method.words", "at most 22", NULL});
+    must_refuse(reference_texts_draw(&again, &run->experiment->method, 2, 1, CONTEXT - 1, &error), ERROR_ARGUMENT,
+                "method.words", "at most 22");
     reference_texts_free(&texts);
     reference_texts_free(&again);
-    small_run_close(&run);
 }
 
 /* --- Methods --- */
-
-static status stop_after(void *context, const struct step_report *report, struct error *failure)
-{
-    size_t *left = context;
-    (void)report;
-    return --*left > 0 ? OK : error_set(failure, ERROR_STOPPED, "stopped");
-}
-
-static status train(struct small_run *run, size_t task, size_t first, size_t count)
-{
-    struct run *e = run->experiment;
-    return train_task(
-        &(struct training){
-            .run = &e->method, .task = &e->data.tasks[task], .first = first, .after = stop_after, .context = &count},
-        &error);
-}
-
-static float *weights_of(const struct small_run *run)
-{
-    const struct parameters *group = run->experiment->model.clip->parameters;
-    return small_run_values(run, group->values, group->values_count);
-}
-
-/* Two tasks at once, and with a resume file after every iteration of the second: the same bits. */
-static void goes_on_with(struct small_run *run, const char *const *overrides)
-{
-    enum { ALL = 1000 };
-    struct checkpoint_place place;
-    bool found;
-    small_run_reopen(run, 1, overrides);
-    must(train(run, 0, 0, ALL));
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){1, 0, 0},
-                         &error));
-    must(train(run, 1, 0, ALL));
-    float *expected = weights_of(run);
-    size_t iterations = run->experiment->data.tasks[1].settings.iterations;
-    for (size_t i = 0; i <= iterations; i++) {
-        small_run_reopen(run, 1, overrides);
-        must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
-        assert_int_equal(place.iteration, i);
-        if (i == iterations)
-            break;
-        assert_int_equal(train(run, 1, i, 1), ERROR_STOPPED);
-        must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"),
-                             &(struct checkpoint_place){1, i + 1, 0}, &error));
-    }
-    must(train(run, 1, iterations, ALL)); /* the end of the task alone */
-    float *resumed = weights_of(run);
-    assert_memory_equal(resumed, expected, run->experiment->model.clip->parameters->values_count * sizeof *expected);
-    free(expected);
-    free(resumed);
-}
-
-static void methods_go_on(const char *gpus)
-{
-    static const char *const names[] = {"wise_ft", "l2", "ewc", "lwf", "lwf_vr", "icarl", "replay", "zscl"};
-    struct small_run run;
-    open_run(&run, NULL);
-    draw_pictures(&run);
-    scratch_write_text(&run.scratch, "texts.txt", "a red square\ngreen\nblue and yellow\n");
-    char *pictures = path_format("method.reference_images=%s/pictures", run.scratch.path),
-         *texts = path_format("method.reference_texts=%s/texts.txt", run.scratch.path);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "method.name=%s", names[i]);
-        bool ewc = strcmp(names[i], "ewc") == 0,
-             kept = strcmp(names[i], "icarl") == 0 || strcmp(names[i], "replay") == 0;
-        bool zscl = strcmp(names[i], "zscl") == 0, draws = strcmp(names[i], "lwf_vr") == 0;
-        const char *overrides[] = {name,
-                                   gpus,
-                                   zscl    ? "method.average_every=2"
-                                   : draws ? "method.sentences=7"
-                                   : ewc   ? "method.fisher_iterations=4"
-                                   : kept  ? "method.exemplars=7"
-                                           : NULL,
-                                   zscl ? pictures : NULL,
-                                   texts,
-                                   NULL};
-        goes_on_with(&run, overrides);
-    }
-    free(pictures);
-    free(texts);
-    small_run_close(&run);
-}
-
-TEST(methods_go_on_after_every_iteration)
-{
-    methods_go_on("run.gpus=1");
-}
-
-TEST(methods_go_on_on_two_gpus)
-{
-    if (small_run_gpus() < 2)
-        skip();
-    methods_go_on("run.gpus=2");
-}
 
 /* The estimate counts a teacher in bf16 beside the copies of the weights: a teacher, the start and the mean. */
 static void estimate_counts_copies(struct small_run *run, const char *const *guided, const char *precision)
@@ -293,30 +182,21 @@ static void estimate_counts_copies(struct small_run *run, const char *const *gui
 }
 
 /* Pictures that are replaced under a run; and what the estimate counts. */
-TEST(pictures_are_watched)
+RUN_TEST(pictures_are_watched, FT, NULL)
 {
-    struct small_run run;
+    const char *zscl[4];
     struct image_watch watch;
-    open_run(&run, NULL);
-    draw_pictures(&run);
-    scratch_write_text(&run.scratch, "texts.txt", "green\n");
-    char *pictures = path_format("method.reference_images=%s/pictures", run.scratch.path),
-         *texts = path_format("method.reference_texts=%s/texts.txt", run.scratch.path);
-    const char *const guided[] = {"method.name=zscl", pictures, texts, NULL};
-    small_run_reopen(&run, 1, guided);
-    must(image_watch_open(&watch, run.experiment, &error));
+    add_references(run, zscl);
+    small_run_reopen(run, 1, zscl);
+    must(image_watch_open(&watch, run->experiment, &error));
     must(image_watch_check(&watch, 0, &error));
-    scratch_write_png(&run.scratch, "pictures/odd/3.png", 9, 9, 0xff);
-    assert_int_equal(image_watch_check(&watch, 0, &error), ERROR_IO);
-    error_tells((const char *const[]){"method.reference_images", "changed during the run", NULL});
+    scratch_write_png(&run->scratch, "pictures/odd/3.png", 9, 9, 0xff);
+    must_refuse(image_watch_check(&watch, 0, &error), ERROR_IO, "method.reference_images", "changed during the run");
     image_watch_close(&watch);
-    estimate_counts_copies(&run, guided, "run.precision=f32");
+    estimate_counts_copies(run, zscl, "run.precision=f32");
     setenv("MTIL_ISA", "portable", 1); /* has bf16 on any processor */
-    estimate_counts_copies(&run, guided, "run.precision=bf16");
+    estimate_counts_copies(run, zscl, "run.precision=bf16");
     unsetenv("MTIL_ISA");
-    free(pictures);
-    free(texts);
-    small_run_close(&run);
 }
 
 static bool unchanged(const struct method_run *method, const char *name)
@@ -330,24 +210,17 @@ static bool unchanged(const struct method_run *method, const char *name)
 }
 
 /* Files that change after the method has read them, while a run starts. */
-TEST(what_was_read_is_what_is_digested)
+RUN_TEST(what_was_read_is_what_is_digested, FT, NULL)
 {
-    struct small_run run;
-    open_run(&run, NULL);
-    draw_pictures(&run);
-    scratch_write_text(&run.scratch, "texts.txt", "green\n");
-    char *pictures = path_format("method.reference_images=%s/pictures", run.scratch.path),
-         *texts = path_format("method.reference_texts=%s/texts.txt", run.scratch.path);
-    small_run_reopen(&run, 1, (const char *const[]){"method.name=zscl", pictures, texts, NULL});
-    const struct method_run *method = &run.experiment->method;
+    const char *zscl[4];
+    add_references(run, zscl);
+    small_run_reopen(run, 1, zscl);
+    const struct method_run *method = &run->experiment->method;
     assert_true(unchanged(method, "reference_texts") && unchanged(method, "reference_images"));
-    scratch_write_text(&run.scratch, "texts.txt", "green\nred\n");
+    scratch_write_text(&run->scratch, "texts.txt", "green\nred\n");
     assert_false(unchanged(method, "reference_texts"));
-    scratch_write_png(&run.scratch, "pictures/odd/another.png", 9, 9, 0xff);
+    scratch_write_png(&run->scratch, "pictures/odd/another.png", 9, 9, 0xff);
     assert_false(unchanged(method, "reference_images"));
-    free(pictures);
-    free(texts);
-    small_run_close(&run);
 }
 
 /* An experiment with these overrides cannot be opened, for what is in words. */
@@ -364,7 +237,7 @@ static void refused_at_once(const struct small_run *run, const char *const *over
 }
 
 /* Reported before anything is trained, with the key that is meant. */
-TEST(what_is_missing_is_named)
+RUN_TEST(what_is_missing_is_named, FT, NULL)
 {
     static const struct {
         const char *images, *texts, *words;
@@ -372,23 +245,16 @@ TEST(what_is_missing_is_named)
                  {"nowhere", NULL, "method.reference_texts: expected"},
                  {"nowhere", "texts.txt", "method.reference_images: there is no folder"},
                  {"pictures", "nowhere.txt", "method.reference_texts: "}};
-    struct small_run run;
-    open_run(&run, NULL);
-    draw_pictures(&run);
-    scratch_write_text(&run.scratch, "texts.txt", "green\n");
+    const char *zscl[4];
+    add_references(run, zscl);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *words[3] = {"method.name=zscl"};
         size_t count = 1;
-        char *images = path_format("method.reference_images=%s/%s", run.scratch.path, cases[i].images),
-             *texts = path_format("method.reference_texts=%s/%s", run.scratch.path, cases[i].texts);
         if (cases[i].images != NULL)
-            words[count++] = images;
+            words[count++] = small_run_format("method.reference_images=%s/%s", run->scratch.path, cases[i].images);
         if (cases[i].texts != NULL)
-            words[count++] = texts;
-        refused_at_once(&run, words, count, cases[i].words);
-        free(images);
-        free(texts);
+            words[count++] = small_run_format("method.reference_texts=%s/%s", run->scratch.path, cases[i].texts);
+        refused_at_once(run, words, count, cases[i].words);
     }
-    refused_at_once(&run, (const char *const[]){"method.name=lwf_vr", "method.words=100"}, 2, "method.words: at most");
-    small_run_close(&run);
+    refused_at_once(run, (const char *const[]){"method.name=lwf_vr", "method.words=100"}, 2, "method.words: at most");
 }

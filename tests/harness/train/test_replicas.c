@@ -13,49 +13,25 @@ enum { EXPERTS = 5, BLOCKS = 2, ITERATIONS = 9 };
 
 /* What a training left behind. */
 struct outcome {
-    double loss[ITERATIONS];
-    size_t count, n[TOWERS];
+    struct small_training steps;
+    size_t n[TOWERS];
     float *values[TOWERS];
     int32_t use[TOWERS][2 * BLOCKS * EXPERTS];
     size_t merges;
-    struct small_run *run;
-    struct stop *stop;
 };
 
-static bool always(void *context, size_t iteration, size_t iterations)
+static void count_merges(struct small_training *steps)
 {
-    (void)context;
-    (void)iteration;
-    (void)iterations;
-    return true;
-}
-
-static status after(void *context, const struct step_report *report, struct error *failure)
-{
-    struct outcome *o = context;
-    struct expert_changes *changes = &o->run->experiment->method.changes;
-    (void)failure;
-    o->loss[o->count++] = report->loss;
-    o->merges += changes->count;
+    struct expert_changes *changes = &steps->run->experiment->method.changes;
+    ((struct outcome *)steps)->merges += changes->count;
     expert_changes_clear(changes);
-    if (o->stop != NULL)
-        o->stop->signal = 2;
-    return OK;
 }
 
 /* The second task: 18 images in batches of 8, 8 and 2, of which a third rank has 2, 2 and none. */
 static status train(struct small_run *run, struct outcome *o)
 {
-    struct run *e = run->experiment;
-    o->run = run;
-    struct training training = {.run = &e->method,
-                                .task = &e->data.tasks[1],
-                                .wants_loss = always,
-                                .after = after,
-                                .context = o,
-                                .first = o->count,
-                                .stop = o->stop};
-    return train_task(&training, &error);
+    o->steps.look = count_merges;
+    return small_run_train(run, 1, &o->steps);
 }
 
 static void look_at(const struct model *model, struct outcome *o)
@@ -65,7 +41,7 @@ static void look_at(const struct model *model, struct outcome *o)
                                          : model->prefixes != NULL ? model->prefixes->parameters
                                                                    : model->clip->parameters;
         o->n[t] = group->values_count;
-        o->values[t] = malloc(group->values_count * sizeof(float));
+        o->values[t] = small_run_keep(malloc(group->values_count * sizeof(float)));
         must(model->backend->ops->bind(model->backend, &error));
         must(model->backend->ops->download(model->backend, o->values[t], group->values, o->n[t] * sizeof(float),
                                            &error));
@@ -74,17 +50,12 @@ static void look_at(const struct model *model, struct outcome *o)
     }
 }
 
-static void outcome_free(struct outcome *o)
-{
-    for (int t = 0; t < TOWERS; t++)
-        free(o->values[t]);
-}
-
 static void expect_close(const struct outcome *got, const struct outcome *expected)
 {
     for (size_t i = 0; i < ITERATIONS; i++)
-        if (!(fabs(got->loss[i] - expected->loss[i]) <= 1e-4))
-            fail_msg("loss of iteration %zu: expected %.7f, found %.7f", i + 1, expected->loss[i], got->loss[i]);
+        if (!(fabs(got->steps.loss[i] - expected->steps.loss[i]) <= 1e-4))
+            fail_msg("loss of iteration %zu: expected %.7f, found %.7f", i + 1, expected->steps.loss[i],
+                     got->steps.loss[i]);
     assert_memory_equal(got->use, expected->use, sizeof got->use); /* what routing and freezing decided */
     assert_int_equal(got->merges, expected->merges);
     for (int t = 0; t < TOWERS; t++) {
@@ -132,18 +103,14 @@ static void expect_the_same(const char *method, const char *optimizer)
             look_at(replicas_at(run.experiment->model.work.replicas, m)->model, &other);
             for (int t = 0; t < TOWERS; t++)
                 assert_memory_equal(other.values[t], together.values[t], other.n[t] * sizeof(float));
-            outcome_free(&other);
         }
         open_run(&run, false, gpus, method, optimizer);
         must(train(&run, &again));
         look_at(&run.experiment->model, &again);
         for (int t = 0; t < TOWERS; t++)
             assert_memory_equal(again.values[t], together.values[t], again.n[t] * sizeof(float));
-        assert_memory_equal(again.loss, together.loss, sizeof again.loss);
-        outcome_free(&together);
-        outcome_free(&again);
+        assert_memory_equal(again.steps.loss, together.steps.loss, sizeof again.steps.loss);
     }
-    outcome_free(&alone);
     small_run_close(&run);
 }
 
@@ -168,25 +135,18 @@ TEST(stopping_and_going_on)
     if (small_run_gpus() < 2)
         skip();
     struct small_run run;
-    struct stop stop = {0};
-    struct outcome whole = {0}, parts = {0};
+    struct outcome whole = {0}, parts = {.steps.stop_at = 1};
     open_run(&run, true, 2, "method.name=moe_adapters", "training.optimizer=sgd");
     must(train(&run, &whole));
     look_at(&run.experiment->model, &whole);
     open_run(&run, false, 2, "method.name=moe_adapters", "training.optimizer=sgd");
-    parts.stop = &stop;
-    assert_int_equal(train(&run, &parts), ERROR_STOPPED);
-    error_tells((const char *const[]){"second", "iteration 1 of 9", NULL});
-    assert_int_equal(parts.count, 1);
-    stop.signal = 0;
-    parts.stop = NULL;
+    must_refuse(train(&run, &parts), ERROR_STOPPED, "second", "iteration 1 of 9");
+    assert_int_equal(parts.steps.count, 1);
     must(train(&run, &parts));
     look_at(&run.experiment->model, &parts);
     for (int t = 0; t < TOWERS; t++)
         assert_memory_equal(parts.values[t], whole.values[t], whole.n[t] * sizeof(float));
-    assert_memory_equal(parts.loss, whole.loss, sizeof whole.loss);
-    outcome_free(&whole);
-    outcome_free(&parts);
+    assert_memory_equal(parts.steps.loss, whole.steps.loss, sizeof whole.steps.loss);
     small_run_close(&run);
 }
 
@@ -218,8 +178,7 @@ TEST(a_rank_that_fails_is_reported)
         broken.ops.patchify = fail_third;
         broken.calls = 0;
         backend->ops = &broken.ops;
-        assert_int_equal(train(&run, &outcome), ERROR_DEVICE);
-        error_tells((const char *const[]){"this device is broken", NULL});
+        must_refuse(train(&run, &outcome), ERROR_DEVICE, "this device is broken");
         backend->ops = broken.real;
         small_run_close(&run);
     }
@@ -248,7 +207,7 @@ TEST(all_ranks_skip_together)
     struct small_run run;
     struct outcome outcome = {0}, other = {0};
     size_t skipped, first;
-    small_run_open(&run, 1, (const char *const[]){"run.gpus=2", "training.on_nan=skip", "training.iterations=9", NULL});
+    small_run_open(&run, 1, WORDS("run.gpus=2", "training.on_nan=skip", "training.iterations=9"));
     struct backend *backend = replicas_at(run.experiment->model.work.replicas, 1)->model->backend;
     disturbed.real = backend->ops;
     disturbed.ops = *backend->ops;
@@ -263,8 +222,6 @@ TEST(all_ranks_skip_together)
     for (int t = 0; t < TOWERS; t++)
         assert_memory_equal(other.values[t], outcome.values[t], other.n[t] * sizeof(float));
     assert_true(skipped == 1 && first == 3);
-    assert_true(isinf(outcome.loss[2]) && isfinite(outcome.loss[8]));
-    outcome_free(&other);
-    outcome_free(&outcome);
+    assert_true(isinf(outcome.steps.loss[2]) && isfinite(outcome.steps.loss[8]));
     small_run_close(&run);
 }

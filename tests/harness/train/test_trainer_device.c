@@ -65,46 +65,24 @@ static void watch_backend(struct backend *backend, bool plainly)
     backend->ops = &watch.ops;
 }
 
-struct record {
-    size_t every, count;
-    double loss[32];
-};
-
-static bool wants_loss(void *context, size_t iteration, size_t iterations)
-{
-    const struct record *record = context;
-    (void)iterations;
-    return record->every > 0 && iteration % record->every == 0;
-}
-
-static status after(void *context, const struct step_report *report, struct error *failure)
-{
-    struct record *record = context;
-    (void)failure;
-    record->loss[record->count++] = report->loss;
-    return OK;
-}
-
-/* Trains the second task, whose 18 images are batches of 8, 8 and 2. The caller frees the values. */
-static float *train(struct small_run *run, struct record *record, bool plainly, size_t *n)
+/* Trains the second task, whose 18 images are batches of 8, 8 and 2. */
+static float *train(struct small_run *run, struct small_training *record, bool plainly, size_t *n)
 {
     struct run *e = run->experiment;
     watch_backend(e->model.backend, plainly);
-    struct training training = {
-        .run = &e->method, .task = &e->data.tasks[1], .wants_loss = wants_loss, .after = after, .context = record};
-    must(train_task(&training, &error));
+    must(small_run_train(run, 1, record));
     e->model.backend->ops = watch.watched;
     const struct parameters *group =
         e->model.adapters != NULL ? e->model.adapters->towers[TOWER_IMAGE].parameters : e->model.clip->parameters;
     *n = group->values_count;
-    return small_run_values(run, group->values, group->values_count);
+    return small_run_group(group);
 }
 
 static void expect_same_bits(const char *method, const char *precision, const char *mixing)
 {
     const char *const overrides[] = {method, precision, mixing, "training.iterations=9", NULL};
     struct small_run run;
-    struct record plain = {.every = 1}, recorded = {.every = 1};
+    struct small_training plain = {0}, recorded = {0};
     size_t n;
     small_run_open(&run, 1, overrides);
     float *expected = train(&run, &plain, true, &n);
@@ -121,8 +99,6 @@ static void expect_same_bits(const char *method, const char *precision, const ch
         assert_int_equal(watch.losses, 9);
     }
     assert_int_equal(watch.branches, 2 * watch.losses); /* both towers forward and backward */
-    free(values);
-    free(expected);
     small_run_close(&run);
 }
 
@@ -155,26 +131,21 @@ TEST(bf16_recorded_and_plain)
  * weights are; with merge.analysis three times (losses, and a tower's counts each) for every merge and for all of them when
  * the task ends, and once for each merged block. A backend that computes in the host's memory is looked at after every
  * step. */
-TEST(downloads_are_few)
+RUN_TEST(downloads_are_few, NULL)
 {
     static const struct {
         const char *merge_every, *analysis;
         size_t every, expected;
-    } cases[] = {{"merge.every=100", "merge.analysis=yes", 0, 1 + 2 + 1},
+    } cases[] = {{"merge.every=100", "merge.analysis=yes", SIZE_MAX, 1 + 2 + 1},
                  {"merge.every=100", "merge.analysis=yes", 4, 1 + 2 + 1 + 2 * 2},
                  {"merge.every=3", "merge.analysis=no", 4, 1 + 2 + 1 + 2 * 2 + 3 * 2},
                  {"merge.every=3", "merge.analysis=yes", 4, 1 + 2 + 1 + 2 * 2 + 3 * 2 + 3 * (3 + 4) + 3}};
-    struct small_run run;
     size_t n;
-    small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct record record = {.every = cases[i].every};
-        small_run_reopen(&run, 1,
-                         (const char *const[]){cases[i].merge_every, cases[i].analysis, "training.iterations=9", NULL});
-        free(train(&run, &record, false, &n));
-        size_t looks =
-            run.experiment->model.backend->asynchronous ? 0 : 9 - (cases[i].every > 0 ? 9 / cases[i].every : 0);
+        struct small_training record = {.every = cases[i].every};
+        small_run_reopen(run, 1, WORDS(cases[i].merge_every, cases[i].analysis, "training.iterations=9"));
+        train(run, &record, false, &n);
+        size_t looks = run->experiment->model.backend->asynchronous ? 0 : 9 - 9 / cases[i].every;
         assert_int_equal(watch.downloads, cases[i].expected + looks);
     }
-    small_run_close(&run);
 }

@@ -357,14 +357,9 @@ DEVICE_TEST(pairs_are_counted)
     for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
         counts[i] = (int32_t)i;
     int32_t *device = to_device(d, counts, sizeof counts);
-    must(d->ops->count_pairs(d->backend,
-                             &(struct count_pairs){.samples = SAMPLES,
-                                                   .experts = EXPERTS,
-                                                   .top_k = TOP_K,
-                                                   .first = to_device(d, first, sizeof first),
-                                                   .second = to_device(d, second, sizeof second),
-                                                   .counts = device},
-                             &error));
+    must_run(d, count_pairs, .samples = SAMPLES, .experts = EXPERTS, .top_k = TOP_K,
+             .first = to_device(d, first, sizeof first), .second = to_device(d, second, sizeof second),
+             .counts = device);
     expect_integers(d, "pair counts", device, expected, EXPERTS * EXPERTS);
 }
 
@@ -385,14 +380,8 @@ DEVICE_TEST_OF(samples_go_to_their_experts_and_back, route_cases)
             weighted[at] += 0.1 * (double)weights.host[p.expected.choice[s]] * (double)x[at];
             unweighted[at] += 2.0 * (double)x[at];
         }
-    must(d->ops->dispatch_gather(d->backend,
-                                 &(struct dispatch_gather){.dispatch = &p.device,
-                                                           .rows_per_sample = c->positions,
-                                                           .width = c->width,
-                                                           .out_type = backend_operand_type(d->backend),
-                                                           .x = p.x.device,
-                                                           .out = rows.device},
-                                 &error));
+    must_run(d, dispatch_gather, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width,
+             .out_type = backend_operand_type(d->backend), .x = p.x.device, .out = rows.device);
     expect_operand(d, "samples by slot", rows.device, rows.host, c->batch * c->top_k * values);
     struct dispatch_combine op = {.dispatch = &p.device,
                                   .rows_per_sample = c->positions,
@@ -431,26 +420,14 @@ DEVICE_TEST(many_samples_go_and_come)
     struct operand x = draw(d, N, 1.0f);
     float *y = room(d, N * sizeof *y);
     double *expected = doubles(d, x.host, N);
-    must(d->ops->dispatch_combine(
-        d->backend,
-        &(struct dispatch_combine){
-            .dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .rows = x.device, .scale = 1.0f, .y = y},
-        &error));
+    must_run(d, dispatch_combine, .dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .rows = x.device,
+             .scale = 1.0f, .y = y);
     expect_close(d, "experts of many samples", y, expected, N, 1e-7);
-    must(d->ops->dispatch_gather(
-        d->backend,
-        &(struct dispatch_gather){.dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .x = x.device, .out = y},
-        &error));
+    must_run(d, dispatch_gather, .dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .x = x.device, .out = y);
     expect_floats(d, "many samples by slot", y, x.host, N);
     struct step_state state = {.seed = 7};
-    must(d->ops->dispatch_dropout(d->backend,
-                                  &(struct dispatch_dropout){.dispatch = &dispatch,
-                                                             .rows_per_sample = 1,
-                                                             .width = WIDTH,
-                                                             .probability = 0.5f,
-                                                             .state = to_device(d, &state, sizeof state),
-                                                             .hidden = y},
-                                  &error));
+    must_run(d, dispatch_dropout, .dispatch = &dispatch, .rows_per_sample = 1, .width = WIDTH, .probability = 0.5f,
+             .state = to_device(d, &state, sizeof state), .hidden = y);
     const float *kept = from_device(d, y, N * sizeof *kept);
     for (size_t i = 0; i < N; i++)
         assert_true(kept[i] == 0 || kept[i] == 2 * x.host[i]);

@@ -84,24 +84,10 @@ DEVICE_TEST_OF(patches_become_tokens_and_back, image_cases)
         *(l == 0 ? &edclass[j] : &edpatches[patch * w + j]) += (double)dx.host[i];
         edposition[l * w + j] += (double)dx.host[i];
     }
-    must(d->ops->assemble_tokens(d->backend,
-                                 &(struct assemble_tokens){.batch = c->batch,
-                                                           .per_image = per_image,
-                                                           .width = w,
-                                                           .patches = embedded.device,
-                                                           .class_embedding = first.device,
-                                                           .position = position.device,
-                                                           .x = x.device},
-                                 &error));
-    must(d->ops->assemble_tokens_backward(d->backend,
-                                          &(struct assemble_tokens_backward){.batch = c->batch,
-                                                                             .per_image = per_image,
-                                                                             .width = w,
-                                                                             .dx = dx.device,
-                                                                             .dpatches = dpatches.device,
-                                                                             .dclass = dclass.device,
-                                                                             .dposition = dposition.device},
-                                          &error));
+    must_run(d, assemble_tokens, .batch = c->batch, .per_image = per_image, .width = w, .patches = embedded.device,
+             .class_embedding = first.device, .position = position.device, .x = x.device);
+    must_run(d, assemble_tokens_backward, .batch = c->batch, .per_image = per_image, .width = w, .dx = dx.device,
+             .dpatches = dpatches.device, .dclass = dclass.device, .dposition = dposition.device);
     expect_close(d, "tokens", x.device, ex, c->batch * length * w, 1e-6);
     expect_close(d, "gradient of the patches", dpatches.device, edpatches, c->batch * per_image * w, 1e-6);
     expect_close(d, "gradient of the class embedding", dclass.device, edclass, w, 1e-6);
@@ -133,26 +119,10 @@ static void embeds(struct device *d, const void *parameters)
         edposition[l * w + j] += (double)dx.host[i];
     }
     const int32_t *device_tokens = to_device(d, tokens, c->batch * c->context * sizeof *tokens);
-    must(d->ops->embed_tokens(d->backend,
-                              &(struct embed_tokens){.batch = c->batch,
-                                                     .positions = c->positions,
-                                                     .context = c->context,
-                                                     .width = w,
-                                                     .tokens = device_tokens,
-                                                     .table = table.device,
-                                                     .position = position.device,
-                                                     .x = x.device},
-                              &error));
-    must(d->ops->embed_tokens_backward(d->backend,
-                                       &(struct embed_tokens_backward){.batch = c->batch,
-                                                                       .positions = c->positions,
-                                                                       .context = c->context,
-                                                                       .width = w,
-                                                                       .tokens = device_tokens,
-                                                                       .dx = dx.device,
-                                                                       .dtable = dtable.device,
-                                                                       .dposition = dposition.device},
-                                       &error));
+    must_run(d, embed_tokens, .batch = c->batch, .positions = c->positions, .context = c->context, .width = w,
+             .tokens = device_tokens, .table = table.device, .position = position.device, .x = x.device);
+    must_run(d, embed_tokens_backward, .batch = c->batch, .positions = c->positions, .context = c->context, .width = w,
+             .tokens = device_tokens, .dx = dx.device, .dtable = dtable.device, .dposition = dposition.device);
     expect_close(d, "embedded tokens", x.device, ex, n, 1e-6);
     expect_close(d, "gradient of the table", dtable.device, edtable, c->vocabulary * w, 1e-6);
     expect_close(d, "gradient of the positions", dposition.device, edposition, c->context * w, 1e-6);

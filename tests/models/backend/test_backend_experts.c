@@ -221,8 +221,7 @@ DEVICE_TEST_OF(gradients_match_and_spare_the_frozen, cases)
     op.dsecond_bias = gradients[3].device;
     reference_experts_backward(dgates, dinput, dparts, &p.reference);
     must(d->ops->experts_backward(d->backend, &op, &error));
-    must(d->ops->experts_backward_input(
-        d->backend, &(struct experts_backward_input){.stack = p.stack, .dunits = op.dunits, .dx = dx.device}, &error));
+    must_run(d, experts_backward_input, .stack = p.stack, .dunits = op.dunits, .dx = dx.device);
     expect_close(d, "gradient of the gates", op.dgates, dgates, choices, rounded(d, 1e-5));
     for (size_t i = 0; i < PARTS; i++)
         expect_close(d, names[i], gradients[i].device, dparts[i], sizes[i], rounded(d, 1e-5));
@@ -247,8 +246,7 @@ static struct answers answers_of(struct device *d, const struct problem *p, size
     back.dsecond = room(d, matrix * sizeof(float));
     back.dsecond_bias = room(d, c->experts * c->width * sizeof(float));
     must(d->ops->experts_backward(d->backend, &back, &error));
-    must(d->ops->experts_backward_input(
-        d->backend, &(struct experts_backward_input){.stack = p->stack, .dunits = back.dunits, .dx = dx}, &error));
+    must_run(d, experts_backward_input, .stack = p->stack, .dunits = back.dunits, .dx = dx);
     return (struct answers){from_device(d, y + sample * values, values * sizeof *y),
                             from_device(d, dx + sample * values, values * sizeof *dx),
                             from_device(d, back.dgates + sample * c->top_k, c->top_k * sizeof *back.dgates)};

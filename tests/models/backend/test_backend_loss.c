@@ -90,7 +90,10 @@ DEVICE_TEST_OF(soft_targets_and_their_gradient, loss_cases)
     expect_close(d, "gradient of the logits", dlogits.device, gradient, n, 2e-6);
 }
 
-static void penalties(struct device *d, const void *parameters)
+/* Of vectors: around a register, a block of threads, and what one thread takes. */
+static const size_t sizes[] = {1, 7, 63, 65, 511, 513, 4097, 40001};
+
+DEVICE_TEST_OF(penalties_pull_towards_an_anchor, sizes)
 {
     size_t n = *(const size_t *)parameters;
     struct operand x = draw(d, n, 1.0f), anchor = draw(d, n, 1.0f), importance = draw(d, n, 1.0f),
@@ -103,25 +106,12 @@ static void penalties(struct device *d, const void *parameters)
             totals[weighted] += 0.25 * f * moved * moved;
             expected[i] += 0.5 * f * moved;
         }
-        must(d->ops->penalty(d->backend,
-                             &(struct penalty){.n = n,
-                                               .values = x.device,
-                                               .anchor = anchor.device,
-                                               .importance = weighted ? importance.device : NULL,
-                                               .strength = 0.25f,
-                                               .gradients = gradients.device,
-                                               .loss = losses + weighted},
-                             &error));
+        must_run(d, penalty, .n = n, .values = x.device, .anchor = anchor.device,
+                 .importance = weighted ? importance.device : NULL, .strength = 0.25f, .gradients = gradients.device,
+                 .loss = losses + weighted);
     }
     expect_close(d, "penalty, without and with importance", losses, totals, 2, 2e-6);
     expect_close(d, "gradient of the penalty", gradients.device, expected, n, 2e-6);
-}
-
-TEST(penalties_pull_towards_an_anchor)
-{
-    const size_t sizes[] = {1, 63, 4097, 40001};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        on_device(penalties, &sizes[i]);
 }
 
 DEVICE_TEST(highest_logit_wins_and_ties_go_low)
@@ -138,7 +128,7 @@ DEVICE_TEST(highest_logit_wins_and_ties_go_low)
         z[4 * COLUMNS + j] = j == 5 ? -1e30f : -3e38f; /* all far below zero */
     int32_t *best = room(d, ROWS * sizeof *best);
     float *device = to_device(d, z, ROWS * COLUMNS * sizeof *z);
-    must(d->ops->argmax(d->backend, &(struct argmax){.x = matrix_rows(device, ROWS, COLUMNS), .out = best}, &error));
+    must_run(d, argmax, .x = matrix_rows(device, ROWS, COLUMNS), .out = best);
     expect_integers(d, "predictions", best, (const int32_t[ROWS]){64, 33, 0, 7, 5}, ROWS);
 }
 
@@ -151,11 +141,13 @@ DEVICE_TEST(rows_with_what_is_no_number_have_no_answer)
         logits.host[i * COLUMNS + 16 * i] = bad[i];
     int32_t *best = room(d, ROWS * sizeof *best);
     float *device = to_device(d, logits.host, ROWS * COLUMNS * sizeof *device);
-    must(d->ops->argmax(d->backend, &(struct argmax){.x = matrix_rows(device, ROWS, COLUMNS), .out = best}, &error));
+    must_run(d, argmax, .x = matrix_rows(device, ROWS, COLUMNS), .out = best);
     expect_integers(d, "predictions", best, (const int32_t[ROWS]){-1, -1, -1, -1, 64}, ROWS);
 }
 
-static void finds(struct device *d, const void *parameters)
+static const size_t searched[] = {1, 7, 63, 65, 40001, 700001};
+
+DEVICE_TEST_OF(what_is_not_finite_is_found, searched)
 {
     size_t n = *(const size_t *)parameters;
     static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
@@ -174,13 +166,6 @@ static void finds(struct device *d, const void *parameters)
         expect_integers(d, "found", found, (const int32_t[]){b < 4, 1, 7}, 3);
         x.host[at] = kept;
     }
-}
-
-TEST(what_is_not_finite_is_found)
-{
-    const size_t sizes[] = {1, 7, 63, 65, 40001, 700001};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        on_device(finds, &sizes[i]);
 }
 
 /* Segments of 5, 40000, 1 and 3 values, of which the second and the last are looked at. */
@@ -259,7 +244,7 @@ DEVICE_TEST_OF(squared_error_and_its_gradient, loss_cases)
     expect_close(d, "squared errors without gradient", again.device, means, c->rows, 1e-6);
 }
 
-static void weighted_sums(struct device *d, const void *parameters)
+DEVICE_TEST_OF(weighted_sums_are_exact, sizes)
 {
     size_t n = *(const size_t *)parameters;
     struct weighted_sum sum = {.count = WEIGHTED_SUM_INPUTS, .n = n};
@@ -280,27 +265,18 @@ static void weighted_sums(struct device *d, const void *parameters)
     float *mean = from_device(d, out.device, n * sizeof *mean);
     for (size_t i = 0; i < n; i++)
         mean[i] = (float)(0.5 * ((double)a.host[i] + (double)b.host[i]));
-    must(d->ops->weighted_sum(
-        d->backend,
-        &(struct weighted_sum){
-            .count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f}, .out = out.device},
-        &error));
+    must_run(d, weighted_sum, .count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f},
+             .out = out.device);
     expect_floats(d, "mean of two", out.device, mean, n);
     for (size_t i = 0; i < n; i++)
         mean[i] = (float)(((double)a.host[i] + (double)b.host[i] + (double)b.host[i]) / 3);
-    must(d->ops->weighted_sum(d->backend,
-                              &(struct weighted_sum){.count = 3,
-                                                     .n = n,
-                                                     .inputs = {a.device, b.device, b.device},
-                                                     .weights = {1, 1, 1},
-                                                     .divisor = 3,
-                                                     .out = out.device},
-                              &error));
+    must_run(d, weighted_sum, .count = 3, .n = n, .inputs = {a.device, b.device, b.device}, .weights = {1, 1, 1},
+             .divisor = 3, .out = out.device);
     expect_floats(d, "mean of three", out.device, mean, n);
 }
 
 /* Expert by expert, as the formula says; without the last two, and with none to average with. */
-static void averages(struct device *d, const void *parameters)
+DEVICE_TEST_OF(experts_that_are_free_are_averaged, sizes)
 {
     enum { EXPERTS = 5 };
     static const int32_t frozen[3][EXPERTS] = {{0}, {0, 1, 0, 0, 1}, {1, 1, 0, 1, 1}};
@@ -330,21 +306,7 @@ static void averages(struct device *d, const void *parameters)
     }
 }
 
-TEST(experts_that_are_free_are_averaged)
-{
-    const size_t sizes[] = {1, 511, 513, 4001};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        on_device(averages, &sizes[i]);
-}
-
-TEST(weighted_sums_are_exact)
-{
-    const size_t sizes[] = {1, 7, 63, 65, 40001};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        on_device(weighted_sums, &sizes[i]);
-}
-
-static void multiplies(struct device *d, const void *parameters)
+DEVICE_TEST_OF(products_are_element_by_element, sizes)
 {
     size_t n = *(const size_t *)parameters;
     struct operand a = draw(d, n, 1.0f), b = draw(d, n, 1.0f), out = blank(d, n), sum = draw(d, n, 1.0f);
@@ -353,27 +315,14 @@ static void multiplies(struct device *d, const void *parameters)
         products[i] = (double)a.host[i] * (double)b.host[i];
         sums[i] += (double)a.host[i] * (double)a.host[i];
     }
-    must(d->ops->multiply(d->backend, &(struct multiply){.n = n, .a = a.device, .b = b.device, .out = out.device},
-                          &error));
+    must_run(d, multiply, .n = n, .a = a.device, .b = b.device, .out = out.device);
     expect_close(d, "products", out.device, products, n, 1e-7);
-    must(d->ops->multiply(
-        d->backend, &(struct multiply){.n = n, .a = a.device, .b = a.device, .out = sum.device, .accumulate = true},
-        &error));
+    must_run(d, multiply, .n = n, .a = a.device, .b = a.device, .out = sum.device, .accumulate = true);
     expect_close(d, "squares that were added", sum.device, sums, n, 2e-7);
     struct step_guard held = {.skip = 1};
-    must(d->ops->multiply(
-        d->backend,
-        &(struct multiply){
-            .n = n, .a = a.device, .b = b.device, .out = sum.device, .guard = to_device(d, &held, sizeof held)},
-        &error));
+    must_run(d, multiply, .n = n, .a = a.device, .b = b.device, .out = sum.device,
+             .guard = to_device(d, &held, sizeof held));
     expect_close(d, "sums while the step is held", sum.device, sums, n, 2e-7);
-}
-
-TEST(products_are_element_by_element)
-{
-    const size_t sizes[] = {1, 7, 65, 40001};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        on_device(multiplies, &sizes[i]);
 }
 
 DEVICE_TEST(memory_is_copied_and_cleared)

@@ -296,14 +296,8 @@ DEVICE_TEST_OF(choices_beyond_the_limit_have_no_part, cases)
     solve(&p, 0);
     must(d->ops->route_softmax(d->backend, &route, &error));
     struct operand rows = blank_operand(d, choices * c->width), y = draw(d, n, 1.0f);
-    must(d->ops->dispatch_gather(d->backend,
-                                 &(struct dispatch_gather){.dispatch = &p.device,
-                                                           .rows_per_sample = 1,
-                                                           .width = c->width,
-                                                           .out_type = type,
-                                                           .x = p.x.device,
-                                                           .out = rows.device},
-                                 &error));
+    must_run(d, dispatch_gather, .dispatch = &p.device, .rows_per_sample = 1, .width = c->width, .out_type = type,
+             .x = p.x.device, .out = rows.device);
     double *expected = doubles(d, y.host, n), *dgates = doubles(d, NULL, choices);
     for (size_t i = 0; i < choices; i++)
         for (size_t j = 0; j < c->width; j++) {
@@ -311,35 +305,15 @@ DEVICE_TEST_OF(choices_beyond_the_limit_have_no_part, cases)
             expected[i / c->top_k * c->width + j] += p.gates[i] * x;
             dgates[i] += p.expected.slot[i] >= 0 ? x * x : 0;
         }
-    must(d->ops->dispatch_combine(d->backend,
-                                  &(struct dispatch_combine){.dispatch = &p.device,
-                                                             .rows_per_sample = 1,
-                                                             .width = c->width,
-                                                             .rows_type = type,
-                                                             .rows = rows.device,
-                                                             .weights = route.weights,
-                                                             .scale = 1,
-                                                             .y = y.device},
-                                  &error));
+    must_run(d, dispatch_combine, .dispatch = &p.device, .rows_per_sample = 1, .width = c->width, .rows_type = type,
+             .rows = rows.device, .weights = route.weights, .scale = 1, .y = y.device);
     expect_close(d, "weighted sum of the experts", y.device, expected, n, rounded(d, 2e-6));
     struct operand got = blank(d, choices), hidden = blank_operand(d, choices * c->width);
     must(d->ops->copy(d->backend, hidden.device, rows.device, choices * c->width * tensor_type_size(type), &error));
-    must(
-        d->ops->expert_gate_backward(d->backend,
-                                     &(struct expert_gate_backward){.dispatch = &p.device,
-                                                                    .rows_per_sample = 1,
-                                                                    .hidden = c->width,
-                                                                    .width = c->width,
-                                                                    .scale = 1,
-                                                                    .keep = 1,
-                                                                    .type = type,
-                                                                    .h = hidden.device,
-                                                                    .dh = rows.device,
-                                                                    .dy = draw_operand(d, choices * c->width, 1).device,
-                                                                    .up_bias = room(d, c->experts * c->width * 4),
-                                                                    .dgates = got.device,
-                                                                    .dup_bias = room(d, c->experts * c->width * 4)},
-                                     &error));
+    must_run(d, expert_gate_backward, .dispatch = &p.device, .rows_per_sample = 1, .hidden = c->width,
+             .width = c->width, .scale = 1, .keep = 1, .type = type, .h = hidden.device, .dh = rows.device,
+             .dy = draw_operand(d, choices * c->width, 1).device, .up_bias = room(d, c->experts * c->width * 4),
+             .dgates = got.device, .dup_bias = room(d, c->experts * c->width * 4));
     expect_close(d, "gradient of the gates", got.device, dgates, choices, rounded(d, 1e-5));
 }
 
@@ -481,15 +455,9 @@ DEVICE_TEST_OF(losses_of_many_samples_match, cases)
     must(d->ops->route_softmax(d->backend, &route, &error));
     for (int kind = BALANCE_WIDENET; kind <= BALANCE_RMOE; kind++) {
         float *loss = room(d, sizeof *loss);
-        must(d->ops->balance_softmax(
-            d->backend,
-            &(struct balance_softmax){.kind = (enum balance_softmax_kind)kind,
-                                      .dispatch = &p.device,
-                                      .probabilities = route.probabilities,
-                                      .weight = 2,
-                                      .dprobabilities = blank(d, c->samples * c->experts).device,
-                                      .loss = loss},
-            &error));
+        must_run(d, balance_softmax, .kind = (enum balance_softmax_kind)kind, .dispatch = &p.device,
+                 .probabilities = route.probabilities, .weight = 2,
+                 .dprobabilities = blank(d, c->samples * c->experts).device, .loss = loss);
         expect_close(d, "balance loss", loss,
                      (const double[]){2 * reference_balance(&p, (enum balance_softmax_kind)kind)}, 1, 1e-5);
     }
@@ -533,7 +501,7 @@ static void reference_partition(struct dispatch *want, const int32_t *router, co
     reference_sort(want, 0);
 }
 
-static void partitions(struct device *d, const void *parameters)
+DEVICE_TEST_OF(partitions_are_equal_and_addressed, partition_cases)
 {
     const struct partition_case *p = parameters;
     struct mixture_case c = {p->samples, 1, p->experts, 1, 1, 0, p->pattern};
@@ -577,12 +545,6 @@ static void partitions(struct device *d, const void *parameters)
     op.counts = op.used = NULL;
     must(d->ops->partition(d->backend, &op, &error));
     expect_slots(d, &got, &want);
-}
-
-TEST(partitions_are_equal_and_addressed)
-{
-    for (size_t i = 0; i < sizeof partition_cases / sizeof *partition_cases; i++)
-        on_device(partitions, &partition_cases[i]);
 }
 
 /* --- What a recorded step does again --- */

@@ -27,7 +27,7 @@ static void number_samples(const struct prefix_case *c, int32_t *router, float *
     }
 }
 
-static void prefixes(struct device *d, const void *parameters)
+DEVICE_TEST_OF(prefixes_match_plain_loops, prefix_cases)
 {
     enum { ROUTERS = 3, MOST = 8 };
     const struct prefix_case *c = parameters;
@@ -60,7 +60,7 @@ static void prefixes(struct device *d, const void *parameters)
            *edvalues = doubles(d, dvalues.host, n);
     reference_prefix(expected, &host);
     reference_prefix_backward(edqkv, edvalues, &host, dout.host);
-    must(d->ops->prefix_attention(d->backend, &(struct prefix_attention){.prefix = device, .out = out.device}, &error));
+    must_run(d, prefix_attention, .prefix = device, .out = out.device);
     expect_close_operand(d, "attention over prefixes", out.device, expected, outs, 1e-5);
     struct prefix_attention_backward backward = {
         .prefix = device, .routers = ROUTERS, .dout = dout.device, .dqkv = dqkv.device, .dvalues = dvalues.device};
@@ -71,12 +71,6 @@ static void prefixes(struct device *d, const void *parameters)
     backward.dvalues = NULL;
     must(d->ops->prefix_attention_backward(d->backend, &backward, &error));
     expect_floats(d, "gradient that nobody wants", dvalues.device, before, n);
-}
-
-TEST(prefixes_match_plain_loops)
-{
-    for (size_t i = 0; i < sizeof prefix_cases / sizeof *prefix_cases; i++)
-        on_device(prefixes, &prefix_cases[i]);
 }
 
 /* A query that is not finite has no output, whatever it would attend to; its neighbours keep theirs. */
@@ -96,7 +90,7 @@ DEVICE_TEST(nan_is_not_hidden)
                                      .router = to_device(d, &router, sizeof router),
                                      .values = values.device,
                                      .qkv = operand_to_device(d, qkv.host, POSITIONS * 3 * WIDTH)};
-    must(d->ops->prefix_attention(d->backend, &(struct prefix_attention){.prefix = prefix, .out = out.device}, &error));
+    must_run(d, prefix_attention, .prefix = prefix, .out = out.device);
     const float *found = operand_from_device(d, out.device, POSITIONS * WIDTH);
     for (size_t i = 0; i < POSITIONS * WIDTH; i++)
         assert_true(isnan(found[i]) == (i / WIDTH == 1));

@@ -15,7 +15,6 @@ static const struct product_case product_cases[] = {
     {197, 65, 577},  {577, 63, 1}, {300, 1100, 17}, {64, 16, 24}, /* eights whose rows are not aligned */
     {30, 1100, 577},                                              /* a large operand */
 };
-enum { PRODUCT_CASES = sizeof product_cases / sizeof *product_cases };
 
 /* Operands that are large make a difference in f32 alone. */
 static bool is_like_others(const struct device *d, const struct product_case *c)
@@ -50,7 +49,7 @@ static struct slice draw_weight_slice(struct device *d, size_t rows, size_t colu
                           matrix_columns(matrix_rows(all.device, rows, columns + 3), 2, columns)};
 }
 
-static void products(struct device *d, const void *parameters)
+DEVICE_TEST_OF(products_of_all_shapes, product_cases)
 {
     const struct product_case *c = parameters;
     if (is_like_others(d, c))
@@ -80,12 +79,6 @@ static void products(struct device *d, const void *parameters)
     }
 }
 
-TEST(products_of_all_shapes)
-{
-    for (size_t i = 0; i < PRODUCT_CASES; i++)
-        on_device(products, &product_cases[i]);
-}
-
 static const enum activation activations[] = {ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU,
                                               ACTIVATION_RELU, ACTIVATION_SIGMOID,    ACTIVATION_GELU_TANH};
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
@@ -109,17 +102,10 @@ static void epilogues(struct device *d, const void *parameters)
                 active[i] = reference_activation(activations[kind], linear[i]);
             }
             struct matrix target = operand_rows(d, in_place ? addend.device : out.device, c->m, c->n);
-            must(d->ops->gemm(d->backend,
-                              &(struct gemm){.a = a.device,
-                                             .b = b.device,
-                                             .transpose_b = true,
-                                             .scale = 0.25f,
-                                             .bias = (float *)bias.device + at,
-                                             .addend = operand_rows(d, addend.device, c->m, c->n),
-                                             .activation = activations[kind],
-                                             .before = operand_rows(d, before.device, c->m, c->n),
-                                             .out = target},
-                              &error));
+            must_run(d, gemm, .a = a.device, .b = b.device, .transpose_b = true, .scale = 0.25f,
+                     .bias = (float *)bias.device + at, .addend = operand_rows(d, addend.device, c->m, c->n),
+                     .activation = activations[kind], .before = operand_rows(d, before.device, c->m, c->n),
+                     .out = target);
             expect_close_operand(d, "before the activation", before.device, linear, n, 3e-6);
             expect_close_operand(d, "after the activation", target.data, active, n, 3e-6);
 
@@ -128,15 +114,9 @@ static void epilogues(struct device *d, const void *parameters)
             const float *x = operand_from_device(d, before.device, n);
             for (size_t i = 0; i < n; i++)
                 active[i] = linear[i] * reference_slope(activations[kind], (double)x[i]);
-            must(d->ops->gemm(d->backend,
-                              &(struct gemm){.a = a.device,
-                                             .b = b.device,
-                                             .transpose_b = true,
-                                             .backward = true,
-                                             .activation = activations[kind],
-                                             .before = operand_rows(d, before.device, c->m, c->n),
-                                             .out = operand_rows(d, dx.device, c->m, c->n)},
-                              &error));
+            must_run(d, gemm, .a = a.device, .b = b.device, .transpose_b = true, .backward = true,
+                     .activation = activations[kind], .before = operand_rows(d, before.device, c->m, c->n),
+                     .out = operand_rows(d, dx.device, c->m, c->n));
             expect_close_operand(d, "product through an activation", dx.device, active, n, 3e-6);
         }
 }
@@ -270,7 +250,6 @@ static const struct grouped_case grouped_cases[] = {
     {6, 1, 7, 9, {63, 1, 64, 65, 0, 128}}, /* groups that end at the edges of tiles */
     {2, 5, 64, 100, {0, 0}},               /* none at all */
 };
-enum { GROUPED_CASES = sizeof grouped_cases / sizeof *grouped_cases };
 
 static size_t list_offsets(const struct grouped_case *c, int32_t *offsets)
 {
@@ -288,7 +267,7 @@ static size_t group_of(const struct grouped_case *c, const int32_t *offsets, siz
     return e;
 }
 
-static void grouped_rows(struct device *d, const void *parameters)
+DEVICE_TEST_OF(products_by_expert, grouped_cases)
 {
     const struct grouped_case *c = parameters;
     int32_t offsets[7];
@@ -310,27 +289,22 @@ static void grouped_rows(struct device *d, const void *parameters)
                 expected[i * c->n + j] =
                     reference_activation(ACTIVATION_RELU, expected[i * c->n + j] + (double)bias.host[e * c->n + j]);
         }
-        must(d->ops->grouped_gemm(d->backend,
-                                  &(struct grouped_gemm){.kind = GROUPED_ROWS,
-                                                         .groups = c->groups,
-                                                         .rows_per_slot = c->rows_per_slot,
-                                                         .offsets = device_offsets,
-                                                         .a = operand_rows(d, a.device, spare, c->k),
-                                                         .b = matrix_rows(b.device, c->groups * c->n, c->k),
-                                                         .transpose_b = transpose,
-                                                         .rows_share_tiles = share_tiles,
-                                                         .bias = bias.device,
-                                                         .activation = ACTIVATION_RELU,
-                                                         .out = operand_rows(d, out.device, spare, c->n)},
-                                  &error));
+        must_run(d, grouped_gemm, .kind = GROUPED_ROWS, .groups = c->groups, .rows_per_slot = c->rows_per_slot,
+                 .offsets = device_offsets, .a = operand_rows(d, a.device, spare, c->k),
+                 .b = matrix_rows(b.device, c->groups * c->n, c->k), .transpose_b = transpose,
+                 .rows_share_tiles = share_tiles, .bias = bias.device, .activation = ACTIVATION_RELU,
+                 .out = operand_rows(d, out.device, spare, c->n));
         expect_close_operand(d, "rows by expert", out.device, expected, rows * c->n, 3e-6);
         expect_operand(d, "rows of no expert", (char *)out.device + rows * c->n * size, out.host + rows * c->n,
                        (spare - rows) * c->n);
     }
 }
 
+static const struct grouped_case tile_cases[] = {
+    {1, 1, 64, 768, {0}}, {1, 1, 768, 64, {0}}, {1, 2, 64, 512, {0}}, {1, 2, 63, 65, {0}}};
+
 /* A row has the same bits wherever it lies among the rows of its group, and however many there are. */
-static void shared_tiles(struct device *d, const void *parameters)
+DEVICE_TEST_OF(rows_do_not_know_their_tiles, tile_cases)
 {
     enum { ROWS = 250 };
     const struct grouped_case *c = parameters;
@@ -358,7 +332,7 @@ static void shared_tiles(struct device *d, const void *parameters)
 }
 
 /* Nor how many positions its sample has, of which the longest prompt of a batch decides. */
-static void slots_of_all_lengths(struct device *d, const void *parameters)
+DEVICE_TEST_OF(rows_do_not_know_the_length_of_their_sample, tile_cases)
 {
     enum { LONGEST = 40 };
     const struct grouped_case *c = parameters;
@@ -367,44 +341,16 @@ static void slots_of_all_lengths(struct device *d, const void *parameters)
     const float *whole = NULL;
     for (size_t rows = LONGEST; rows >= 2; rows--) {
         struct operand out = blank_operand(d, rows * c->n);
-        must(d->ops->grouped_gemm(d->backend,
-                                  &(struct grouped_gemm){.kind = GROUPED_ROWS,
-                                                         .groups = 1,
-                                                         .rows_per_slot = rows,
-                                                         .offsets = offsets,
-                                                         .a = operand_rows(d, a.device, rows, c->k),
-                                                         .b = matrix_rows(b.device, c->n, c->k),
-                                                         .transpose_b = c->rows_per_slot == 1,
-                                                         .out = operand_rows(d, out.device, rows, c->n)},
-                                  &error));
+        must_run(d, grouped_gemm, .kind = GROUPED_ROWS, .groups = 1, .rows_per_slot = rows, .offsets = offsets,
+                 .a = operand_rows(d, a.device, rows, c->k), .b = matrix_rows(b.device, c->n, c->k),
+                 .transpose_b = c->rows_per_slot == 1, .out = operand_rows(d, out.device, rows, c->n));
         if (whole == NULL)
             whole = operand_from_device(d, out.device, rows * c->n);
         expect_operand(d, "rows of a shorter sample", out.device, whole, rows * c->n);
     }
 }
 
-static const struct grouped_case tile_cases[] = {
-    {1, 1, 64, 768, {0}}, {1, 1, 768, 64, {0}}, {1, 2, 64, 512, {0}}, {1, 2, 63, 65, {0}}};
-
-TEST(rows_do_not_know_their_tiles)
-{
-    for (size_t i = 0; i < sizeof tile_cases / sizeof *tile_cases; i++)
-        on_device(shared_tiles, &tile_cases[i]);
-}
-
-TEST(rows_do_not_know_the_length_of_their_sample)
-{
-    for (size_t i = 0; i < sizeof tile_cases / sizeof *tile_cases; i++)
-        on_device(slots_of_all_lengths, &tile_cases[i]);
-}
-
-TEST(products_by_expert)
-{
-    for (size_t i = 0; i < GROUPED_CASES; i++)
-        on_device(grouped_rows, &grouped_cases[i]);
-}
-
-static void grouped_weights(struct device *d, const void *parameters)
+DEVICE_TEST_OF(weight_gradients_add_up_and_spare_the_frozen, grouped_cases)
 {
     const struct grouped_case *c = parameters;
     int32_t offsets[7];
@@ -422,29 +368,16 @@ static void grouped_weights(struct device *d, const void *parameters)
                 expected[e * weights + j * c->k + k] += (double)a.host[i * c->n + j] * (double)b.host[i * c->k + k];
         }
     }
-    must(
-        d->ops->grouped_gemm(d->backend,
-                             &(struct grouped_gemm){.kind = GROUPED_WEIGHTS,
-                                                    .groups = c->groups,
-                                                    .rows_per_slot = c->rows_per_slot,
-                                                    .offsets = to_device(d, offsets, (c->groups + 1) * sizeof *offsets),
-                                                    .a = operand_rows(d, a.device, rows, c->n),
-                                                    .b = operand_rows(d, b.device, rows, c->k),
-                                                    .out = matrix_rows(out.device, c->groups * c->n, c->k),
-                                                    .column_sums = sums.device,
-                                                    .frozen = to_device(d, frozen, sizeof frozen)},
-                             &error));
+    must_run(d, grouped_gemm, .kind = GROUPED_WEIGHTS, .groups = c->groups, .rows_per_slot = c->rows_per_slot,
+             .offsets = to_device(d, offsets, (c->groups + 1) * sizeof *offsets),
+             .a = operand_rows(d, a.device, rows, c->n), .b = operand_rows(d, b.device, rows, c->k),
+             .out = matrix_rows(out.device, c->groups * c->n, c->k), .column_sums = sums.device,
+             .frozen = to_device(d, frozen, sizeof frozen));
     expect_close(d, "weight gradients by expert", out.device, expected, c->groups * weights, 5e-6);
     expect_close(d, "bias gradients by expert", sums.device, expected_sums, c->groups * c->n, 5e-6);
 }
 
-TEST(weight_gradients_add_up_and_spare_the_frozen)
-{
-    for (size_t i = 0; i < GROUPED_CASES; i++)
-        on_device(grouped_weights, &grouped_cases[i]);
-}
-
-static void column_sums(struct device *d, const void *parameters)
+DEVICE_TEST_OF(sums_of_columns_add_up, product_cases)
 {
     const struct product_case *c = parameters;
     struct slice x = draw_slice(d, c->m, c->n);
@@ -453,14 +386,8 @@ static void column_sums(struct device *d, const void *parameters)
     for (size_t i = 0; i < c->m; i++)
         for (size_t j = 0; j < c->n; j++)
             expected[j] += reference_at(x.host, i, j);
-    must(d->ops->column_sum(d->backend, &(struct column_sum){.x = x.device, .out = out.device}, &error));
+    must_run(d, column_sum, .x = x.device, .out = out.device);
     expect_close(d, "column sums", out.device, expected, c->n, 3e-6);
-}
-
-TEST(sums_of_columns_add_up)
-{
-    for (size_t i = 0; i < PRODUCT_CASES; i++)
-        on_device(column_sums, &product_cases[i]);
 }
 
 /* A backend may keep frozen weights in a form of its own: not beyond their writing, nor beyond their group, where others

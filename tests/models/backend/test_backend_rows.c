@@ -141,7 +141,7 @@ DEVICE_TEST_OF(activation_and_back, rows_cases)
     }
 }
 
-static void gathers(struct device *d, const void *parameters)
+DEVICE_TEST_OF(rows_are_gathered_and_scattered, rows_cases)
 {
     const struct rows_case *c = parameters;
     size_t picked = (c->rows + 1) / 2;
@@ -160,29 +160,17 @@ static void gathers(struct device *d, const void *parameters)
     }
     const int32_t *device_rows = to_device(d, rows, picked * sizeof *rows);
     struct matrix chosen = operand_rows(d, out.device, picked, c->columns);
-    must(d->ops->gather_rows(
-        d->backend,
-        &(struct gather_rows){.x = operand_rows(d, x.device, c->rows, c->columns), .out = chosen, .rows = device_rows},
-        &error));
+    must_run(d, gather_rows, .x = operand_rows(d, x.device, c->rows, c->columns), .out = chosen, .rows = device_rows);
     expect_operand(d, "gathered rows", out.device, expected, picked * c->columns);
-    must(d->ops->scatter_rows(
-        d->backend,
-        &(struct scatter_rows){.x = chosen, .out = matrix_rows(sum.device, c->rows, c->columns), .rows = device_rows},
-        &error));
+    must_run(d, scatter_rows, .x = chosen, .out = matrix_rows(sum.device, c->rows, c->columns), .rows = device_rows);
     expect_close(d, "scattered rows", sum.device, added, c->rows * c->columns, 1e-6);
-}
-
-TEST(rows_are_gathered_and_scattered)
-{
-    on_all_shapes(gathers);
 }
 
 static void numbers(struct device *d, const void *parameters)
 {
     const struct rows_case *c = parameters;
     struct operand out = blank(d, c->rows);
-    must(d->ops->arange(
-        d->backend, &(struct arange){.count = c->rows, .first = -3, .step = 7, .out = (int32_t *)out.device}, &error));
+    must_run(d, arange, .count = c->rows, .first = -3, .step = 7, .out = (int32_t *)out.device);
     const int32_t *found = from_device(d, out.device, c->rows * sizeof *found);
     for (size_t i = 0; i < c->rows; i++)
         assert_int_equal(found[i], -3 + 7 * (int32_t)i);
@@ -196,9 +184,7 @@ static void own_positions(struct device *d, const void *unused)
     const int32_t *lengths = to_device(d, (const int32_t[]){5, 1, 3}, BATCH * sizeof *lengths),
                   *value = to_device(d, (const int32_t[]){7, -1, 0}, BATCH * sizeof *value);
     int32_t *out = room(d, ROWS * sizeof *out);
-    must(d->ops->arange(
-        d->backend, &(struct arange){.count = ROWS, .step = 1, .lengths = lengths, .positions = POSITIONS, .out = out},
-        &error));
+    must_run(d, arange, .count = ROWS, .step = 1, .lengths = lengths, .positions = POSITIONS, .out = out);
     expect_integers(d, "own rows", out, (const int32_t[]){0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 10, 11, 12, 12, 12}, ROWS);
     struct spread_positions spread = {
         .batch = BATCH, .positions = POSITIONS, .lengths = lengths, .value = value, .out = out};
@@ -229,18 +215,12 @@ DEVICE_TEST(overflows_are_not_hidden)
     struct operand y = blank(d, COLUMNS), z = blank(d, COLUMNS), r = blank(d, 4);
     struct matrix x = matrix_rows(to_device(d, huge, sizeof huge), 1, COLUMNS);
     float *gain = to_device(d, ones, sizeof ones);
-    must(d->ops->layer_norm(
-        d->backend,
-        &(struct layer_norm){
-            .x = x, .y = matrix_rows(y.device, 1, COLUMNS), .gain = gain, .bias = gain, .epsilon = 1e-5f},
-        &error));
-    must(d->ops->normalize(d->backend, &(struct normalize){.x = x, .y = matrix_rows(z.device, 1, COLUMNS)}, &error));
+    must_run(d, layer_norm, .x = x, .y = matrix_rows(y.device, 1, COLUMNS), .gain = gain, .bias = gain,
+             .epsilon = 1e-5f);
+    must_run(d, normalize, .x = x, .y = matrix_rows(z.device, 1, COLUMNS));
     float *bad = to_device(d, (const float[]){NAN, -NAN, -INFINITY, INFINITY}, 4 * sizeof *bad);
-    must(d->ops->activate(d->backend,
-                          &(struct activate){.activation = ACTIVATION_RELU,
-                                             .x = matrix_rows(bad, 1, 4),
-                                             .out = matrix_rows(r.device, 1, 4)},
-                          &error));
+    must_run(d, activate, .activation = ACTIVATION_RELU, .x = matrix_rows(bad, 1, 4),
+             .out = matrix_rows(r.device, 1, 4));
     const float *normed = from_device(d, y.device, sizeof huge), *unit = from_device(d, z.device, sizeof huge),
                 *active = from_device(d, r.device, 4 * sizeof *active);
     for (size_t j = 0; j < COLUMNS; j++)
@@ -268,17 +248,11 @@ static void normalizes(struct device *d, const void *parameters)
             edx[j] += ((double)dy.host[j] - unit[j] * along) / lengths[i];
     }
     struct matrix out = matrix_rows(y.device, c->rows, c->columns);
-    must(d->ops->normalize(
-        d->backend,
-        &(struct normalize){.x = matrix_rows(x.device, c->rows, c->columns), .y = out, .norms = norms.device}, &error));
+    must_run(d, normalize, .x = matrix_rows(x.device, c->rows, c->columns), .y = out, .norms = norms.device);
     expect_close(d, "unit rows", y.device, unit, n, 1e-6);
     expect_close(d, "norms", norms.device, lengths, c->rows, 1e-6);
-    must(d->ops->normalize_backward(d->backend,
-                                    &(struct normalize_backward){.y = out,
-                                                                 .dy = matrix_rows(dy.device, c->rows, c->columns),
-                                                                 .dx = matrix_rows(dx.device, c->rows, c->columns),
-                                                                 .norms = norms.device},
-                                    &error));
+    must_run(d, normalize_backward, .y = out, .dy = matrix_rows(dy.device, c->rows, c->columns),
+             .dx = matrix_rows(dx.device, c->rows, c->columns), .norms = norms.device);
     expect_close(d, "gradient through the norm", dx.device, edx, n, 2e-6);
 }
 
@@ -287,13 +261,10 @@ static void zero_row_stays_zero(struct device *d, const void *unused)
     (void)unused;
     struct operand dy = draw(d, 7, 1.0f), y = blank(d, 7), norm = blank(d, 1), dx = draw(d, 7, 1.0f);
     struct matrix x = matrix_rows(room(d, 7 * sizeof(float)), 1, 7), out = matrix_rows(y.device, 1, 7);
-    must(d->ops->normalize(d->backend, &(struct normalize){.x = x, .y = out, .norms = norm.device}, &error));
+    must_run(d, normalize, .x = x, .y = out, .norms = norm.device);
     expect_floats(d, "a row of zeros", y.device, (const float[7]){0}, 7);
-    must(d->ops->normalize_backward(
-        d->backend,
-        &(struct normalize_backward){
-            .y = out, .dy = matrix_rows(dy.device, 1, 7), .dx = matrix_rows(dx.device, 1, 7), .norms = norm.device},
-        &error));
+    must_run(d, normalize_backward, .y = out, .dy = matrix_rows(dy.device, 1, 7), .dx = matrix_rows(dx.device, 1, 7),
+             .norms = norm.device);
     expect_floats(d, "its gradient", dx.device, dx.host, 7);
 }
 
@@ -340,21 +311,12 @@ static void sparse_softmaxes(struct device *d, const void *unused)
             for (size_t i = 0; i < rows * n; i += n)
                 reference_sparse(ey + i, edx + i, x.host + i, dy.host + i, n, k, temperature, threshold);
             struct matrix out = matrix_rows(y.device, rows, n), slope = matrix_rows(dy.device, rows, n);
-            must(d->ops->sparse_softmax(d->backend,
-                                        &(struct sparse_softmax){.x = matrix_rows(x.device, rows, n),
-                                                                 .y = out,
-                                                                 .top_k = k,
-                                                                 .temperature = (float)temperature,
-                                                                 .threshold = (float)threshold},
-                                        &error));
+            must_run(d, sparse_softmax, .x = matrix_rows(x.device, rows, n), .y = out, .top_k = k,
+                     .temperature = (float)temperature, .threshold = (float)threshold);
             expect_close(d, "sparse softmax", y.device, ey, rows * n, 2e-6);
             if (limited)
                 continue;
-            must(d->ops->sparse_softmax_backward(
-                d->backend,
-                &(struct sparse_softmax_backward){
-                    .y = out, .dy = slope, .dx = slope, .temperature = (float)temperature},
-                &error));
+            must_run(d, sparse_softmax_backward, .y = out, .dy = slope, .dx = slope, .temperature = (float)temperature);
             expect_close(d, "its gradient", dy.device, edx, rows * n, 5e-6);
         }
 }
@@ -365,12 +327,8 @@ static void sparse_softmax_of_nan(struct device *d, const void *unused)
     (void)unused;
     float values[8] = {1, NAN, 2, 3, 1, 2, 3, 4};
     struct operand y = blank(d, 8);
-    must(d->ops->sparse_softmax(d->backend,
-                                &(struct sparse_softmax){.x = matrix_rows(to_device(d, values, sizeof values), 2, 4),
-                                                         .y = matrix_rows(y.device, 2, 4),
-                                                         .top_k = 4,
-                                                         .temperature = 1},
-                                &error));
+    must_run(d, sparse_softmax, .x = matrix_rows(to_device(d, values, sizeof values), 2, 4),
+             .y = matrix_rows(y.device, 2, 4), .top_k = 4, .temperature = 1);
     const float *found = from_device(d, y.device, sizeof values);
     for (size_t i = 0; i < 8; i++)
         assert_true(isnan(found[i]) == (i < 4));
@@ -394,14 +352,8 @@ static void means(struct device *d, const void *parameters)
                 for (size_t j = 0; j < c->columns; j++)
                     expected[b * c->columns + j] +=
                         (double)x.host[(b * c->rows + l) * c->columns + j] / (double)(c->rows - first);
-        must(d->ops->mean_positions(d->backend,
-                                    &(struct mean_positions){.batch = BATCH,
-                                                             .positions = c->rows,
-                                                             .first = first,
-                                                             .width = c->columns,
-                                                             .x = x.device,
-                                                             .out = out.device},
-                                    &error));
+        must_run(d, mean_positions, .batch = BATCH, .positions = c->rows, .first = first, .width = c->columns,
+                 .x = x.device, .out = out.device);
         expect_close(d, "mean over positions", out.device, expected, BATCH * c->columns, 1e-6);
     }
 }
@@ -423,22 +375,10 @@ static void means_of_lengths(struct device *d, const void *parameters)
                 slope[(b * c->rows + l) * c->columns + j] += (double)dout.host[b * c->columns + j] / lengths[b];
             }
     const int32_t *own = to_device(d, lengths, sizeof lengths);
-    must(d->ops->mean_positions(d->backend,
-                                &(struct mean_positions){.batch = BATCH,
-                                                         .positions = c->rows,
-                                                         .width = c->columns,
-                                                         .lengths = own,
-                                                         .x = x.device,
-                                                         .out = out.device},
-                                &error));
-    must(d->ops->mean_positions_backward(d->backend,
-                                         &(struct mean_positions_backward){.batch = BATCH,
-                                                                           .positions = c->rows,
-                                                                           .width = c->columns,
-                                                                           .lengths = own,
-                                                                           .dout = dout.device,
-                                                                           .dx = dx.device},
-                                         &error));
+    must_run(d, mean_positions, .batch = BATCH, .positions = c->rows, .width = c->columns, .lengths = own,
+             .x = x.device, .out = out.device);
+    must_run(d, mean_positions_backward, .batch = BATCH, .positions = c->rows, .width = c->columns, .lengths = own,
+             .dout = dout.device, .dx = dx.device);
     expect_close(d, "mean over own positions", out.device, expected, BATCH * c->columns, 1e-6);
     expect_close(d, "its gradient", dx.device, slope, n, 1e-6);
 }
@@ -498,21 +438,9 @@ static struct attended attend(struct device *d, const struct attention_case *c, 
     if (c->chosen > 0)
         op.rows = to_device(d, rows, c->batch * queries * sizeof *rows);
     must(d->ops->attention(d->backend, &op, &error));
-    must(d->ops->attention_backward(d->backend,
-                                    &(struct attention_backward){.batch = op.batch,
-                                                                 .positions = op.positions,
-                                                                 .width = op.width,
-                                                                 .heads = op.heads,
-                                                                 .causal = op.causal,
-                                                                 .type = op.type,
-                                                                 .rows = op.rows,
-                                                                 .rows_per_sample = op.rows_per_sample,
-                                                                 .qkv = op.qkv,
-                                                                 .out = op.out,
-                                                                 .dout = dout,
-                                                                 .lse = op.lse,
-                                                                 .dqkv = done.dqkv},
-                                    &error));
+    must_run(d, attention_backward, .batch = op.batch, .positions = op.positions, .width = op.width, .heads = op.heads,
+             .causal = op.causal, .type = op.type, .rows = op.rows, .rows_per_sample = op.rows_per_sample,
+             .qkv = op.qkv, .out = op.out, .dout = dout, .lse = op.lse, .dqkv = done.dqkv);
     return done;
 }
 
@@ -576,16 +504,9 @@ DEVICE_TEST(attention_does_not_know_what_follows)
     const float *whole = NULL;
     for (size_t positions = LONGEST; positions > 0; positions -= positions > 212 ? 9 : positions > 82 ? 2 : 1) {
         struct operand out = blank_operand(d, positions * WIDTH);
-        must(d->ops->attention(d->backend,
-                               &(struct attention){.batch = 1,
-                                                   .positions = positions,
-                                                   .width = WIDTH,
-                                                   .heads = WIDTH / 64,
-                                                   .causal = true,
-                                                   .type = backend_operand_type(d->backend),
-                                                   .qkv = operand_to_device(d, qkv.host, positions * 3 * WIDTH),
-                                                   .out = out.device},
-                               &error));
+        must_run(d, attention, .batch = 1, .positions = positions, .width = WIDTH, .heads = WIDTH / 64, .causal = true,
+                 .type = backend_operand_type(d->backend), .qkv = operand_to_device(d, qkv.host, positions * 3 * WIDTH),
+                 .out = out.device);
         if (whole == NULL)
             whole = operand_from_device(d, out.device, positions * WIDTH);
         expect_operand(d, "attention of a shorter prompt", out.device, whole, positions * WIDTH);
@@ -696,8 +617,13 @@ static void check_strange(struct device *d, const struct strange *s, float *qkv,
     }
 }
 
+static const struct attention_case attends_to_strange_cases[] = {
+    {1, 2, 128, 2, true, 1, 0},  {2, 39, 128, 2, true, 1, 0}, {1, 77, 128, 2, true, 1, 0}, {1, 230, 160, 2, true, 1, 0},
+    {2, 33, 128, 2, true, 1, 1}, {1, 77, 128, 2, true, 1, 2}, {1, 65, 256, 2, true, 1, 0}, {2, 50, 128, 2, false, 1, 1},
+};
+
 /* What a query may not see it does not know of, also where 0 times that would be NaN; what it sees, it does not hide. */
-static void attends_to_strange(struct device *d, const void *parameters)
+DEVICE_TEST_OF(attention_does_not_know_what_it_does_not_see, attends_to_strange_cases)
 {
     const struct attention_case *c = parameters;
     static const float values[] = {NAN, INFINITY, -INFINITY};
@@ -717,20 +643,14 @@ static void attends_to_strange(struct device *d, const void *parameters)
             }
 }
 
-TEST(attention_does_not_know_what_it_does_not_see)
-{
-    static const struct attention_case cases[] = {
-        {1, 2, 128, 2, true, 1, 0},   {2, 39, 128, 2, true, 1, 0},  {1, 77, 128, 2, true, 1, 0},
-        {1, 230, 160, 2, true, 1, 0}, {2, 33, 128, 2, true, 1, 1},  {1, 77, 128, 2, true, 1, 2},
-        {1, 65, 256, 2, true, 1, 0},  {2, 50, 128, 2, false, 1, 1},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        on_device(attends_to_strange, &cases[i]);
-}
+static const struct attention_case attends_without_weight_cases[] = {
+    {1, 2, 128, 2, true, 1, 0}, {2, 39, 128, 2, true, 1, 0},   {1, 77, 128, 2, false, 1, 0},
+    {1, 3, 128, 2, true, 1, 0}, {1, 197, 128, 2, false, 1, 0}, {1, 230, 160, 2, true, 1, 0},
+};
 
 /* The last query and the second key are finite, but their product is −∞: it has the weight 0. Where other products have such
  * factors (the first column of dq and dk), results are as large as those. */
-static void attends_without_weight(struct device *d, const void *parameters)
+DEVICE_TEST_OF(attention_gives_minus_infinity_no_weight, attends_without_weight_cases)
 {
     const struct attention_case *c = parameters;
     size_t n = c->batch * c->positions * c->width;
@@ -752,16 +672,6 @@ static void attends_without_weight(struct device *d, const void *parameters)
     }
     expect_close_operand(d, "attention with a score of -infinity", done.out, expected, n, 5e-6);
     expect_close_operand(d, "its gradient", operand_to_device(d, found, 3 * n), gradient, 3 * n, 5e-6);
-}
-
-TEST(attention_gives_minus_infinity_no_weight)
-{
-    static const struct attention_case cases[] = {
-        {1, 2, 128, 2, true, 1, 0}, {2, 39, 128, 2, true, 1, 0},   {1, 77, 128, 2, false, 1, 0},
-        {1, 3, 128, 2, true, 1, 0}, {1, 197, 128, 2, false, 1, 0}, {1, 230, 160, 2, true, 1, 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        on_device(attends_without_weight, &cases[i]);
 }
 
 /* Queries and keys of the first `columns` are so large that their products are infinite; values are as ever. */

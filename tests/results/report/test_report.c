@@ -117,20 +117,15 @@ TEST(what_is_no_report_is_left_alone)
     }
 }
 
-static bool stop_at_once(void *context)
-{
-    (void)context;
-    return true;
-}
-
 TEST(what_cannot_be_written_leaves_the_old_report)
 {
     char *marker = sample_path("marker"), *place = path_parent(marker);
     struct stat before, after;
+    struct stop stop = {.signal = 1};
     assert_ok(write_report(place, "report", (struct report_request){.filter = {.suite = "mini"}}, &error));
     char *report = path_format("%s/report", place);
     assert_int_equal(stat(report, &before), 0);
-    assert_fails(write_report(place, "report", (struct report_request){.stopped = stop_at_once}, &error), ERROR_STOPPED,
+    assert_fails(write_report(place, "report", (struct report_request){.stop = &stop}, &error), ERROR_STOPPED,
                  "nothing was written");
     assert_fails(write_report(place, "report", (struct report_request){.filter = {.policy = "most_usd"}}, &error),
                  ERROR_ARGUMENT, "most_used");

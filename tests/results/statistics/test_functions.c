@@ -69,8 +69,8 @@ static double simulated_power(const struct permutation_plan *plan, size_t n, uin
             value[i] =
                 (double)rng_normal(&rng, i) + is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
         }
-        double p = plan->unpaired ? permutation_labels(value, stratum, is_b, count, sample).p
-                                  : permutation_sign_flips(value, count, sample).p;
+        double p = plan->unpaired ? permutation_labels(value, stratum, is_b, count, sample)
+                                  : permutation_sign_flips(value, count, sample);
         found += p <= 0.05 / (double)plan->tests;
     }
     return (double)found / samples;

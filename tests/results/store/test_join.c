@@ -2,7 +2,6 @@
 #include "tests/test.h"
 
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -48,23 +47,12 @@ static int destroy(void **state)
     return 0;
 }
 
-static void execute(const char *path, const char *sql)
-{
-    sqlite3 *database;
-    char *message = NULL;
-    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-    if (sqlite3_exec(database, sql, NULL, NULL, &message) != SQLITE_OK)
-        fail_msg("%s: %s", sql, message);
-    sqlite3_close(database);
-}
-
 static int64_t number(const char *path, const char *sql)
 {
-    struct database *database;
-    int64_t value;
-    assert_ok(database_open(&database, path, STORE_READ, NULL, &error));
-    assert_ok(database_integer(database, sql, &value, &error));
-    database_close(database);
+    struct store *store;
+    assert_ok(store_open(&store, path, STORE_READ, &error));
+    int64_t value = sample_ask(store, sql);
+    store_close(store);
     return value;
 }
 
@@ -185,7 +173,8 @@ static void keep_warning(void *context, enum log_level level, const char *messag
 
 TEST_WITH(runs_that_disagree_are_named_and_nothing_is_written, create, destroy)
 {
-    execute(second, "UPDATE steps SET loss = 0.125 WHERE run = 1 AND task = 1 AND iteration = 7");
+    assert_ok(
+        sample_execute(second, "UPDATE steps SET loss = 0.125 WHERE run = 1 AND task = 1 AND iteration = 7", &error));
     assert_fails(join(&error), ERROR_FORMAT, "1 run disagrees between the files");
     assert_fails(join(&error), ERROR_FORMAT, "suite sample, seed 2 (configuration ");
     assert_fails(join(&error), ERROR_FORMAT, "steps (task 1, iteration 7): loss ");
@@ -198,13 +187,17 @@ TEST_WITH(runs_that_disagree_are_named_and_nothing_is_written, create, destroy)
     assert_int_equal(counts[1].conflicts, 1);
     assert_same(first, out, 2);
     assert_same(second, out, 3);
-    execute(second, "UPDATE per_image SET data = zeroblob(25) WHERE run = 1 AND task = 2 AND after_task = 0");
+    assert_ok(sample_execute(
+        second, "UPDATE per_image SET data = zeroblob(25) WHERE run = 1 AND task = 2 AND after_task = 0", &error));
     assert_fails(join_one(first, second, &error), ERROR_FORMAT, "per_image (task 2, after_task 0): data differs");
     assert_int_equal(number(first, "SELECT count(*) FROM runs"), 2); /* seed 3 was not added either */
-    execute(first, "DELETE FROM steps WHERE run = 2 AND task = 0 AND iteration = 3");
-    execute(second, "DELETE FROM per_image WHERE run = 1 AND task = 1 AND after_task = 0; DELETE FROM per_image "
-                    "WHERE run = 1 AND task = 2 AND after_task = 0; UPDATE steps SET loss = NULL WHERE run = 1");
-    execute(first, "UPDATE steps SET loss = NULL WHERE run = 2");
+    assert_ok(sample_execute(first, "DELETE FROM steps WHERE run = 2 AND task = 0 AND iteration = 3", &error));
+    assert_ok(
+        sample_execute(second,
+                       "DELETE FROM per_image WHERE run = 1 AND task = 1 AND after_task = 0; DELETE FROM per_image "
+                       "WHERE run = 1 AND task = 2 AND after_task = 0; UPDATE steps SET loss = NULL WHERE run = 1",
+                       &error));
+    assert_ok(sample_execute(first, "UPDATE steps SET loss = NULL WHERE run = 2", &error));
     assert_fails(join_one(first, second, &error), ERROR_FORMAT, "per_image (task 1, after_task 0) is only in ");
 }
 

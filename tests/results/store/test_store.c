@@ -2,7 +2,6 @@
 #include "tests/test.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -32,23 +31,6 @@ static int destroy(void **state)
     store_close(*state);
     sample_remove(path);
     return 0;
-}
-
-static int64_t ask(struct store *store, const char *sql)
-{
-    int64_t found;
-    assert_ok(database_integer(store->database, sql, &found, &error));
-    return found;
-}
-
-/* As another program would. */
-static void execute(const char *sql)
-{
-    sqlite3 *database;
-    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
-    sqlite3_close(database);
 }
 
 /* --- Runs --- */
@@ -125,8 +107,8 @@ TEST_WITH(what_a_run_wrote_is_read_back, create, destroy)
     assert_string_equal(row.suite_text, sample_description(3).suite_text);
     assert_string_equal(row.status, "failed");
     run_row_free(&row);
-    assert_int_equal(ask(store, "SELECT count(*) FROM runs WHERE message = 'the disk burnt'"), 1);
-    assert_int_equal(ask(store, "SELECT count(*) FROM settings WHERE typeof(value) = type"), 3);
+    assert_int_equal(sample_ask(store, "SELECT count(*) FROM runs WHERE message = 'the disk burnt'"), 1);
+    assert_int_equal(sample_ask(store, "SELECT count(*) FROM settings WHERE typeof(value) = type"), 3);
 }
 
 TEST_WITH(what_is_missing_is_none, create, destroy)
@@ -161,7 +143,7 @@ TEST_WITH(rows_that_wait_are_copies, create, destroy)
         strcpy(name, "task");
     }
     assert_ok(store_commit(store, &error));
-    assert_int_equal(ask(store, "SELECT sum(steps) FROM skipped_steps"), 7);
+    assert_int_equal(sample_ask(store, "SELECT sum(steps) FROM skipped_steps"), 7);
 }
 
 TEST_WITH(wrong_rows_are_refused, create, destroy)
@@ -209,7 +191,7 @@ TEST_WITH(collecting_runs_do_not_wait_for_each_other, create, destroy)
     rival_start = start_run(rival, 2);
     assert_ok(sample_write_at_once(rival, rival_start.run, 2, -1, 0, -1, 0, &error));
     assert_ok(store_commit(store, &error));
-    assert_int_equal(ask(store, "SELECT count(*) FROM metrics"), 2);
+    assert_int_equal(sample_ask(store, "SELECT count(*) FROM metrics"), 2);
     store_close(rival);
 }
 
@@ -266,7 +248,7 @@ static void count_rows(struct store *store, int64_t rows[STORE_TABLES])
     char sql[256];
     for (size_t t = 0; t < STORE_TABLES; t++) {
         snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", store_tables[t].name);
-        rows[t] = ask(store, sql);
+        rows[t] = sample_ask(store, sql);
     }
 }
 
@@ -275,8 +257,8 @@ TEST_WITH(every_table_of_the_schema_is_rewound_and_erased, create, destroy)
 {
     struct store *store = *state;
     int64_t run = sample_finished_run(store, 1), digests[3], before[STORE_TABLES], left[STORE_TABLES];
-    assert_int_equal(ask(store, "SELECT count(*) FROM sqlite_schema AS t WHERE type = 'table' AND EXISTS "
-                                "(SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'run')"),
+    assert_int_equal(sample_ask(store, "SELECT count(*) FROM sqlite_schema AS t WHERE type = 'table' AND EXISTS "
+                                       "(SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'run')"),
                      STORE_TABLES);
     assert_ok(store_digest_rows(store, run, 1, 0, &digests[0], &error));
     for (size_t i = 0; i < 2; i++) {
@@ -297,15 +279,72 @@ TEST_WITH(every_table_of_the_schema_is_rewound_and_erased, create, destroy)
         assert_int_equal(left[t], 0);
 }
 
+/* --- Runs whose inputs changed --- */
+
+/* A run of seed 1 up to an iteration of a task, stopped there. */
+static int64_t stopped_run(struct store *store, int64_t task, int64_t iteration)
+{
+    struct run_description run = sample_description(1);
+    struct run_start start;
+    assert_ok(store_run_start(store, &run, &start, &error));
+    assert_true(start.created);
+    assert_ok(sample_write(store, start.run, 1, -1, 0, task, iteration, &error));
+    assert_ok(store_run_end(store, start.run, RUN_STOPPED, NULL, &error));
+    return start.run;
+}
+
+TEST_WITH(a_run_goes_on_with_other_inputs, create, destroy)
+{
+    struct store *store = *state, *other;
+    struct run_description run = sample_description(1);
+    struct run_start start;
+    struct input_row mended[] = {run.inputs[0], run.inputs[1]};
+    int64_t id = stopped_run(store, 2, 1), rows = sample_ask(store, "SELECT count(*) FROM evaluations");
+    run.suite_hash = "of the mended ones";
+    mended[1].digest = "dd";
+    assert_ok(store_run_claim(store, id, RUN_GOES_ON, &run, &start, &error));
+    assert_false(start.created);
+    assert_int_equal(start.run, id);
+    assert_ok(store_open(&other, path, STORE_WRITE, &error));
+    assert_fails(store_run_claim(other, id, RUN_ANEW, &run, &start, &error), ERROR_BUSY, "in use by another run");
+    store_close(other);
+    assert_int_equal(sample_ask(store, "SELECT suite_hash = 'of the mended ones' FROM runs"), 0);
+    assert_ok(store_run_change_inputs(store, id, run.suite_hash, mended, 2, &error));
+    assert_int_equal(sample_ask(store, "SELECT suite_hash = 'of the mended ones' FROM runs"), 1);
+    assert_int_equal(sample_ask(store, "SELECT count(*) FROM inputs WHERE digest IN ('0a', 'dd')"), 2);
+    assert_int_equal(sample_ask(store, "SELECT count(*) FROM evaluations"), rows);
+    assert_ok(store_change_task(store, id, 3, 77, 1, 2, &error));
+    assert_int_equal(sample_ask(store, "SELECT training_images + unreadable_images FROM tasks WHERE task = 3"), 79);
+}
+
+TEST_WITH(a_run_that_begins_anew_loses_its_rows, create, destroy)
+{
+    struct store *store = *state;
+    struct run_description run = sample_description(1);
+    struct run_start start;
+    int64_t id = stopped_run(store, 2, 1), rows[STORE_TABLES];
+    run.suite_hash = "of others";
+    run.input_count = 1;
+    assert_ok(store_run_claim(store, id, RUN_ANEW, &run, &start, &error));
+    assert_true(start.created);
+    assert_int_equal(start.run, id);
+    assert_int_equal(
+        sample_ask(store, "SELECT count(*) FROM runs WHERE suite_hash = 'of others' AND status = 'running'"), 1);
+    assert_int_equal(sample_ask(store, "SELECT count(*) FROM inputs"), 1);
+    count_rows(store, rows);
+    for (size_t i = 4; i < STORE_TABLES; i++) /* behind runs, settings, inputs and sessions */
+        assert_int_equal(rows[i], 0);
+}
+
 /* --- The schema --- */
 
 TEST_WITH(a_new_file_is_a_results_database, create, destroy)
 {
-    assert_int_equal(ask(*state, "PRAGMA application_id"), 0x4d54494c);
-    assert_int_equal(ask(*state, "PRAGMA user_version"), 1);
-    assert_int_equal(ask(*state, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'"), 1);
-    assert_int_equal(ask(*state, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%STRICT%'"),
-                     0);
+    assert_int_equal(sample_ask(*state, "PRAGMA application_id"), 0x4d54494c);
+    assert_int_equal(sample_ask(*state, "PRAGMA user_version"), 1);
+    assert_int_equal(sample_ask(*state, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'"), 1);
+    assert_int_equal(
+        sample_ask(*state, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%STRICT%'"), 0);
 }
 
 TEST_WITH(other_databases_are_refused_and_left_alone, create, destroy)
@@ -324,7 +363,7 @@ TEST_WITH(other_databases_are_refused_and_left_alone, create, destroy)
     *state = NULL;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct store *store;
-        execute(others[i].sql);
+        assert_ok(sample_execute(path, others[i].sql, &error));
         assert_int_equal(stat(path, &before), 0);
         for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++)
             assert_fails(store_open(&store, path, mode, &error), ERROR_FORMAT, others[i].words);
@@ -337,16 +376,18 @@ TEST_WITH(stale_views_are_replaced, create, destroy)
 {
     sample_finished_run(*state, 1);
     store_close(*state);
-    execute("DROP VIEW leaderboard; CREATE VIEW leaderboard AS SELECT 77 AS runs; DROP VIEW matrix;"
-            "UPDATE properties SET value = 'older'; CREATE VIEW mine AS SELECT 1");
+    assert_ok(sample_execute(path,
+                             "DROP VIEW leaderboard; CREATE VIEW leaderboard AS SELECT 77 AS runs; DROP VIEW matrix;"
+                             "UPDATE properties SET value = 'older'; CREATE VIEW mine AS SELECT 1",
+                             &error));
     struct store *reader = open_store(STORE_READ);
-    assert_int_equal(ask(reader, "SELECT count(*) FROM matrix"), SAMPLE_TASKS * (SAMPLE_TASKS + 1));
-    assert_int_equal(ask(reader, "SELECT runs FROM leaderboard"), 1);
-    assert_int_equal(ask(reader, "SELECT runs FROM main.leaderboard"), 77);
+    assert_int_equal(sample_ask(reader, "SELECT count(*) FROM matrix"), SAMPLE_TASKS * (SAMPLE_TASKS + 1));
+    assert_int_equal(sample_ask(reader, "SELECT runs FROM leaderboard"), 1);
+    assert_int_equal(sample_ask(reader, "SELECT runs FROM main.leaderboard"), 77);
     store_close(reader);
     *state = open_store(STORE_WRITE);
-    assert_int_equal(ask(*state, "SELECT runs FROM main.leaderboard"), 1);
-    assert_int_equal(ask(*state, "SELECT count(*) FROM mine"), 1); /* a user's own view stays */
+    assert_int_equal(sample_ask(*state, "SELECT runs FROM main.leaderboard"), 1);
+    assert_int_equal(sample_ask(*state, "SELECT count(*) FROM mine"), 1); /* a user's own view stays */
 }
 
 /* --- Beside the file --- */

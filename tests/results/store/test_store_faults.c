@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -53,16 +52,6 @@ static int destroy(void **state)
 {
     sample_remove(*state);
     return 0;
-}
-
-/* As another program would. */
-static void execute(const char *path, const char *sql)
-{
-    sqlite3 *database;
-    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
-    assert_int_equal(sqlite3_close(database), SQLITE_OK);
 }
 
 /* In the folder of the file at path. */
@@ -186,7 +175,7 @@ TEST_WITH(foreign_tables_under_our_name_only_fail, create, destroy)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         problem = (struct error){0};
         assert_ok(file_write(*state, good.data, good.size, &error));
-        execute(*state, cases[i].script);
+        assert_ok(sample_execute(*state, cases[i].script, &error));
         status result = open_and_ask(*state, &problem);
         if (result == OK ? !cases[i].harmless : !problem.message[0])
             fail_msg("%s: %s, \"%s\"", cases[i].script, status_name(result), problem.message);
@@ -268,7 +257,10 @@ TEST_WITH(what_is_lost_fails_the_commit_and_the_end, create_six, destroy)
         assert_int_equal(run, 7);
         if (i % 2)
             assert_ok(store_commit(store, &error));
-        (isupper((unsigned char)*losses[i / 2].command) ? execute : shell)(*state, losses[i / 2].command);
+        if (isupper((unsigned char)*losses[i / 2].command))
+            assert_ok(sample_execute(*state, losses[i / 2].command, &error));
+        else
+            shell(*state, losses[i / 2].command);
         status result = i % 2 ? store_run_end(store, run, RUN_FINISHED, NULL, &problem) : store_commit(store, &problem);
         if (result == OK || !strstr(problem.message, losses[i / 2].words))
             fail_msg("%zu: expected \"%s\", found %s", i, losses[i / 2].words, result ? problem.message : "success");
@@ -284,9 +276,10 @@ TEST_WITH(an_undisturbed_run_ends, create_six, destroy)
 {
     int64_t run;
     struct store *store = begin_run(*state, &run);
-    execute(*state, "UPDATE runs SET message = 1 WHERE seed = 1; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_ok(sample_execute(
+        *state, "UPDATE runs SET message = 1 WHERE seed = 1; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", &error));
     assert_ok(store_commit(store, &error));
-    execute(*state, "PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_ok(sample_execute(*state, "PRAGMA wal_checkpoint(TRUNCATE)", &error));
     assert_ok(store_run_end(store, run, RUN_FINISHED, NULL, &error));
     store_close(store);
 }

@@ -1,12 +1,12 @@
 /* Other programs: what they say comes back, and how they end is told. */
 #include <string.h>
 
-#include "harness/sweep/tool.h"
+#include "harness/sweep/child.h"
 #include "tests/test.h"
 
 static struct error error;
 
-#define RUN(...) tool_run((const char *[]){__VA_ARGS__, NULL}, &output, &error)
+#define RUN(...) child_run((const char *[]){__VA_ARGS__, NULL}, &output, &error)
 
 TEST(output_comes_back)
 {

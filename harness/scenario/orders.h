@@ -1,4 +1,9 @@
-/* The order of a dataset's classes in class-incremental learning (data.split_by: order).
+/* The published orders of MTIL's tasks, by name; and the order of a dataset's classes in class-incremental learning
+ * (data.split_by: order).
+ *
+ *     data: {order: II}                                 # stands for the eleven tasks, StanfordCars first
+ *     order_tasks("II")  …  "stanford_cars food mnist …"
+ *     order_name(data, "order") …  "II", or "dtd, mnist" for a list that has no name
  *
  *     data: {order: [cifar100], split_by: order, class_order: cifar100, parts: 10}       # or a list of numbers
  *     data: {order: [cub], split_by: order, class_order: numpy-1993, first: 100, parts: 5}
@@ -11,6 +16,14 @@
 #include <stdint.h>
 
 #include "core/option.h"
+
+#define ORDER_I "aircraft caltech101 cifar100 dtd eurosat flowers food mnist oxford_pet stanford_cars sun397"
+#define ORDER_II "stanford_cars food mnist oxford_pet flowers sun397 aircraft caltech101 dtd eurosat cifar100"
+
+const char *order_tasks(const char *name); /* NULL: unknown order */
+
+/* The name of the order given by the list `key` of options, or else the list itself. Borrowed. */
+const char *order_name(const struct options *options, const char *key);
 
 /* The orders of MoE-Adapters' experiments (CVPR 2024) as numbers separated by spaces: cifar100, of its fine labels, and
  * tinyimagenet, of the lines of its wnids.txt. NULL: unknown name. */

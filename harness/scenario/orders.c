@@ -1,4 +1,4 @@
-#include "harness/scenario/class_order.h"
+#include "harness/scenario/orders.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -7,9 +7,47 @@
 #include "core/text.h"
 #include "datasets/split/split.h"
 
+/* --- Tasks --- */
+
+static const struct task_order {
+    const char *name, *tasks;
+} task_orders[] = {{"I", ORDER_I}, {"II", ORDER_II}};
+
+enum { TASK_ORDERS = sizeof task_orders / sizeof *task_orders };
+
+const char *order_tasks(const char *name)
+{
+    for (size_t i = 0; i < TASK_ORDERS; i++)
+        if (strcmp(task_orders[i].name, name) == 0)
+            return task_orders[i].tasks;
+    return NULL;
+}
+
+static bool is_order(const struct options *options, const char *key, const char *tasks)
+{
+    for (size_t i = 0; i < options_list_size(options, key); i++) {
+        const char *name = options_list_item(options, key, i);
+        size_t size = strcspn(tasks, " ");
+        if (size == 0 || strlen(name) != size || memcmp(name, tasks, size) != 0)
+            return false;
+        tasks += size + (tasks[size] != 0);
+    }
+    return *tasks == 0;
+}
+
+const char *order_name(const struct options *options, const char *key)
+{
+    for (size_t i = 0; i < TASK_ORDERS; i++)
+        if (is_order(options, key, task_orders[i].tasks))
+            return task_orders[i].name;
+    return options_as_text(options, key);
+}
+
+/* --- Classes --- */
+
 static const struct class_order {
     const char *name, *numbers;
-} orders[] = {
+} class_orders[] = {
     {"cifar100", "87 0 52 58 44 91 68 97 51 15 94 92 10 72 49 78 61 14 8 86 84 96 18 24 32 45 88 11 4 67 69 66 77 47 "
                  "79 93 29 50 57 83 17 81 41 12 37 59 25 20 80 73 1 28 6 46 62 82 53 9 31 75 38 63 33 74 27 22 36 3 "
                  "16 21 60 19 70 90 89 43 5 42 65 76 40 30 23 85 2 95 56 48 71 64 98 13 99 7 34 55 54 26 35 39"},
@@ -25,9 +63,9 @@ static const struct class_order {
 
 const char *class_order_numbers(const char *name)
 {
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        if (strcmp(orders[i].name, name) == 0)
-            return orders[i].numbers;
+    for (size_t i = 0; i < sizeof class_orders / sizeof *class_orders; i++)
+        if (strcmp(class_orders[i].name, name) == 0)
+            return class_orders[i].numbers;
     return NULL;
 }
 

@@ -1,0 +1,23 @@
+/* The words key=value of a command that takes a suite. The options --backend, --precision, --device and, in some
+ * commands, --gpus are such words too: run.backend=… after the suite.
+ *
+ *     static const struct option options[] = {BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
+ *     struct strings words = {0};
+ *     suite_words_add(&words, call);
+ *     TRY(suite_words_load(&suite, call, &words, error));
+ *     strings_free(&words);
+ */
+#pragma once
+
+#include "datasets/formats/strings.h"
+#include "harness/commands/command.h"
+#include "harness/run/settings.h"
+#include "models/backend_options.h"
+
+/* Appends the arguments after the first, then the options in this form. */
+void suite_words_add(struct strings *words, const struct command_call *call);
+
+/* The suite that the first argument names, with these words, of which the last one for a key counts. The suite does not
+ * borrow from them. */
+status suite_words_load(struct suite **suite, const struct command_call *call, const struct strings *words,
+                        struct error *error);
