@@ -248,6 +248,8 @@ static status work(struct compare *c, struct error *error)
     TRY(database_execute(c->store->database, "DELETE FROM made; INSERT INTO made SELECT name FROM temp.sqlite_master",
                          error));
     TRY(query_choose(c->store, &c->request->filter, error));
+    if (strcmp(c->result->by, "row") == 0)
+        TRY(query_label(c->store, error));
     TRY(run_stage(c, "request.sql", error));
     TRY(note_request(c, error));
     TRY(note_metrics(c, error));

@@ -61,17 +61,19 @@ UPDATE configuration SET context = ranked.context
 FROM (SELECT configuration, dense_rank() OVER (ORDER BY agreed COLLATE numeric) AS context FROM configuration) AS ranked
 WHERE ranked.configuration = configuration.configuration;
 
--- Configurations of one context with the same compared values are told apart by whatever else differs.
+-- Configurations of one context with the same compared values are told apart by whatever else differs; rows have their labels.
 UPDATE configuration SET name = base;
 UPDATE configuration
-SET name = alike.base || ' (' || coalesce((
+SET name = CASE (SELECT group_concat(key) FROM asked)
+               WHEN 'row' THEN (SELECT label FROM chosen JOIN labels ON hash = suite_hash WHERE chosen.run = alike.run)
+               ELSE alike.base || ' (' || coalesce((
         SELECT group_concat(setting, ', ')
         FROM (SELECT setting FROM told
               WHERE told.configuration = alike.configuration
                     AND key IN (SELECT key FROM apart JOIN configuration AS other ON other.configuration = there
                                 WHERE here = lead AND other.context = alike.context AND other.base = alike.base)
-              ORDER BY key)), '') || ')'
-FROM (SELECT configuration, context, base, min(configuration) OVER same AS lead, count(*) OVER same AS count
+              ORDER BY key)), '') || ')' END
+FROM (SELECT configuration, run, context, base, min(configuration) OVER same AS lead, count(*) OVER same AS count
       FROM configuration
       WINDOW same AS (PARTITION BY context, base)) AS alike
 WHERE alike.configuration = configuration.configuration AND count > 1;

@@ -248,6 +248,8 @@ static status answer(struct store *store, const struct question *question, const
     char *text;
     if (strstr(question->answer, "published") != NULL)
         TRY(published_attach(store, error));
+    if (strstr(question->answer, "labels") != NULL)
+        TRY(query_label(store, error));
     TRY(ask_text(store, question->refuse, filter, &text, error));
     if (text != NULL) {
         error_set(error, ERROR_ARGUMENT, "%s: %s", store_path(store), text);

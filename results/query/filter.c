@@ -8,10 +8,12 @@
 #include "core/text.h"
 #include "results/query/internal.h"
 #include "results/query/question.h"
+#include "results/store/contents.h"
 #include "results/store/live.h"
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(filter_question);
+EMBEDDED_FILES(label_scripts);
 
 const struct query_word query_words[QUERY_WORDS] = {
     {"policy", "merge.policy"},
@@ -166,4 +168,11 @@ status query_check_chosen(struct store *store, const struct query_filter *filter
         return error_set(error, ERROR_ARGUMENT, "%s: no run is chosen; `mtil query runs` lists those there are",
                          store_path(store));
     return OK;
+}
+
+status query_label(struct store *store, struct error *error)
+{
+    TRY(database_execute(store->database, (const char *)label_scripts[0].data, error));
+    TRY(contents_read(store, "SELECT place, run FROM alike ORDER BY place", error));
+    return database_execute(store->database, (const char *)label_scripts[1].data, error);
 }

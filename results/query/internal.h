@@ -11,6 +11,9 @@
 /* Fills the connection's table `chosen` with the rows of `runs` that the filter chooses, and empties `asked`. */
 status query_choose(struct store *store, const struct query_filter *filter, struct error *error);
 
+/* Fills the table `labels` (hash, run, label): what every table and figure calls the configurations of `chosen`. */
+status query_label(struct store *store, struct error *error);
+
 /* ERROR_ARGUMENT where the filter chooses no run. */
 status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error);
 

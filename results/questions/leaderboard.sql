@@ -9,14 +9,14 @@ WITH
 ,
 -- include: measured
 , means AS (
-    SELECT suite_hash, name, min(chosen.run) AS run, row, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
+    SELECT suite_hash, name, min(chosen.run) AS run, label AS row, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
            max(policy) AS policy, max(selector) AS selector, max(selection) AS selection, max(task_order) AS "order",
            max(model) AS model, substr(suite_hash, 1, 8) AS configuration, count(*) AS runs
 -- each main: , avg({name}) AS {name}, sd({name}) AS {name}_sd
 -- each board: , avg({name}) AS {name}
     FROM chosen
     JOIN measured USING (run)
-    JOIN names USING (run)
+    JOIN labels ON labels.hash = suite_hash
     WHERE status = 'finished'
     GROUP BY suite_hash
 )

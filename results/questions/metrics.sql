@@ -3,11 +3,11 @@
 -- column: name of-dataset
 WITH
 -- include: measured
-SELECT run, row, suite, method, policy, seed, name
+SELECT chosen.run AS run, label AS row, suite, method, policy, seed, name
 -- each: , {name}
 FROM chosen
 JOIN measured USING (run)
-JOIN names USING (run)
+JOIN labels ON labels.hash = chosen.suite_hash
 ORDER BY run
 -- note:
 -- include: incomplete

@@ -24,10 +24,10 @@ WITH valued AS (
     FROM valued
     JOIN spread USING (suite_hash, metric)
 )
-SELECT run, row, suite, method, policy, seed, metric, value, others, seeds, p
+SELECT chosen.run AS run, label AS row, suite, method, policy, seed, metric, value, others, seeds, p
 FROM tested
 JOIN chosen USING (run)
-JOIN names USING (run)
+JOIN labels ON labels.hash = chosen.suite_hash
 WHERE p < 0.05
 ORDER BY p, run, metric
 -- note:

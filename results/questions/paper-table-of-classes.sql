@@ -6,7 +6,7 @@
 -- The table of class- and domain-incremental papers: Avg and Last over all images of the tasks so far, means over seeds of finished
 -- runs. A single training on all tasks has no Avg.
 WITH own AS MATERIALIZED (
-    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
+    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number,
            c.tasks AS tasks, iif(setting = 'domain_incremental', task_order, trim(s.value, '[]')) AS dataset,
            c.model = 'mini' AS mini, average, m.accuracy AS last,
            iif(:published AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
@@ -17,12 +17,12 @@ WITH own AS MATERIALIZED (
                JOIN published_steps AS p ON p.dataset = trim(s.value, '[]')
                WHERE o.run = c.run AND o.key = 'data.class_order'
                      AND trim(o.value, '[]') = coalesce(p.class_order, replace(p.dataset, '_', ''))) AS in_order,
-           names.row AS label
+           label
     FROM chosen AS c
     JOIN mean_accuracy AS m ON m.run = c.run AND m.after_task = c.tasks - 1
     LEFT JOIN metrics ON metrics.run = c.run
     LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'data.order'
-    JOIN names ON names.run = c.run
+    JOIN labels ON labels.hash = suite_hash
     WHERE status = 'finished' AND setting IN ('class_incremental', 'domain_incremental')
 ), sizes AS (
     SELECT run, sum(test_images) AS images FROM own JOIN tasks USING (run) GROUP BY run
@@ -37,8 +37,7 @@ WITH own AS MATERIALIZED (
     SELECT 1 AS own, number, dataset, tasks,
            max(label) || max(model)
            || CASE WHEN max(other) THEN ' (other data than in papers)'
-                   WHEN :published AND NOT max(in_order) THEN ' (other setting than in papers)' ELSE '' END
-           || iif(count(*) OVER (PARTITION BY dataset, tasks, max(label)) > 1, ', ' || max(digest), '') AS method,
+                   WHEN :published AND NOT max(in_order) THEN ' (other setting than in papers)' ELSE '' END AS method,
            count(*) AS seeds, avg(average) AS average, avg(last) AS last,
            plus_minus(avg(average), half_width(average), 0, 100) AS average_half,
            plus_minus(avg(last), half_width(last), 0, 100) AS last_half

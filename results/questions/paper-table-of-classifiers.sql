@@ -8,20 +8,21 @@
 -- The table of papers that train classifiers: the difference is from the baseline (null: the row Dense) over common seeds. It
 -- is empty where several configurations of a suite and dataset have the baseline's name, because the name is ambiguous.
 WITH own AS MATERIALIZED (
-    SELECT c.run AS run, seed, suite, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
+    SELECT c.run AS run, seed, suite, min(c.run) OVER (PARTITION BY suite_hash) AS number,
            t.name AS dataset, test_digest, test_images, model = 'scratch' AS scratch, model = 'mini' AS mini,
            trainable_parameters AS parameters, 100.0 * correct / images AS accuracy,
-           names.row AS label
+           row, label
     FROM chosen AS c
     JOIN tasks AS t ON t.run = c.run AND t.task = 0
     JOIN evaluations AS e ON e.run = c.run AND e.task = 0 AND e.after_task = 0
     JOIN names ON names.run = c.run
+    JOIN labels ON labels.hash = suite_hash
     WHERE status = 'finished' AND (:dataset IS NULL OR t.name = :dataset)
           AND c.run IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
 ), baselines AS (
     SELECT suite, dataset, test_digest, number
     FROM own
-    WHERE label = coalesce(:baseline, 'Dense')
+    WHERE row = coalesce(:baseline, 'Dense')
     GROUP BY suite, dataset, test_digest
     HAVING min(number) = max(number)
 ), differences AS (
@@ -33,7 +34,7 @@ WITH own AS MATERIALIZED (
     WHERE o.number <> b.number
     GROUP BY o.number
 ), means AS (
-    SELECT suite, dataset, number, max(scratch) AS scratch, max(label) AS label, max(digest) AS digest,
+    SELECT suite, dataset, number, max(scratch) AS scratch, max(label) AS label,
            :published AND (max(mini) OR NOT EXISTS (
                SELECT 1
                FROM published_images AS p
@@ -44,8 +45,7 @@ WITH own AS MATERIALIZED (
     GROUP BY number
 ), lines AS (
     SELECT suite, dataset, 0 AS printed, number,
-           label || iif(other, ' (other data than in papers)', '')
-           || iif(count(*) OVER (PARTITION BY suite, dataset, label) > 1, ', ' || digest, '') AS classifier,
+           label || iif(other, ' (other data than in papers)', '') AS classifier,
            seeds, parameters, accuracy, means.half AS accuracy_half, pairs, difference,
            differences.half AS difference_half
     FROM means

@@ -13,7 +13,7 @@
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(report_scripts);
-enum script { PAGE_SCRIPT, BOARD_SCRIPT, LABELS_SCRIPT };
+enum script { PAGE_SCRIPT, BOARD_SCRIPT, COLOURS_SCRIPT };
 
 /* --- Memory --- */
 
@@ -86,6 +86,7 @@ status report_load(struct report *report, struct error *error)
     TRY(database_integer(database, "SELECT count(*) FROM page_members", &report->runs, error));
     TRY(database_integer(database, "SELECT count(DISTINCT hash) FROM page_members", &report->configurations, error));
     TRY(database_integer(database, "SELECT min(max(board), 4) FROM page_configurations", &report->boards, error));
+    TRY(query_label(report->store, error));
     TRY(compare(report, error));
     return database_execute(database, "SAVEPOINT board", error);
 }
@@ -119,7 +120,7 @@ status report_board(struct report *report, int64_t number, struct error *error)
                          "INSERT INTO differing SELECT place, key, value, NOT content AND is_incidental(key, value) "
                          "FROM run_values",
                          error));
-    return run_script(report, LABELS_SCRIPT, error);
+    return run_script(report, COLOURS_SCRIPT, error);
 }
 
 /* --- Values of an answer --- */

@@ -1,6 +1,5 @@
--- The table of MTIL papers. Finished runs are averaged over seeds. A configuration has the name of its first run (view names), with
--- whatever else differs in the table and, where names coincide, its digest; its number is that
--- of its first run. The mean is empty where a row lacks a dataset that others have, because it would be a mean over other
+-- The table of MTIL papers. Finished runs are averaged over seeds. A configuration has its label (query/labels.sql); its number is
+-- that of its first run. The mean is empty where a row lacks a dataset that others have, because it would be a mean over other
 -- tasks. Published rows are those of the settings and orders of the runs, or all where there are no runs; one is left out
 -- of blocks in which it has no number.
 -- What stands out is the best and whatever a test does not tell from it, where it tells anything from it.
@@ -9,12 +8,6 @@ sequences AS (
     FROM chosen
     WHERE status = 'finished' AND setting NOT IN ('class_incremental', 'domain_incremental')
           AND run NOT IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
-), varied AS (
-    SELECT count(DISTINCT suite) > 1 AS suite, count(DISTINCT setting) > 1 AS setting,
-           count(DISTINCT selector) FILTER (WHERE selector <> 'none') > 1 AS selector,
-           count(DISTINCT selection) FILTER (WHERE selection <> 'none') > 1 AS selection,
-           count(DISTINCT task_order) > 1 AS task_order, count(DISTINCT model) > 1 AS model
-    FROM sequences
 ), other AS ( -- runs unlike those of papers: other test sets, or the small CLIP
     SELECT run
     FROM sequences
@@ -33,21 +26,15 @@ sequences AS (
           AND value <> CASE setting WHEN 'few_shot' THEN '5' WHEN 'x_tail' THEN '16' ELSE value END
 ), seeds AS MATERIALIZED (
     SELECT run, seed, min(run) OVER (PARTITION BY suite_hash) AS number FROM sequences
-), labels AS MATERIALIZED (
-    SELECT number, substr(suite_hash, 1, 8) AS digest,
-           row || iif(v.suite, ', ' || c.suite, '') || iif(v.setting, ', ' || c.setting, '')
-           || iif(NOT given AND v.selector AND c.selector <> 'none', ', ' || c.selector, '')
-           || iif(NOT given AND v.selection AND c.selection <> 'none', ', ' || c.selection, '')
-           || iif(v.task_order, ', order ' || c.task_order, '')
-           || iif(v.model OR :published AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
-                  ', ' || c.model, '') -- papers have ViT-B/16
-           || CASE WHEN run IN other THEN ' (other data than in papers)'
-                   WHEN run IN otherwise THEN ' (other setting than in papers)' ELSE '' END AS label
-    FROM seeds
-    JOIN sequences AS c USING (run)
-    JOIN names USING (run)
-    CROSS JOIN varied AS v
-    WHERE run = number
+), called AS MATERIALIZED (
+    SELECT number, label || iif(count(*) OVER (PARTITION BY label) > 1, ', ' || substr(hash, 1, 8), '') -- learns other tasks
+           || iif(:published AND model NOT IN ('mini', '') AND model NOT LIKE '%b_16%' AND model NOT LIKE '%b16%'
+                  AND NOT instr(label, model), ', ' || model, '') -- papers have ViT-B/16
+           || CASE WHEN c.run IN other THEN ' (other data than in papers)'
+                   WHEN c.run IN otherwise THEN ' (other setting than in papers)' ELSE '' END AS method
+    FROM (SELECT DISTINCT number FROM seeds)
+    JOIN sequences AS c ON c.run = number
+    JOIN labels ON hash = suite_hash
 ), per_run AS MATERIALIZED ( -- where a task was not tested after each other, what its latest accuracy says
     SELECT run, number, seed, name, task
 -- each paper: , iif(whole, {name}, {latest}) AS {name}
@@ -132,9 +119,9 @@ sequences AS (
     FROM (SELECT *, max(apart) OVER (PARTITION BY metric, name) AS told FROM compared)
     WHERE told AND tellable AND NOT apart
 ), lines AS MATERIALIZED (
-    SELECT 1 AS own, number, label || iif(count(*) OVER (PARTITION BY label) > 1, ', ' || digest, '') AS method, runs
+    SELECT 1 AS own, number, method, runs
     FROM (SELECT number, max(seeds) AS runs FROM means GROUP BY number)
-    JOIN labels USING (number)
+    JOIN called USING (number)
     UNION ALL
     SELECT DISTINCT 0, number, method || ', published (' || source || ')', NULL FROM papers
 ), columns AS ( -- side: the number, or its ± beside it; brief: a table with one ± a row has it

@@ -1,8 +1,9 @@
--- What the questions of a page read, of the board whose number is in the table `page` (results/report/data.h). Labels and
--- colours follow in labels.sql.
+-- What the questions of a page read, of the board whose number is in the table `page` (results/report/data.h). Colours
+-- follow in colours.sql.
 CREATE TEMP TABLE configurations AS
-SELECT number, run, hash, '' AS label, NULL AS colour, runs, finished, used, seeds
+SELECT number, page_configurations.run AS run, hash, label, NULL AS colour, runs, finished, used, seeds
 FROM page_configurations
+JOIN labels USING (hash)
 WHERE board = (SELECT board FROM page)
 ORDER BY number;
 

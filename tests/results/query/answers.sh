@@ -9,7 +9,7 @@ questions=$(realpath "$(dirname "$0")/../../../results/questions")
 folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1
 "$write_sample" sample.db || exit 1
 
-tables='runs settings tasks evaluations expert_events merge_effects expert_counts'
+tables='runs settings inputs tasks evaluations expert_events merge_effects expert_counts'
 fresh() { rm -f results.db*; cp sample.db results.db; }
 sql() { "$write_sample" results.db "PRAGMA synchronous = OFF; BEGIN; $*; COMMIT"; }
 q() { "$mtil" query results.db "$@" | sed '/^─/d; s/ *$//'; }
