@@ -1,5 +1,6 @@
 #include "models/tokenizer/sentencepiece.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ struct sentencepiece {
     uint32_t *slots; /* open addressing; id + 1 of a piece, 0: free */
     size_t capacity; /* a power of two */
     size_t longest, longest_user;
-    float lowest, highest; /* scores of normal pieces */
+    float lowest, highest; /* scores of normal pieces; the highest is positive (FLT_MIN at least), as in the library */
 };
 
 static const char space[] = "\xe2\x96\x81"; /* U+2581, which stands for a space */
@@ -50,6 +51,7 @@ static status index_pieces(struct sentencepiece *s, const char *name, struct err
         ;
     s->slots = xcalloc(s->capacity, sizeof *s->slots);
     bool first = true;
+    s->highest = FLT_MIN;
     for (size_t i = 0; i < model->count; i++) {
         const struct piece_entry *piece = &model->pieces[i];
         if (!is_text(piece))
@@ -65,7 +67,7 @@ static status index_pieces(struct sentencepiece *s, const char *name, struct err
             continue;
         }
         s->lowest = first || piece->score < s->lowest ? piece->score : s->lowest;
-        s->highest = first || piece->score > s->highest ? piece->score : s->highest;
+        s->highest = piece->score > s->highest ? piece->score : s->highest;
         first = false;
     }
     return OK;
@@ -204,27 +206,18 @@ struct path {
     float score;
 };
 
+/* Scores add in float, as in SentencePiece 0.2.3; 0.2.1 added in double, which decides otherwise between some equal paths. */
 static void offer(struct path *path, int32_t id, size_t start, float score)
 {
     if (path->start == SIZE_MAX || score > path->score)
         *path = (struct path){id, start, score};
 }
 
-static size_t characters(const char *text, size_t size)
-{
-    size_t count = 0;
-    for (size_t at = 0; at < size; at += character_size(text + at, size - at))
-        count++;
-    return count;
-}
-
-/* A piece of the maker's is worth its characters times the highest score, so that it wins. */
+/* A piece of the maker's is worth more than others: −0.1, as long as no score is positive. */
 static float score_of(const struct sentencepiece *s, int32_t id)
 {
     const struct piece_entry *piece = &s->model.pieces[id];
-    if (piece->kind != PIECE_USER)
-        return piece->score;
-    return (float)((double)((float)characters(piece->text, piece->size) * s->highest) - 0.1);
+    return piece->kind == PIECE_USER ? (float)((double)((float)piece->size * s->highest) - 0.1) : piece->score;
 }
 
 static void find_paths(const struct sentencepiece *s, const struct text *text, struct path *paths)

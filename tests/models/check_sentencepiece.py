@@ -29,7 +29,7 @@ PAIRS = dict(model_type="bpe", pad_id=0, eos_id=1, bos_id=2, unk_id=3, byte_fall
 MODELS = {
     "SigLIP": UNIGRAM,
     "SigLIP 2": PAIRS,
-    "unigram with the maker's pieces": dict(UNIGRAM, user_defined_symbols=["<x>", "<xy>", "the", "▁of"]),
+    "unigram with the maker's pieces": dict(UNIGRAM, user_defined_symbols=["<x>", "<xy>", "the", "▁of", "eriment", "nguage"]),
     "unigram as it is": dict(UNIGRAM, normalization_rule_name="identity", add_dummy_prefix=False, remove_extra_whitespaces=False),
     "unigram in lower case": dict(UNIGRAM, normalization_rule_name="nmt_nfkc_cf"),
     "pairs without bytes": dict(PAIRS, byte_fallback=False, normalization_rule_name="nmt_nfkc", add_dummy_prefix=True),
