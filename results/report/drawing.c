@@ -31,14 +31,20 @@ double draw_width(const char *string, size_t most)
     return LETTER * (double)characters;
 }
 
+/* What is too long is cut in the middle, since labels of configurations often differ at the end. */
 void draw_text(struct text *svg, const char *class, double x, double y, const char *string, size_t most)
 {
-    size_t characters, bytes = beginning(string, most, &characters);
+    size_t characters;
+    beginning(string, SIZE_MAX, &characters);
+    bool cut = characters > most;
+    size_t bytes = beginning(string, cut ? most - most / 2 : most, &(size_t){0});
     char *begin = xstrndup(string, bytes);
     text_add(svg, "<text class=\"%s\" x=\"%.4g\" y=\"%.4g\">", class, x, y);
-    if (string[bytes] != 0)
+    if (cut)
         html_element(svg, "<title>", string, "</title>");
-    html_element(svg, "", begin, string[bytes] != 0 ? "…</text>\n" : "</text>\n");
+    html_element(svg, "", begin, cut ? "…" : "");
+    html_element(svg, "", string + beginning(string, cut ? characters - most / 2 : characters, &(size_t){0}),
+                 "</text>\n");
     free(begin);
 }
 
