@@ -13,7 +13,7 @@
 #include "datasets/survey/survey_images.h"
 #include "tests/datasets/scratch.h"
 
-enum { ALBUM_RESOLUTION = 12, ALBUM_TRAIN = 11, ALBUM_TEST = 7, ALBUM_MOST = 16 };
+enum { ALBUM_RESOLUTION = 12, ALBUM_TRAIN = 11, ALBUM_TEST = 7, ALBUM_MOST = 64 };
 
 struct album {
     struct scratch scratch;

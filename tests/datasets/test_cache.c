@@ -14,63 +14,37 @@
 static const enum cache_kind kinds[] = {CACHE_NONE, CACHE_MEMORY, CACHE_DISK};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+/* Of drawn PNGs, of the fixtures' JPEGs, of samples that are no files, and of generated images: only what is decoded is kept on disk. */
 ALBUM_TEST(caches_change_no_byte)
-{
-    static uint8_t expected[SPLITS][ALBUM_BYTES], found[ALBUM_BYTES];
-    size_t sizes[SPLITS];
-    for (int split = 0; split < SPLITS; split++)
-        sizes[split] = album_read(NULL, (enum split)split, 0, expected[split]);
-    for (size_t k = 0; k < KINDS; k++) {
-        for (int life = 0; life < 2; life++) { /* of the cache: files outlast it */
-            struct cache *cache = album_cache(kinds[k]);
-            for (size_t threads = 0; threads < 4; threads++) {
-                for (int split = 0; split < SPLITS; split++) {
-                    assert_int_equal(album_read(cache, (enum split)split, threads, found), sizes[split]);
-                    assert_memory_equal(found, expected[split], sizes[split]);
-                }
-            }
-            cache_destroy(cache);
-        }
-    }
-    assert_int_equal(album.warnings, 0);
-    assert_int_equal(album_files(), 2);
-}
-
-/* The fixtures' JPEGs, and samples that are no files. */
-ALBUM_TEST(real_formats_too)
 {
     static const struct {
         const char *reader, *root;
-    } cases[] = {{"food", FIXTURES "/data/roots/food"}, {"mnist", FIXTURES "/data/roots/mnist"}};
-    enum { R = 32, MOST = 64 };
-    static uint8_t expected[MOST * R * R * 3], found[MOST * R * R * 3];
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct dataset *dataset;
-        assert_ok(dataset_open(&dataset, cases[i].reader, cases[i].root, NULL, NULL, &error));
-        for (size_t k = 0; k < 2 * KINDS; k++) {
-            struct cache *cache = album_cache(kinds[k % KINDS]);
-            struct loader_settings settings = {.dataset = dataset,
-                                               .split = k < KINDS ? SPLIT_TRAIN : SPLIT_TEST,
-                                               .resolution = R,
-                                               .batch = MOST,
-                                               .augment = k < KINDS,
-                                               .threads = 2,
-                                               .cache = cache};
-            for (int again = 0; again < 2; again++) {
-                struct loader *loader;
-                size_t count;
-                uint8_t *pixels = k % KINDS == 0 ? expected : found;
-                assert_ok(loader_create(&loader, &settings, &error));
-                assert_ok(loader_read(loader, 0, pixels, NULL, NULL, &count, &error));
-                assert_true(count > 0);
-                assert_memory_equal(pixels, expected, count * R * R * 3);
-                loader_destroy(loader);
+        size_t files;
+    } cases[] = {{"folder", NULL, 2},
+                 {"food", FIXTURES "/data/roots/food", 2},
+                 {"mnist", FIXTURES "/data/roots/mnist", 1},
+                 {"toy", NULL, 0}};
+    static uint8_t expected[SPLITS][ALBUM_BYTES], found[ALBUM_BYTES];
+    for (size_t i = 0, files = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *root = cases[i].root != NULL ? cases[i].root : album.root;
+        size_t sizes[SPLITS];
+        dataset_close(album.dataset);
+        assert_ok(dataset_open(&album.dataset, cases[i].reader, root, NULL, NULL, &error));
+        for (int split = 0; split < SPLITS; split++)
+            sizes[split] = album_read(NULL, (enum split)split, 0, expected[split]);
+        for (size_t life = 0; life < 2 * KINDS; life++) { /* of the cache: files outlast it */
+            struct cache *cache = album_cache(kinds[life / 2]);
+            for (size_t read = 0; read < 4 * SPLITS; read++) {
+                enum split split = (enum split)(read % SPLITS);
+                assert_int_equal(album_read(cache, split, read / SPLITS, found), sizes[split]);
+                assert_memory_equal(found, expected[split], sizes[split]);
             }
             cache_destroy(cache);
         }
-        dataset_close(dataset);
+        files += cases[i].files;
+        assert_int_equal(album_files(), files);
     }
-    assert_int_equal(album_files(), 3); /* MNIST's training images are there without decoding */
+    assert_int_equal(album.warnings, 0);
 }
 
 static size_t kept_images(struct cache_part *part, size_t count)
@@ -157,51 +131,44 @@ ALBUM_TEST(whole_images_are_let_go)
     cache_destroy(cache);
 }
 
-static struct timespec time_of(const char *path)
+static struct stat look_at(const char *path)
 {
     struct stat information;
     assert_int_equal(stat(path, &information), 0);
-    return information.st_mtim;
+    return information;
 }
 
-static uint64_t inode_of(const char *path)
+/* The cache's file of test images after another check, as it was or another one. */
+static void expect_file(bool same, uint64_t *inode)
 {
-    struct stat information;
-    assert_int_equal(stat(path, &information), 0);
-    return information.st_ino;
+    uint64_t before = *inode;
+    album_check_anew();
+    *inode = look_at(album_file("test-12")).st_ino;
+    assert_int_equal(*inode == before, same);
 }
 
 /* A file that is up to date is used; any change to what it was made from makes another. */
 ALBUM_TEST(changed_files_are_decoded_again)
 {
     static uint8_t before[ALBUM_BYTES], after[ALBUM_BYTES];
-    album_check_anew();
-    const char *file = album_file("test-12");
-    uint64_t first = inode_of(file);
-    album_check_anew();
-    assert_int_equal(inode_of(file), first);
+    uint64_t inode = 0;
+    expect_file(false, &inode);
+    expect_file(true, &inode);
     size_t size = album_read(NULL, SPLIT_TEST, 0, before);
-
     album_draw("data/test/a/12.png", 56, 36, 99); /* the same size in pixels */
-    album_check_anew();
-    assert_int_not_equal(inode_of(file), first);
+    expect_file(false, &inode);
     assert_int_equal(album_read(NULL, SPLIT_TEST, 0, after), size);
     assert_memory_not_equal(before, after, size);
-    first = inode_of(file);
 
     char *image = path_format("%s/test/a/14.png", album.root); /* the time alone */
-    struct timespec later[2] = {time_of(image), time_of(image)};
+    struct timespec later[2] = {look_at(image).st_mtim, look_at(image).st_mtim};
     later[1].tv_nsec += 1;
     assert_int_equal(utimensat(AT_FDCWD, image, later, 0), 0);
-    album_check_anew();
-    assert_int_not_equal(inode_of(file), first);
-    first = inode_of(file);
+    expect_file(false, &inode);
 
     char *replace = path_format("cp -p '%s' '%s.other' && mv '%s.other' '%s'", image, image, image, image);
     assert_int_equal(system(replace), 0); /* neither size nor time: another file */
-    album_check_anew();
-    assert_int_not_equal(inode_of(file), first);
-
+    expect_file(false, &inode);
     album_draw("data/test/a/20.png", 30, 31, 5); /* another list */
     album_reopen();
     album_check_anew();
@@ -233,24 +200,6 @@ ALBUM_TEST(images_that_cannot_be_read_say_so_as_ever)
         loader_destroy(loader);
         cache_destroy(cache);
     }
-    assert_int_equal(album.warnings, 0);
-}
-
-ALBUM_TEST(generated_images_have_no_file)
-{
-    dataset_close(album.dataset);
-    assert_ok(dataset_open(&album.dataset, "toy", NULL, NULL, NULL, &error));
-    for (size_t k = 0; k < KINDS; k++) {
-        struct cache *cache = album_cache(kinds[k]);
-        static uint8_t expected[ALBUM_BYTES], found[ALBUM_BYTES];
-        size_t size = album_read(NULL, SPLIT_TEST, 0, expected);
-        for (int again = 0; again < 2; again++) {
-            assert_int_equal(album_read(cache, SPLIT_TEST, 1, found), size);
-            assert_memory_equal(found, expected, size);
-        }
-        cache_destroy(cache);
-    }
-    assert_int_equal(album_files(), 0);
     assert_int_equal(album.warnings, 0);
 }
 
@@ -321,6 +270,16 @@ TEST(the_folder_is_the_user_s)
     }
 }
 
+/* How many files are removed. */
+static size_t clear(const char *root)
+{
+    struct cache_listing listing;
+    assert_ok(cache_folder_clear(&listing, album.folder, root, &error));
+    size_t count = listing.count;
+    cache_listing_free(&listing);
+    return count;
+}
+
 ALBUM_TEST(files_are_listed_and_cleared)
 {
     struct cache_listing listing;
@@ -346,17 +305,11 @@ ALBUM_TEST(files_are_listed_and_cleared)
         assert_true(file->bytes > 0);
     }
     cache_listing_free(&listing);
-    assert_ok(cache_folder_clear(&listing, album.folder, "/nowhere", &error));
-    assert_int_equal(listing.count, 0);
-    cache_listing_free(&listing);
+    assert_int_equal(clear("/nowhere"), 0);
     char *roundabout = path_format("%s/../data", album.root);
-    assert_ok(cache_folder_clear(&listing, album.folder, roundabout, &error));
-    assert_int_equal(listing.count, 2);
-    cache_listing_free(&listing);
+    assert_int_equal(clear(roundabout), 2);
     assert_int_equal(album_files(), 3);
-    assert_ok(cache_folder_clear(&listing, album.folder, NULL, &error));
-    assert_int_equal(listing.count, 2);
-    cache_listing_free(&listing);
+    assert_int_equal(clear(NULL), 2);
     album_file("notes.txt");
     assert_int_equal(album_files(), 1);
     free(roundabout);
@@ -402,7 +355,6 @@ ALBUM_TEST(clearing_disturbs_nobody)
 {
     struct cache *cache = album_cache(CACHE_DISK);
     struct cache_part *part;
-    struct cache_listing listing;
     struct cache_writer writer;
     struct cache_label label = {.dataset = "dtd"};
     struct image image;
@@ -410,9 +362,7 @@ ALBUM_TEST(clearing_disturbs_nobody)
     assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     assert_ok(
         cache_writer_open(&writer, scratch_file(&album.scratch, "cache/mtil/x.pixels"), &label, 1, 1 << 20, &error));
-    assert_ok(cache_folder_clear(&listing, album.folder, NULL, &error));
-    assert_int_equal(listing.count, 2);
-    cache_listing_free(&listing);
+    assert_int_equal(clear(NULL), 2);
     assert_true(cache_find(part, 0, &image));
     cache_release(part, &image);
     album_check(cache);
