@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "datasets/readers/reader.h"
 #include "tests/test.h"
@@ -15,14 +16,14 @@ int root_setup(void **state)
 {
     (void)state;
     scratch_create(&scratch);
-    return 0;
+    return chdir(scratch.path);
 }
 
 int root_teardown(void **state)
 {
     (void)state;
     scratch_remove(&scratch);
-    return 0;
+    return chdir("/");
 }
 
 status root_try(struct dataset **dataset, const char *name, const char *root, const char *options,

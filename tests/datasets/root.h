@@ -1,6 +1,6 @@
-/* A data root around each test of a file, and datasets that are opened with options of their readers.
+/* A folder around each test, in which it runs; datasets whose root it is, opened with options of their readers.
  *
- *     TEST_WITH(names_are_counted, root_setup, root_teardown)
+ *     ROOT_TEST(names_are_counted)
  *     {
  *         scratch_copy(&scratch, ROOTS "dtd");
  *         struct dataset *dataset = root_open("dtd", scratch.path, "on_missing=skip");
@@ -17,6 +17,7 @@
 extern struct scratch scratch;
 int root_setup(void **state);
 int root_teardown(void **state);
+#define ROOT_TEST(name) TEST_WITH(name, root_setup, root_teardown)
 
 /* Options are "key=value key=value", of the reader and of every dataset in a suite, or NULL. */
 status root_try(struct dataset **dataset, const char *name, const char *root, const char *options,

@@ -33,7 +33,7 @@ TEST(test_registry)
     assert_fails(dataset_reader_find(&reader, "imagenet-22k-full", &error), ERROR_ARGUMENT, "oxford_pet");
 }
 
-TEST_WITH(test_found, root_setup, root_teardown)
+ROOT_TEST(test_found)
 {
     const struct dataset_reader *reader;
     assert_ok(dataset_reader_find(&reader, "dtd", &error));
@@ -150,7 +150,7 @@ static void write_tiny_imagenet(char wnids[][16], const size_t *order)
 }
 
 /* The public code's ids, names and order. Another order of the same ids is the root's own, with a warning. */
-TEST_WITH(test_tiny_imagenet_as_published, root_setup, root_teardown)
+ROOT_TEST(test_tiny_imagenet_as_published)
 {
     static char wnids[TINY_CLASSES + 1][16], names[TINY_CLASSES + 1][64];
     char line[128];
@@ -191,7 +191,7 @@ static void digest_of(const char *name, const char *root, char digest[DIGEST_SIZ
 }
 
 /* The same items, wherever they lie and packed or not; others when a list changes. */
-TEST_WITH(test_digest_of_items, root_setup, root_teardown)
+ROOT_TEST(test_digest_of_items)
 {
     char plain[DIGEST_SIZE], packed[DIGEST_SIZE], before[DIGEST_SIZE], after[DIGEST_SIZE], changed[DIGEST_SIZE];
     digest_of("mnist", ROOTS "mnist", plain);

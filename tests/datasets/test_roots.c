@@ -178,7 +178,7 @@ static void follow(char *line, bool *begun)
     }
 }
 
-TEST_WITH(roots_have_what_the_script_says, root_setup, root_teardown)
+ROOT_TEST(roots_have_what_the_script_says)
 {
     char line[1024], name[16];
     bool begun = false;

@@ -211,7 +211,7 @@ TEST(a_part_has_the_images_of_its_classes)
 }
 
 /* A part misses what its classes miss. */
-TEST_WITH(files_that_are_missing_go_with_their_class, root_setup, root_teardown)
+ROOT_TEST(files_that_are_missing_go_with_their_class)
 {
     scratch_copy(&scratch, ROOTS "food");
     assert_int_equal(remove(scratch_file(&scratch, "food-101/images/pho/3093884.jpg")), 0);
