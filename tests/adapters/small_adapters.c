@@ -76,6 +76,15 @@ struct adapters *small_adapters_form(struct small *s, size_t threads, const char
     return small_adapters_open(s, threads, &settings);
 }
 
+void with_adapters(size_t threads, const char *form, adapters_body body)
+{
+    struct small s;
+    struct adapters *adapters = small_adapters_form(&s, threads, form);
+    print_message("adapters: %s\n", form);
+    body(&s, adapters);
+    small_adapters_close(&s, adapters);
+}
+
 void small_adapters_use(struct small *s, const struct adapters *adapters)
 {
     for (int t = 0; t < TOWERS; t++)

@@ -175,14 +175,12 @@ TEST(experts_add_what_the_formula_says)
 }
 
 /* Every token of an image and of a prompt counts, nothing after a prompt's end does. */
-TEST(tokens_are_counted)
+ADAPTERS_TEST(tokens_are_counted, 2, "routing=per_token balance_loss=cv balance_weight=0.1")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 2, "routing=per_token balance_loss=cv balance_weight=0.1");
     const int32_t routers[] = {SMALL_TASK, -1, SMALL_TASK, SMALL_TASK};
-    small_set_routers(&s, TOWER_TEXT, routers);
-    small_set_routers(&s, TOWER_IMAGE, routers);
-    small_loss(&s, true);
+    small_set_routers(s, TOWER_TEXT, routers);
+    small_set_routers(s, TOWER_IMAGE, routers);
+    small_loss(s, true);
     const size_t expected[TOWERS] = {2 * 10, 4 + 5 + 4};
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < 2; b++) {
@@ -192,7 +190,6 @@ TEST(tokens_are_counted)
                 total += counts[e];
             assert_int_equal(total, expected[t] * small_settings.top_k);
         }
-    small_adapters_close(&s, adapters);
 }
 
 /* An image's features have the same bits alone and beside others, and for any number of threads. */
@@ -260,28 +257,25 @@ TEST(what_follows_a_prompt_changes_no_bit)
 }
 
 /* What policies ask for, too. */
-TEST(statistics_are_of_tokens)
+ADAPTERS_TEST(statistics_are_of_tokens, 2, "routing=per_token")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 2, "routing=per_token");
     int32_t others[SMALL_PROMPTS * CONTEXT], tokens = 0;
     const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
     size_t probes = tower->blocks * PROBES * tower->width;
     change_rests(others);
-    must(adapters_collect(adapters, NEEDS_PROBES | NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &s.d.memory, &error));
-    encode(&s, prompts, SMALL_PROMPTS, true);
-    const float *plain = from_device(&s.d, tower->statistics.probes, probes * sizeof *plain);
-    encode(&s, others, SMALL_PROMPTS, true);
-    expect_floats(&s.d, "probes", tower->statistics.probes, plain, probes);
+    must(adapters_collect(adapters, NEEDS_PROBES | NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &s->d.memory, &error));
+    encode(s, prompts, SMALL_PROMPTS, true);
+    const float *plain = from_device(&s->d, tower->statistics.probes, probes * sizeof *plain);
+    encode(s, others, SMALL_PROMPTS, true);
+    expect_floats(&s->d, "probes", tower->statistics.probes, plain, probes);
     for (size_t c = 0; c < SMALL_PROMPTS; c++)
         tokens += lengths[c];
     const int32_t *const squares[] = {tower->statistics.pairs, tower->statistics.pairs + 25, tower->statistics.next};
     for (size_t i = 0; i < 3; i++) { /* of both passes: K · K pairs a token */
-        const int32_t *counts = from_device(&s.d, squares[i], 25 * sizeof *counts);
+        const int32_t *counts = from_device(&s->d, squares[i], 25 * sizeof *counts);
         int32_t total = 0;
         for (size_t pair = 0; pair < 25; pair++)
             total += counts[pair];
         assert_int_equal(total, 2 * 4 * tokens);
     }
-    small_adapters_close(&s, adapters);
 }

@@ -160,10 +160,8 @@ static void expect_frozen(const struct adapters *adapters, enum tower tower, siz
     assert_memory_equal(frozen, expected, sizeof frozen);
 }
 
-TEST(frozen_sets_only_grow)
+ADAPTERS_TEST(frozen_sets_only_grow, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     struct expert_changes changes = {0};
     static const int32_t grown[] = {0, 1, 1, 1, 0};
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){4, 9, 1, 9, 2}, &error));
@@ -188,14 +186,11 @@ TEST(frozen_sets_only_grow)
     expect_frozen(adapters, TOWER_IMAGE, 1, grown);
     must_refuse(freeze_most(adapters, EXPERTS + 1, &changes), ERROR_ARGUMENT, "6 most used of 5");
     expert_changes_free(&changes);
-    small_adapters_close(&s, adapters);
 }
 
-TEST(use_by_earlier_tasks_protects)
+ADAPTERS_TEST(use_by_earlier_tasks_protects, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
-    must(adapters_collect(adapters, NEEDS_EARLIER_COUNTS, &s.d.memory, &error));
+    must(adapters_collect(adapters, NEEDS_EARLIER_COUNTS, &s->d.memory, &error));
     must(adapters_begin_task(adapters, 0, &error));
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){7, 0, 2, 1, 9}, &error));
     must(adapters_begin_task(adapters, 1, &error));
@@ -206,5 +201,4 @@ TEST(use_by_earlier_tasks_protects)
     assert_int_equal(target_of(adapters, "least_used_ever"), 2); /* 7, 18, 5, 14, 12 in all */
     must(adapters_write_frozen(adapters, TOWER_IMAGE, 1, (const int32_t[]){0, 0, 1, 0, 0}, &error));
     assert_int_equal(target_of(adapters, "least_used_ever"), 0);
-    small_adapters_close(&s, adapters);
 }

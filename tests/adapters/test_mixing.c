@@ -227,37 +227,34 @@ static double relative_distance(const double *a, const double *b, size_t n)
     return sqrt(difference) / (sqrt(first) + sqrt(second));
 }
 
-TEST(distances_are_of_outputs_on_the_probes)
+ADAPTERS_TEST(distances_are_of_outputs_on_the_probes, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
     size_t n = PROBES * tower->width, tensors[PARTS];
     const struct merge merge = {.block = 1, .target = 2, .sources = 2, .source = {4, 0}};
     double distance;
-    must(adapters_collect(adapters, NEEDS_PROBES, &s.d.memory, &error));
-    const float *probes = draw(&s.d, n, 1.0f).host;
-    must(s.d.ops->upload(s.d.backend, tower->statistics.probes + n, probes, n * sizeof *probes, &error));
-    float *values = small_values(&s, tower->parameters);
+    must(adapters_collect(adapters, NEEDS_PROBES, &s->d.memory, &error));
+    const float *probes = draw(&s->d, n, 1.0f).host;
+    must(s->d.ops->upload(s->d.backend, tower->statistics.probes + n, probes, n * sizeof *probes, &error));
+    float *values = small_values(s, tower->parameters);
     double *merged = outputs_of(adapters, values, probes, 2), *first = outputs_of(adapters, values, probes, 4),
            *second = outputs_of(adapters, values, probes, 0);
     double one = relative_distance(merged, first, n), two = relative_distance(merged, second, n);
-    must(statistics_distance(tower, &merge, &s.d.memory, &distance, &error));
+    must(statistics_distance(tower, &merge, &s->d.memory, &distance, &error));
     assert_true(fabs(distance - (one + two) / 2) < 1e-5 * distance);
     expert_tensors(adapters, TOWER_TEXT, 1, tensors);
     for (size_t k = 2; k < PARTS; k++) { /* a source whose output is zero */
         struct expert_slice up = expert_slice(adapters, TOWER_TEXT, tensors[k], 0);
-        small_clear(&s, tower->parameters, up.offset, up.size);
+        small_clear(s, tower->parameters, up.offset, up.size);
     }
-    must(statistics_distance(tower, &merge, &s.d.memory, &distance, &error));
+    must(statistics_distance(tower, &merge, &s->d.memory, &distance, &error));
     assert_true(fabs(distance - (one + 1) / 2) < 1e-5 * distance);
-    must(statistics_distance(tower, &(struct merge){.block = 1, .target = 0, .sources = 1, .source = {0}}, &s.d.memory,
+    must(statistics_distance(tower, &(struct merge){.block = 1, .target = 0, .sources = 1, .source = {0}}, &s->d.memory,
                              &distance, &error));
     assert_true(isnan(distance));
     free(merged);
     free(first);
     free(second);
-    small_adapters_close(&s, adapters);
 }
 
 /* --- Freezing --- */
@@ -330,11 +327,9 @@ TEST(random_freezing_does_not_look_at_use)
 }
 
 /* More than an event holds: several events, all experts frozen. */
-TEST(many_experts_are_frozen_together)
+ADAPTERS_TEST(many_experts_are_frozen_together, 1, "experts=40")
 {
     enum { MANY = 40 };
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 1, "experts=40");
     int32_t counts[MANY], frozen[MANY];
     struct expert_changes changes = {0};
     struct options *options;
@@ -357,5 +352,4 @@ TEST(many_experts_are_frozen_together)
         assert_int_equal(frozen[e], e < 20);
     options_destroy(options);
     expert_changes_free(&changes);
-    small_adapters_close(&s, adapters);
 }
