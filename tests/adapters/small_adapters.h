@@ -18,6 +18,8 @@ extern const struct update_rule small_rule;
 /* Keys of section adapter over those of small_settings, or small_ffn_settings with kind=ffn: "top_k=3 dropout=0.25". */
 struct adapter_settings small_settings_of(const char *words);
 
+struct options *small_options(const struct option *table, const char *words); /* the caller destroys them */
+
 /* settings NULL: small_settings. Values are normal numbers, none zero; every sample has router SMALL_TASK. */
 struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings);
 void small_adapters_close(struct small *s, struct adapters *adapters);
@@ -53,7 +55,7 @@ void small_adapters_use(struct small *s, const struct adapters *adapters);
 
 /* Every tensor of both towers, stacked ones whole, along its gradient of the loss. */
 void small_adapters_check_gradients(struct small *s, struct adapters *adapters);
-/* The same of fresh adapters with these settings, whose number of values must be what it was said to be. */
+/* The same of fresh adapters with these settings, whose number of values must be what it was said to be; and a step. */
 void small_adapters_check(const struct adapter_settings *settings);
 /* The same of every form, in words. */
 void small_adapters_check_forms(const char *const *forms, size_t count);
@@ -70,3 +72,13 @@ const float *slice_values(struct small *s, const struct adapters *adapters, enum
                           struct expert_slice slice);
 /* The four tensors of a block's experts, by number in the tower's group. */
 void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4]);
+
+/* Counts of every block, [E]. */
+void small_write_counts(struct adapters *adapters, const int32_t *counts);
+
+/* A plain reference: what an expert of kind lora adds to y for one token x, [d] each, where these are the tower's values. */
+void add_expert(const struct adapters *adapters, const float *values, enum tower tower, size_t block, size_t expert,
+                double weight, const float *x, double *y);
+
+/* The standard deviation of the values, or of how far they are from others. */
+double deviation(const float *values, const float *around, size_t n);

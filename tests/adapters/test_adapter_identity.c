@@ -102,9 +102,7 @@ TEST(merges_are_marked)
         struct seen seen[TOWERS];
         size_t merged = 0;
         must(merge_policy_find(&plan.policy, "most_used", &error));
-        for (int t = 0; t < TOWERS; t++)
-            for (size_t b = 0; b < adapters->towers[t].blocks; b++)
-                must(adapters_write_counts(adapters, (enum tower)t, b, (const int32_t[]){4, 9, 1, 7, 2}, &error));
+        small_write_counts(adapters, (const int32_t[]){4, 9, 1, 7, 2});
         look(&s, adapters, seen);
         must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &events, &error));
         for (size_t k = 0; k < events.count; k++)
