@@ -224,42 +224,38 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
     return result;
 }
 
+static const char *const choices[] = {"blocks=last_1",
+                                      "blocks=0,1 towers=text",
+                                      "blocks=every_2 towers=image",
+                                      "shared_expert=true",
+                                      "gate_input=mean",
+                                      "routing=per_token",
+                                      "kind=ffn",
+                                      "kind=ffn router=softmax_topk aligned_output=each",
+                                      "kind=ffn router=random_uniform top_k=1 routers=one",
+                                      "blocks=image.1,text.0"};
+
 /* What a file says of the model is enough to compute the same with it. */
-TEST(choices_are_in_the_file)
+ADAPTERS_TEST_OF(choices_are_in_the_file, 1, choices)
 {
-    static const char *const forms[] = {"blocks=last_1",
-                                        "blocks=0,1 towers=text",
-                                        "blocks=every_2 towers=image",
-                                        "shared_expert=true",
-                                        "gate_input=mean",
-                                        "routing=per_token",
-                                        "kind=ffn",
-                                        "kind=ffn router=softmax_topk aligned_output=each",
-                                        "kind=ffn router=random_uniform top_k=1 routers=one",
-                                        "blocks=image.1,text.0"};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        struct small s;
-        struct adapters *adapters = small_adapters_form(&s, 1, forms[i]), *opened;
-        must(adapters_save(adapters, NULL, path, &error));
-        must(open_adapters(&s, &opened, 0, SMALL_TASKS));
-        const struct adapter_settings *expected = &adapters->settings, *found = &opened->settings;
-        assert_true(
-            found->place.blocks.rule == expected->place.blocks.rule &&
-            found->place.blocks.n == expected->place.blocks.n &&
-            memcmp(found->place.blocks.listed, expected->place.blocks.listed, sizeof found->place.blocks.listed) == 0 &&
-            found->place.towers == expected->place.towers);
-        assert_int_equal(found->shared_expert, expected->shared_expert);
-        assert_int_equal(found->gate_input, expected->gate_input);
-        assert_int_equal(found->routing, expected->routing);
-        for (int t = 0; t < TOWERS; t++) {
-            small_adapters_use(&s, adapters);
-            const float *features = small_features(&s, (enum tower)t);
-            small_adapters_use(&s, opened);
-            assert_memory_equal(small_features(&s, (enum tower)t), features, tensor_bytes(&s.features[t]));
-        }
-        adapters_destroy(opened);
-        small_adapters_close(&s, adapters);
+    struct adapters *opened;
+    must(adapters_save(adapters, NULL, path, &error));
+    must(open_adapters(s, &opened, 0, SMALL_TASKS));
+    const struct adapter_settings *expected = &adapters->settings, *found = &opened->settings;
+    assert_true(
+        found->place.blocks.rule == expected->place.blocks.rule && found->place.blocks.n == expected->place.blocks.n &&
+        memcmp(found->place.blocks.listed, expected->place.blocks.listed, sizeof found->place.blocks.listed) == 0 &&
+        found->place.towers == expected->place.towers);
+    assert_int_equal(found->shared_expert, expected->shared_expert);
+    assert_int_equal(found->gate_input, expected->gate_input);
+    assert_int_equal(found->routing, expected->routing);
+    for (int t = 0; t < TOWERS; t++) {
+        small_adapters_use(s, adapters);
+        const float *features = small_features(s, (enum tower)t);
+        small_adapters_use(s, opened);
+        assert_memory_equal(small_features(s, (enum tower)t), features, tensor_bytes(&s->features[t]));
     }
+    adapters_destroy(opened);
 }
 
 /* A file whose tensors are not those that it speaks of; its settings alone are refused where it is opened for them. */
