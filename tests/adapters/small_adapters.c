@@ -1,5 +1,6 @@
 #include "tests/adapters/small_adapters.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +35,18 @@ static void set_words(struct options *options, const char *words)
     free(copy);
 }
 
+struct options *small_options(const struct option *table, const char *words)
+{
+    struct options *options;
+    must(options_create(&options, table, &error));
+    set_words(options, words);
+    return options;
+}
+
 struct adapter_settings small_settings_of(const char *words)
 {
     struct adapter_settings settings;
-    struct options *options;
-    must(options_create(&options, adapter_options, &error));
-    set_words(options, "experts=5 freeze=none freeze_top_k=0");
+    struct options *options = small_options(adapter_options, "experts=5 freeze=none freeze_top_k=0");
     if (strstr(words, "kind=ffn") == NULL)
         set_words(options, "bottleneck=8 scale=0.5 dropout=0");
     set_words(options, words);
@@ -74,6 +81,15 @@ struct adapters *small_adapters_form(struct small *s, size_t threads, const char
 {
     const struct adapter_settings settings = small_settings_of(words);
     return small_adapters_open(s, threads, &settings);
+}
+
+void with_adapters(size_t threads, const char *form, adapters_body body)
+{
+    struct small s;
+    struct adapters *adapters = small_adapters_form(&s, threads, form);
+    print_message("adapters: %s\n", form);
+    body(&s, adapters);
+    small_adapters_close(&s, adapters);
 }
 
 void small_adapters_use(struct small *s, const struct adapters *adapters)
@@ -131,6 +147,47 @@ void expert_tensors(const struct adapters *adapters, enum tower tower, size_t bl
     tensors[3] = bank->up_bias;
 }
 
+void small_write_counts(struct adapters *adapters, const int32_t *counts)
+{
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++)
+            must(adapters_write_counts(adapters, (enum tower)t, b, counts, &error));
+}
+
+/* y += weight · (W_up ReLU(W_down x + b_down) + b_up) */
+void add_expert(const struct adapters *adapters, const float *values, enum tower tower, size_t block, size_t expert,
+                double weight, const float *x, double *y)
+{
+    size_t width = adapters->towers[tower].width, m = adapters->towers[tower].hidden, tensors[4];
+    const float *part[4];
+    double hidden[64];
+    expert_tensors(adapters, tower, block, tensors);
+    for (size_t k = 0; k < 4; k++)
+        part[k] = values + expert_slice(adapters, tower, tensors[k], expert).offset;
+    for (size_t j = 0; j < m; j++) {
+        hidden[j] = (double)part[1][j];
+        for (size_t i = 0; i < width; i++)
+            hidden[j] += (double)part[0][j * width + i] * (double)x[i];
+    }
+    for (size_t i = 0; i < width; i++) {
+        double sum = (double)part[3][i];
+        for (size_t j = 0; j < m; j++)
+            sum += (double)part[2][i * m + j] * fmax(hidden[j], 0);
+        y[i] += weight * sum;
+    }
+}
+
+double deviation(const float *values, const float *around, size_t n)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = (double)values[i] - (around != NULL ? (double)around[i] : 0);
+        sum += x;
+        squares += x * x;
+    }
+    return sqrt(squares / (double)n - pow(sum / (double)n, 2));
+}
+
 void small_adapters_check_gradients(struct small *s, struct adapters *adapters)
 {
     small_loss(s, true);
@@ -152,6 +209,7 @@ void small_adapters_check(const struct adapter_settings *settings)
     struct adapters *adapters = small_adapters_open(&s, 2, settings);
     assert_int_equal(adapters_count_values(&small_dimensions, settings), adapters_values(adapters));
     small_adapters_check_gradients(&s, adapters);
+    must(adapters_step(adapters, s.state, &small_rule, &error));
     small_adapters_close(&s, adapters);
 }
 

@@ -18,11 +18,34 @@ extern const struct update_rule small_rule;
 /* Keys of section adapter over those of small_settings, or small_ffn_settings with kind=ffn: "top_k=3 dropout=0.25". */
 struct adapter_settings small_settings_of(const char *words);
 
+struct options *small_options(const struct option *table, const char *words); /* the caller destroys them */
+
 /* settings NULL: small_settings. Values are normal numbers, none zero; every sample has router SMALL_TASK. */
 struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings);
 void small_adapters_close(struct small *s, struct adapters *adapters);
 
 struct adapters *small_adapters_form(struct small *s, size_t threads, const char *words); /* small_settings_of */
+
+/* A test with the small model and adapters of a form on so many threads, s and adapters, which are closed behind it. */
+typedef void (*adapters_body)(struct small *s, struct adapters *adapters);
+void with_adapters(size_t threads, const char *form, adapters_body body);
+#define ADAPTERS_TEST(name, threads, form)                                                                             \
+    static void name##_with(struct small *s, struct adapters *adapters);                                               \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        with_adapters(threads, form, name##_with);                                                                     \
+    }                                                                                                                  \
+    static void name##_with(__attribute__((unused)) struct small *s, __attribute__((unused)) struct adapters *adapters)
+
+/* The same once per row of a table of forms. */
+#define ADAPTERS_TEST_OF(name, threads, forms)                                                                         \
+    static void name##_with(struct small *s, struct adapters *adapters);                                               \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        for (size_t i = 0; i < sizeof(forms) / sizeof *(forms); i++)                                                   \
+            with_adapters(threads, (forms)[i], name##_with);                                                           \
+    }                                                                                                                  \
+    static void name##_with(__attribute__((unused)) struct small *s, __attribute__((unused)) struct adapters *adapters)
 
 /* The same in a model that is open; the caller destroys them. */
 struct adapters *small_adapters_add(struct small *s, const struct adapter_settings *settings);
@@ -32,7 +55,7 @@ void small_adapters_use(struct small *s, const struct adapters *adapters);
 
 /* Every tensor of both towers, stacked ones whole, along its gradient of the loss. */
 void small_adapters_check_gradients(struct small *s, struct adapters *adapters);
-/* The same of fresh adapters with these settings, whose number of values must be what it was said to be. */
+/* The same of fresh adapters with these settings, whose number of values must be what it was said to be; and a step. */
 void small_adapters_check(const struct adapter_settings *settings);
 /* The same of every form, in words. */
 void small_adapters_check_forms(const char *const *forms, size_t count);
@@ -49,3 +72,13 @@ const float *slice_values(struct small *s, const struct adapters *adapters, enum
                           struct expert_slice slice);
 /* The four tensors of a block's experts, by number in the tower's group. */
 void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4]);
+
+/* Counts of every block, [E]. */
+void small_write_counts(struct adapters *adapters, const int32_t *counts);
+
+/* A plain reference: what an expert of kind lora adds to y for one token x, [d] each, where these are the tower's values. */
+void add_expert(const struct adapters *adapters, const float *values, enum tower tower, size_t block, size_t expert,
+                double weight, const float *x, double *y);
+
+/* The standard deviation of the values, or of how far they are from others. */
+double deviation(const float *values, const float *around, size_t n);

@@ -83,12 +83,10 @@ static void fill(struct small *s, struct adapters *adapters, float value)
 }
 
 /* Name, shape and place of tensors as PyTorch has them; and back. */
-TEST(names_and_shapes_are_public)
+ADAPTERS_TEST(names_and_shapes_are_public, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
-    const float *before[TOWERS] = {small_values(&s, adapters->towers[TOWER_IMAGE].parameters),
-                                   small_values(&s, adapters->towers[TOWER_TEXT].parameters)};
+    const float *before[TOWERS] = {small_values(s, adapters->towers[TOWER_IMAGE].parameters),
+                                   small_values(s, adapters->towers[TOWER_TEXT].parameters)};
     must(adapters_save(adapters, NULL, path, &error));
     struct safetensors *file = open_file(path);
     assert_int_equal(safetensors_count(file), 4 * (4 * 5 + 2 * SMALL_TASKS));
@@ -115,14 +113,13 @@ TEST(names_and_shapes_are_public)
                                 &error));
         struct expert_slice slice = expert_slice(adapters, cases[i].tower, cases[i].stack, cases[i].slice);
         assert_int_equal(safetensor_elements(t), slice.size);
-        assert_memory_equal(t->data, slice_values(&s, adapters, cases[i].tower, slice), slice.size * sizeof(float));
+        assert_memory_equal(t->data, slice_values(s, adapters, cases[i].tower, slice), slice.size * sizeof(float));
     }
-    fill(&s, adapters, 9);
+    fill(s, adapters, 9);
     must(adapters_load(adapters, file, "", GROUP_COMPLETE, &error));
     for (int t = 0; t < TOWERS; t++)
-        expect_values(&s, adapters, (enum tower)t, before[t]);
+        expect_values(s, adapters, (enum tower)t, before[t]);
     safetensors_close(file);
-    small_adapters_close(&s, adapters);
 }
 
 static status load(struct adapters *adapters, const char *prefix, enum group_missing missing)
@@ -143,40 +140,38 @@ static void expect_slice(struct small *s, const struct adapters *adapters, size_
         assert_true(found[i] == (whole != NULL ? whole[slice.offset + i] : constant));
 }
 
-TEST(missing_tensors_follow_the_mode)
+ADAPTERS_TEST(missing_tensors_follow_the_mode, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL), *other;
+    struct adapters *other;
     const struct expert_bank *bank = &adapters->towers[TOWER_IMAGE].banks[1];
-    const float *saved = small_values(&s, adapters->towers[TOWER_IMAGE].parameters);
+    const float *saved = small_values(s, adapters->towers[TOWER_IMAGE].parameters);
     must(adapters_save(adapters, NULL, path, &error));
     rewrite("_list.0", "adapter.", NULL, 0); /* expert 0, router 0, noise 0 of every block */
     must_refuse(load(adapters, "adapter.", GROUP_COMPLETE), ERROR_FORMAT, path,
                 "adapter.visual.transformer.resblocks.0.adaptmlp_list.0.down_proj.weight is missing");
     must_refuse(load(adapters, "adapter.", GROUP_ROUTERS_OPTIONAL), ERROR_FORMAT, "is missing");
     must_refuse(load(adapters, "", GROUP_COMPLETE), ERROR_FORMAT, path); /* under another prefix there is nothing */
-    fill(&s, adapters, 9);
+    fill(s, adapters, 9);
     must(load(adapters, "adapter.", GROUP_ZERO_LEFT_OUT));
-    expect_slice(&s, adapters, bank->up_weight, 0, NULL, 0);
-    expect_slice(&s, adapters, bank->routers, 0, NULL, 0);
-    expect_slice(&s, adapters, bank->routers, 1, saved, 0);
-    expect_slice(&s, adapters, bank->up_weight, 4, saved, 0);
+    expect_slice(s, adapters, bank->up_weight, 0, NULL, 0);
+    expect_slice(s, adapters, bank->routers, 0, NULL, 0);
+    expect_slice(s, adapters, bank->routers, 1, saved, 0);
+    expect_slice(s, adapters, bank->up_weight, 4, saved, 0);
 
     must(adapters_save(adapters, NULL, path, &error));
     rewrite("router_list.1", "", NULL, 0);
     must_refuse(load(adapters, "", GROUP_COMPLETE), ERROR_FORMAT, "router_list.1 is missing");
-    fill(&s, adapters, 9);
+    fill(s, adapters, 9);
     must(load(adapters, "", GROUP_ROUTERS_OPTIONAL));
-    expect_slice(&s, adapters, bank->routers, 1, NULL, 9);
-    expect_slice(&s, adapters, bank->routers, 2, saved, 0);
-    expect_slice(&s, adapters, bank->noise, 1, saved, 0);
+    expect_slice(s, adapters, bank->routers, 1, NULL, 9);
+    expect_slice(s, adapters, bank->routers, 2, saved, 0);
+    expect_slice(s, adapters, bank->noise, 1, saved, 0);
 
     const struct adapter_settings wider = small_settings_of("bottleneck=12");
-    must(adapters_create(&other, s.d.backend, &s.d.memory, &small_dimensions, &wider, PARAMETERS_FROZEN, &error));
+    must(adapters_create(&other, s->d.backend, &s->d.memory, &small_dimensions, &wider, PARAMETERS_FROZEN, &error));
     must_refuse(load(other, "", GROUP_ZERO_LEFT_OUT), ERROR_FORMAT, "adaptmlp_list.0.down_proj.weight", "[12, 64]",
                 "[8, 64]");
     adapters_destroy(other);
-    small_adapters_close(&s, adapters);
 }
 
 static status read_settings(const char *name, const char *prefix, struct adapter_settings *settings)
@@ -229,42 +224,38 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
     return result;
 }
 
+static const char *const choices[] = {"blocks=last_1",
+                                      "blocks=0,1 towers=text",
+                                      "blocks=every_2 towers=image",
+                                      "shared_expert=true",
+                                      "gate_input=mean",
+                                      "routing=per_token",
+                                      "kind=ffn",
+                                      "kind=ffn router=softmax_topk aligned_output=each",
+                                      "kind=ffn router=random_uniform top_k=1 routers=one",
+                                      "blocks=image.1,text.0"};
+
 /* What a file says of the model is enough to compute the same with it. */
-TEST(choices_are_in_the_file)
+ADAPTERS_TEST_OF(choices_are_in_the_file, 1, choices)
 {
-    static const char *const forms[] = {"blocks=last_1",
-                                        "blocks=0,1 towers=text",
-                                        "blocks=every_2 towers=image",
-                                        "shared_expert=true",
-                                        "gate_input=mean",
-                                        "routing=per_token",
-                                        "kind=ffn",
-                                        "kind=ffn router=softmax_topk aligned_output=each",
-                                        "kind=ffn router=random_uniform top_k=1 routers=one",
-                                        "blocks=image.1,text.0"};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        struct small s;
-        struct adapters *adapters = small_adapters_form(&s, 1, forms[i]), *opened;
-        must(adapters_save(adapters, NULL, path, &error));
-        must(open_adapters(&s, &opened, 0, SMALL_TASKS));
-        const struct adapter_settings *expected = &adapters->settings, *found = &opened->settings;
-        assert_true(
-            found->place.blocks.rule == expected->place.blocks.rule &&
-            found->place.blocks.n == expected->place.blocks.n &&
-            memcmp(found->place.blocks.listed, expected->place.blocks.listed, sizeof found->place.blocks.listed) == 0 &&
-            found->place.towers == expected->place.towers);
-        assert_int_equal(found->shared_expert, expected->shared_expert);
-        assert_int_equal(found->gate_input, expected->gate_input);
-        assert_int_equal(found->routing, expected->routing);
-        for (int t = 0; t < TOWERS; t++) {
-            small_adapters_use(&s, adapters);
-            const float *features = small_features(&s, (enum tower)t);
-            small_adapters_use(&s, opened);
-            assert_memory_equal(small_features(&s, (enum tower)t), features, tensor_bytes(&s.features[t]));
-        }
-        adapters_destroy(opened);
-        small_adapters_close(&s, adapters);
+    struct adapters *opened;
+    must(adapters_save(adapters, NULL, path, &error));
+    must(open_adapters(s, &opened, 0, SMALL_TASKS));
+    const struct adapter_settings *expected = &adapters->settings, *found = &opened->settings;
+    assert_true(
+        found->place.blocks.rule == expected->place.blocks.rule && found->place.blocks.n == expected->place.blocks.n &&
+        memcmp(found->place.blocks.listed, expected->place.blocks.listed, sizeof found->place.blocks.listed) == 0 &&
+        found->place.towers == expected->place.towers);
+    assert_int_equal(found->shared_expert, expected->shared_expert);
+    assert_int_equal(found->gate_input, expected->gate_input);
+    assert_int_equal(found->routing, expected->routing);
+    for (int t = 0; t < TOWERS; t++) {
+        small_adapters_use(s, adapters);
+        const float *features = small_features(s, (enum tower)t);
+        small_adapters_use(s, opened);
+        assert_memory_equal(small_features(s, (enum tower)t), features, tensor_bytes(&s->features[t]));
     }
+    adapters_destroy(opened);
 }
 
 /* A file whose tensors are not those that it speaks of; its settings alone are refused where it is opened for them. */
@@ -314,37 +305,33 @@ TEST(what_a_file_cannot_mean_is_refused)
     }
 }
 
-TEST(opened_for_inference)
+ADAPTERS_TEST(opened_for_inference, 1, "")
 {
-    struct small s;
     struct text list = {0};
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL), *opened;
+    struct adapters *opened;
     must(adapters_save(adapters, NULL, path, &error));
-    must(open_adapters(&s, &opened, 0, SMALL_TASKS));
-    expect_values(&s, opened, TOWER_TEXT, small_values(&s, adapters->towers[TOWER_TEXT].parameters));
+    must(open_adapters(s, &opened, 0, SMALL_TASKS));
+    expect_values(s, opened, TOWER_TEXT, small_values(s, adapters->towers[TOWER_TEXT].parameters));
     assert_null(opened->towers[TOWER_TEXT].parameters->gradients);
     assert_false(adapters_hooks(opened, TOWER_TEXT)[0].trained);
     adapters_destroy(opened);
 
     rewrite("router_list.1", "", NULL, 0);
-    must(open_adapters(&s, &opened, 2, 1));
+    must(open_adapters(s, &opened, 2, 1));
     adapters_destroy(opened);
-    must_refuse(open_adapters(&s, &opened, 1, 2), ERROR_ARGUMENT, "no router 1", "0, 2");
+    must_refuse(open_adapters(s, &opened, 1, 2), ERROR_ARGUMENT, "no router 1", "0, 2");
     assert_null(opened);
     struct safetensors *file = open_file(path);
     must(adapter_file_routers(file, &list, &error));
     safetensors_close(file);
     assert_string_equal(list.data, "0, 2");
     text_free(&list);
-    small_adapters_close(&s, adapters);
 }
 
 /* Experts in the place of the MLP are public under its names. */
-TEST(a_file_says_the_kind_of_its_experts)
+ADAPTERS_TEST(a_file_says_the_kind_of_its_experts, 1, "kind=ffn")
 {
-    struct small s;
     struct adapter_settings read = {0};
-    struct adapters *adapters = small_adapters_form(&s, 1, "kind=ffn");
     const struct safetensor *tensor;
     must(adapters_save(adapters, NULL, path, &error));
     struct safetensors *file = open_file(path);
@@ -354,7 +341,6 @@ TEST(a_file_says_the_kind_of_its_experts)
     must(read_settings(path, "", &read));
     assert_ptr_equal(read.kind, &expert_ffn);
     assert_int_equal(read.activation, ACTIVATION_QUICK_GELU);
-    small_adapters_close(&s, adapters);
 }
 
 /* A name may claim any number; and few bytes may name an expert with a thousand below it, each as wide as it is itself. Memory must

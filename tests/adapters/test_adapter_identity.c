@@ -46,41 +46,38 @@ static size_t count_changes(struct small *s, const struct adapters *adapters, st
     return changed;
 }
 
-TEST(what_changes_is_marked)
+ADAPTERS_TEST(what_changes_is_marked, 2, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
     struct seen seen[TOWERS];
-    look(&s, adapters, seen);
-    small_loss(&s, true);
-    must(adapters_step(adapters, s.state, &small_rule, &error));
-    assert_true(count_changes(&s, adapters, seen, true) > 0);
+    look(s, adapters, seen);
+    small_loss(s, true);
+    must(adapters_step(adapters, s->state, &small_rule, &error));
+    assert_true(count_changes(s, adapters, seen, true) > 0);
 
     must(adapters_begin_task(adapters, SMALL_TASK + 1, &error)); /* a fresh optimizer counts its steps anew */
-    assert_int_equal(count_changes(&s, adapters, seen, true), 0);
+    assert_int_equal(count_changes(s, adapters, seen, true), 0);
     must(adapters_begin_task(adapters, SMALL_TASK, &error));
-    small_loss(&s, true);
-    must(adapters_step(adapters, s.state, &small_rule, &error));
-    assert_true(count_changes(&s, adapters, seen, true) > 0);
+    small_loss(s, true);
+    must(adapters_step(adapters, s->state, &small_rule, &error));
+    assert_true(count_changes(s, adapters, seen, true) > 0);
 
     struct update_rule held = small_rule;
     struct step_guard guard = {.skip = 1};
-    held.guard = to_device(&s.d, &guard, sizeof guard);
-    small_loss(&s, true);
-    must(adapters_step(adapters, s.state, &held, &error));
-    assert_int_equal(count_changes(&s, adapters, seen, true), 0);
+    held.guard = to_device(&s->d, &guard, sizeof guard);
+    small_loss(s, true);
+    must(adapters_step(adapters, s->state, &held, &error));
+    assert_int_equal(count_changes(s, adapters, seen, true), 0);
 
     const struct parameter *p = &group->list[adapters->towers[TOWER_TEXT].banks[0].up_weight];
     float *zeros = calloc(p->size, sizeof *zeros);
     must(parameters_upload(group, p, zeros, &error));
-    assert_int_equal(count_changes(&s, adapters, seen, true), p->segments);
+    assert_int_equal(count_changes(s, adapters, seen, true), p->segments);
     free(zeros);
     parameters_write(group, p->offset, 1);
-    assert_int_equal(count_changes(&s, adapters, seen, false), 1);
+    assert_int_equal(count_changes(s, adapters, seen, false), 1);
     parameters_write_all(group);
-    assert_int_equal(count_changes(&s, adapters, seen, false), group->segments);
-    small_adapters_close(&s, adapters);
+    assert_int_equal(count_changes(s, adapters, seen, false), group->segments);
 }
 
 static status halve(const struct merge_sources *sources, const struct options *options, float *merged,
@@ -105,9 +102,7 @@ TEST(merges_are_marked)
         struct seen seen[TOWERS];
         size_t merged = 0;
         must(merge_policy_find(&plan.policy, "most_used", &error));
-        for (int t = 0; t < TOWERS; t++)
-            for (size_t b = 0; b < adapters->towers[t].blocks; b++)
-                must(adapters_write_counts(adapters, (enum tower)t, b, (const int32_t[]){4, 9, 1, 7, 2}, &error));
+        small_write_counts(adapters, (const int32_t[]){4, 9, 1, 7, 2});
         look(&s, adapters, seen);
         must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &events, &error));
         for (size_t k = 0; k < events.count; k++)
@@ -120,10 +115,8 @@ TEST(merges_are_marked)
 }
 
 /* A way through the tower has another identity when one of its experts or its router changes, and only then. */
-TEST(a_way_is_what_it_passes_through)
+ADAPTERS_TEST(a_way_is_what_it_passes_through, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
     struct adapter_identity identity;
     int32_t *chosen = calloc(tower->blocks * small_settings.top_k, sizeof *chosen);
@@ -149,5 +142,4 @@ TEST(a_way_is_what_it_passes_through)
     }
     adapter_identity_free(&identity);
     free(chosen);
-    small_adapters_close(&s, adapters);
 }

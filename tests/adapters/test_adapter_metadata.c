@@ -179,18 +179,16 @@ static void expect_same(struct device *d, const struct autoencoder *a, const str
     }
 }
 
-TEST(a_selector_comes_back_under_clear_names)
+DEVICE_TEST(a_selector_comes_back_under_clear_names)
 {
-    struct device d;
     struct autoencoder *coders[CODERS], *others[CODERS];
     struct selector_tensors tensors = {0};
     const struct safetensor *found;
     const float thresholds[CODERS] = {0.25f, INFINITY};
     const float *read;
     size_t trained;
-    device_open(&d, 1);
-    open_coders(&d, coders, 1);
-    open_coders(&d, others, 2);
+    open_coders(d, coders, 1);
+    open_coders(d, others, 2);
     must(selector_tensors_add_coders(&tensors, coders, CODERS, &error));
     selector_tensors_add_thresholds(&tensors, thresholds, CODERS);
     must(safetensors_write(path, tensors.list, tensors.count, NULL, 0, &error));
@@ -207,16 +205,15 @@ TEST(a_selector_comes_back_under_clear_names)
     /* one more without a threshold is asked for, and not there */
     must_refuse(selector_file_check(file, WIDTH, CODE, 1, &trained, &error), ERROR_FORMAT, "selector.2.encoder.weight");
     for (size_t k = 0; k < CODERS; k++)
-        expect_same(&d, coders[k], others[k]);
+        expect_same(d, coders[k], others[k]);
     must_refuse(selector_file_check(file, WIDTH + 1, CODE, 0, &trained, &error), ERROR_FORMAT,
                 "selector.0.encoder.weight");
     safetensors_close(file);
     close_coders(coders);
     close_coders(others);
-    device_close(&d);
 }
 
-TEST(damaged_selectors_are_refused)
+DEVICE_TEST(damaged_selectors_are_refused)
 {
     static const struct {
         size_t tensor;
@@ -225,11 +222,9 @@ TEST(damaged_selectors_are_refused)
     } cases[] = {{0, NAN, {"selector.0.encoder.weight", "finite"}},
                  {7, INFINITY, {"selector.1.decoder.bias", "finite"}},
                  {8, NAN, {"selector.thresholds", "NaN"}}};
-    struct device d;
     struct autoencoder *coders[CODERS];
     size_t trained;
-    device_open(&d, 1);
-    open_coders(&d, coders, 1);
+    open_coders(d, coders, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct selector_tensors tensors = {0};
         must(selector_tensors_add_coders(&tensors, coders, CODERS, &error));
@@ -243,7 +238,6 @@ TEST(damaged_selectors_are_refused)
         safetensors_close(file);
     }
     close_coders(coders);
-    device_close(&d);
 }
 
 /* A threshold more than there are coders: memory must not follow it. */

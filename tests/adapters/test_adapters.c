@@ -8,14 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-TEST(values_of_vit_b_16_are_the_papers)
+ADAPTERS_TEST(values_of_vit_b_16_are_the_papers, 1, "")
 {
     const struct adapter_settings paper = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64};
     assert_int_equal(adapters_count_values(&vit_b_16, &paper), 127649280);
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     assert_int_equal(adapters_count_values(&small_dimensions, &small_settings), adapters_values(adapters));
-    small_adapters_close(&s, adapters);
 }
 
 /* Both weights of an expert in 12 blocks of 768 and 12 of 512; what goes through slots is rounded anew each time. */
@@ -86,49 +83,41 @@ TEST(impossible_settings_are_refused)
     device_close(&d);
 }
 
-TEST(fresh_adapters_change_nothing)
+ADAPTERS_TEST(fresh_adapters_change_nothing, 2, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     for (int t = 0; t < TOWERS; t++)
-        small_clear(&s, adapters->towers[t].parameters, 0, adapters->towers[t].parameters->values_count);
+        small_clear(s, adapters->towers[t].parameters, 0, adapters->towers[t].parameters->values_count);
     must(adapters_initialize(adapters, NULL, 7, &error));
     for (int t = 0; t < TOWERS; t++) {
         struct expert_slice down = expert_slice(adapters, (enum tower)t, adapters->towers[t].banks[0].down_weight, 0);
-        const float *values = slice_values(&s, adapters, (enum tower)t, down);
+        const float *values = slice_values(s, adapters, (enum tower)t, down);
         float bound = 1.0f / sqrtf((float)adapters->towers[t].width), largest = 0;
         for (size_t i = 0; i < down.size; i++)
             largest = fmaxf(largest, fabsf(values[i]));
         assert_true(largest <= bound && largest > 0.9f * bound);
     }
-    const float *with = small_features(&s, TOWER_IMAGE);
-    s.hooks[TOWER_IMAGE] = s.hooks[TOWER_TEXT] = NULL;
-    assert_memory_equal(small_features(&s, TOWER_IMAGE), with, tensor_bytes(&s.features[TOWER_IMAGE]));
-    small_adapters_close(&s, adapters);
+    const float *with = small_features(s, TOWER_IMAGE);
+    s->hooks[TOWER_IMAGE] = s->hooks[TOWER_TEXT] = NULL;
+    assert_memory_equal(small_features(s, TOWER_IMAGE), with, tensor_bytes(&s->features[TOWER_IMAGE]));
 }
 
-TEST(samples_without_a_router_are_the_original_clip)
+ADAPTERS_TEST(samples_without_a_router_are_the_original_clip, 2, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     size_t embed = small_dimensions.embed;
-    small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){2, -1, 0});
-    const float *mixed = small_features(&s, TOWER_IMAGE);
-    small_expect_parts(&s);
-    small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){2, 2, 2});
-    assert_memory_equal(small_features(&s, TOWER_IMAGE), mixed, embed * sizeof *mixed);
-    s.hooks[TOWER_IMAGE] = NULL;
-    const float *plain = small_features(&s, TOWER_IMAGE);
+    small_set_routers(s, TOWER_IMAGE, (const int32_t[]){2, -1, 0});
+    const float *mixed = small_features(s, TOWER_IMAGE);
+    small_expect_parts(s);
+    small_set_routers(s, TOWER_IMAGE, (const int32_t[]){2, 2, 2});
+    assert_memory_equal(small_features(s, TOWER_IMAGE), mixed, embed * sizeof *mixed);
+    s->hooks[TOWER_IMAGE] = NULL;
+    const float *plain = small_features(s, TOWER_IMAGE);
     for (size_t i = 0; i < SMALL_IMAGES; i++)
         assert_int_equal(memcmp(plain + i * embed, mixed + i * embed, embed * sizeof *plain) == 0, i == 1);
-    small_adapters_close(&s, adapters);
 }
 
 /* Experts in the order of counts; a block that some expert was left out of. */
-TEST(step_changes_what_was_used_and_not_frozen)
+ADAPTERS_TEST(step_changes_what_was_used_and_not_frozen, 2, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     const int32_t frozen[5] = {1, 0, 1, 0, 0};
     size_t experts = small_settings.experts, changed = 0, spared = 0;
     for (int t = 0; t < TOWERS; t++)
@@ -136,9 +125,9 @@ TEST(step_changes_what_was_used_and_not_frozen)
             must(adapters_write_frozen(adapters, (enum tower)t, b, frozen, &error));
     const float *before[TOWERS];
     for (int t = 0; t < TOWERS; t++)
-        before[t] = small_values(&s, adapters->towers[t].parameters);
-    small_loss(&s, true);
-    must(adapters_step(adapters, s.state, &small_rule, &error));
+        before[t] = small_values(s, adapters->towers[t].parameters);
+    small_loss(s, true);
+    must(adapters_step(adapters, s->state, &small_rule, &error));
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
             const struct parameters *group = adapters->towers[t].parameters;
@@ -149,9 +138,9 @@ TEST(step_changes_what_was_used_and_not_frozen)
             for (size_t k = 0; k < 4 * experts; k++) {
                 size_t e = k % experts;
                 struct expert_slice slice = expert_slice(adapters, (enum tower)t, tensors[k / experts], e);
-                const float *after = slice_values(&s, adapters, (enum tower)t, slice);
+                const float *after = slice_values(s, adapters, (enum tower)t, slice);
                 const int32_t *steps = from_device(
-                    &s.d, group->steps + group->list[tensors[k / experts]].first_segment + e, sizeof *steps);
+                    &s->d, group->steps + group->list[tensors[k / experts]].first_segment + e, sizeof *steps);
                 bool expected = counts[e] > 0 && !frozen[e],
                      same = memcmp(after, before[t] + slice.offset, slice.size * sizeof *after) == 0;
                 assert_int_equal(same, !expected);
@@ -162,43 +151,39 @@ TEST(step_changes_what_was_used_and_not_frozen)
             for (size_t task = 0; task < SMALL_TASKS; task++) {
                 struct expert_slice slice =
                     expert_slice(adapters, (enum tower)t, adapters->towers[t].banks[b].routers, task);
-                const float *after = slice_values(&s, adapters, (enum tower)t, slice);
+                const float *after = slice_values(s, adapters, (enum tower)t, slice);
                 assert_int_equal(memcmp(after, before[t] + slice.offset, slice.size * sizeof *after) != 0,
                                  task == SMALL_TASK);
             }
         }
     assert_true(changed > 0 && spared > 0);
-    small_adapters_close(&s, adapters);
 }
 
-TEST(counts_are_per_task)
+ADAPTERS_TEST(counts_are_per_task, 2, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     int32_t counts[5], total = 0;
-    small_loss(&s, false);
-    small_loss(&s, false);
-    small_encode(&s); /* evaluation does not count */
+    small_loss(s, false);
+    small_loss(s, false);
+    small_encode(s); /* evaluation does not count */
     must(adapters_read_counts(adapters, TOWER_TEXT, 1, counts, &error));
     for (int e = 0; e < 5; e++)
         total += counts[e];
     assert_int_equal(total, 2 * SMALL_PROMPTS * small_settings.top_k);
 
-    small_loss(&s, true);
-    must(adapters_step(adapters, s.state, &small_rule, &error));
+    small_loss(s, true);
+    must(adapters_step(adapters, s->state, &small_rule, &error));
     must(adapters_begin_task(adapters, 2, &error));
     const struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
     const struct expert_bank *bank = &adapters->towers[TOWER_TEXT].banks[1];
-    expect_integers(&s.d, "counts", bank->counts, (const int32_t[5]){0}, 5);
-    expect_integers(&s.d, "flags of experts and routers", bank->used, (const int32_t[8]){0, 0, 0, 0, 0, 0, 0, 1}, 8);
-    const float *zeros = arena_take(&s.d.host, group->values_count * sizeof *zeros);
+    expect_integers(&s->d, "counts", bank->counts, (const int32_t[5]){0}, 5);
+    expect_integers(&s->d, "flags of experts and routers", bank->used, (const int32_t[8]){0, 0, 0, 0, 0, 0, 0, 1}, 8);
+    const float *zeros = arena_take(&s->d.host, group->values_count * sizeof *zeros);
     memset((void *)(uintptr_t)zeros, 0, group->values_count * sizeof *zeros);
-    expect_floats(&s.d, "first moment", group->first_moment, zeros, group->values_count);
-    expect_floats(&s.d, "second moment", group->second_moment, zeros, group->values_count);
-    expect_floats(&s.d, "step counts", group->steps, zeros, group->segments); /* 0 in either type */
+    expect_floats(&s->d, "first moment", group->first_moment, zeros, group->values_count);
+    expect_floats(&s->d, "second moment", group->second_moment, zeros, group->values_count);
+    expect_floats(&s->d, "step counts", group->steps, zeros, group->segments); /* 0 in either type */
 
     must_refuse(adapters_begin_task(adapters, SMALL_TASKS, &error), ERROR_ARGUMENT, "task 3");
-    small_adapters_close(&s, adapters);
 }
 
 /* Every stacked tensor that the task trains, along its gradient. With 12 or 20 hidden units, none is so near 0 that a
@@ -227,20 +212,17 @@ TEST(gradients_match_differences)
     small_adapters_check_forms(forms, sizeof forms / sizeof *forms);
 }
 
-TEST(the_shared_expert_starts_apart_from_the_others)
+ADAPTERS_TEST(the_shared_expert_starts_apart_from_the_others, 2, "shared_expert=true")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 2, "shared_expert=true");
     must(adapters_initialize(adapters, NULL, 7, &error));
     for (int t = 0; t < TOWERS; t++) {
         const struct parameters *group = adapters->towers[t].parameters;
         const struct expert_bank *bank = &adapters->towers[t].banks[1];
-        const float *values = small_values(&s, group), *shared = values + group->list[bank->shared.down_weight].offset;
+        const float *values = small_values(s, group), *shared = values + group->list[bank->shared.down_weight].offset;
         size_t n = group->list[bank->shared.down_weight].size;
         for (size_t e = 0; e < small_settings.experts; e++)
             assert_memory_not_equal(shared, values + group->list[bank->down_weight].offset + e * n, n * sizeof *shared);
     }
-    small_adapters_close(&s, adapters);
 }
 
 /* The same as the only expert there is, which has gate 1 too, beside one that adds nothing; also for a sample without a
@@ -272,30 +254,27 @@ TEST(the_shared_expert_is_an_expert)
 }
 
 /* Every step moves it, whatever is frozen; merging leaves it alone. */
-TEST(the_shared_expert_is_neither_frozen_nor_merged)
+ADAPTERS_TEST(the_shared_expert_is_neither_frozen_nor_merged, 2, "shared_expert=true")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 2, "shared_expert=true");
     struct merge_plan plan = {.combiner = NULL};
     struct expert_changes changes = {0};
     must(merge_policy_find(&plan.policy, "most_used", &error));
     const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
     const struct parameter *p = &tower->parameters->list[tower->banks[1].shared.up_bias];
-    small_loss(&s, true);
-    const float *before = from_device(&s.d, tower->parameters->values + p->offset, p->size * sizeof *before);
+    small_loss(s, true);
+    const float *before = from_device(&s->d, tower->parameters->values + p->offset, p->size * sizeof *before);
     must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &changes, &error));
     const struct freeze_plan all = {.policy = &freeze_most_used, .top_k = small_settings.experts};
     must(adapters_freeze(adapters, &all, (struct rng){0}, &changes, &error));
-    expect_floats(&s.d, "after a merge", tower->parameters->values + p->offset, before, p->size);
+    expect_floats(&s->d, "after a merge", tower->parameters->values + p->offset, before, p->size);
     for (int step = 1; step <= 2; step++) {
-        must(adapters_step(adapters, s.state, &small_rule, &error));
-        expect_integers(&s.d, "steps", tower->parameters->steps + p->first_segment, &step, 1);
-        small_loss(&s, true);
+        must(adapters_step(adapters, s->state, &small_rule, &error));
+        expect_integers(&s->d, "steps", tower->parameters->steps + p->first_segment, &step, 1);
+        small_loss(s, true);
     }
-    const float *after = from_device(&s.d, tower->parameters->values + p->offset, p->size * sizeof *after);
+    const float *after = from_device(&s->d, tower->parameters->values + p->offset, p->size * sizeof *after);
     assert_memory_not_equal(after, before, p->size * sizeof *after);
     expert_changes_free(&changes);
-    small_adapters_close(&s, adapters);
 }
 
 /* It is computed in training alone, once a block, times weight and share; no gate moves by it. */

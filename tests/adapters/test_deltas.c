@@ -24,6 +24,13 @@ static struct deltas *add_deltas(struct small *s, const struct delta_settings *s
     return deltas;
 }
 
+/* With the small model's towers frozen. */
+static struct deltas *open_deltas(struct small *s, size_t threads, const struct delta_settings *settings)
+{
+    small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    return add_deltas(s, settings);
+}
+
 static void close_deltas(struct small *s, struct deltas *deltas)
 {
     deltas_destroy(deltas);
@@ -91,8 +98,7 @@ TEST(gradients_match_differences)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (int dropout = 0; dropout < 2; dropout++) {
             struct small s;
-            small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-            struct deltas *deltas = add_deltas(&s, &cases[c]);
+            struct deltas *deltas = open_deltas(&s, 2, &cases[c]);
             s.dropout = dropout ? 0.2f : 0;
             must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
             small_loss(&s, true);
@@ -112,8 +118,7 @@ TEST(magnitudes_scale_the_tasks)
     struct small s;
     size_t n;
     settings.gate = &gate_magnitude;
-    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    struct deltas *deltas = add_deltas(&s, &settings);
+    struct deltas *deltas = open_deltas(&s, 2, &settings);
     must(deltas_begin_task(deltas, 1, 0, DELTA_A | DELTA_B | DELTA_MAGNITUDE, &error));
     float magnitudes[] = {0.7f, -1.5f};
     for (size_t i = 0; i < deltas->count; i++)
@@ -186,8 +191,7 @@ TEST(what_is_not_trained_stays)
 {
     static const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1};
     struct small s;
-    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    struct deltas *deltas = add_deltas(&s, &everywhere);
+    struct deltas *deltas = open_deltas(&s, 1, &everywhere);
     struct parameters *p = deltas->parameters;
     must(deltas_begin_task(deltas, 1, 0, DELTA_B, &error));
     const float *before = small_values(&s, p);
@@ -239,62 +243,56 @@ TEST(they_start_as_nothing)
     small_close(&s);
 }
 
+/* Writes what deltas that are then closed have, and opens it in a fresh model. */
+static status save_and_open(struct small *s, size_t threads, struct deltas **deltas)
+{
+    const struct group_extra extra = {.metadata = &(struct safetensors_metadata){"model", "small"},
+                                      .metadata_count = 1};
+    struct safetensors *file;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/mtil_deltas_%ld.safetensors", (long)getpid());
+    must(deltas_save(*deltas, &extra, path, &error));
+    close_deltas(s, *deltas);
+    must(safetensors_open(&file, path, &error));
+    assert_true(delta_file_is(file));
+    assert_string_equal(safetensors_metadata_value(file, "model"), "small");
+    small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    status result = deltas_open(deltas, s->clip, &s->d.memory, file, &error);
+    safetensors_close(file);
+    unlink(path);
+    return result;
+}
+
 TEST(a_file_gives_the_bits_of_the_run)
 {
     struct small s;
     size_t n;
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/mtil_deltas_%ld.safetensors", (long)getpid());
-    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    struct deltas *deltas = add_deltas(&s, &everywhere);
+    struct deltas *deltas = open_deltas(&s, 2, &everywhere);
     must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
     double *expected = features(&s, &n), *kept = malloc(n * sizeof *kept);
     memcpy(kept, expected, n * sizeof *kept);
-    const struct group_extra extra = {.metadata = &(struct safetensors_metadata){"model", "small"},
-                                      .metadata_count = 1};
-    must(deltas_save(deltas, &extra, path, &error));
-    close_deltas(&s, deltas);
-    struct safetensors *file;
-    must(safetensors_open(&file, path, &error));
-    assert_true(delta_file_is(file));
-    assert_string_equal(safetensors_metadata_value(file, "model"), "small");
-    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    must(deltas_open(&deltas, s.clip, &s.d.memory, file, &error));
+    must(save_and_open(&s, 1, &deltas));
     assert_memory_equal(features(&s, &n), kept, n * sizeof *kept);
-    safetensors_close(file);
     free(kept);
     close_deltas(&s, deltas);
-    unlink(path);
 }
 
 TEST(scales_that_no_file_has_are_refused)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/mtil_deltas_%ld.safetensors", (long)getpid());
     for (int i = 0; i < 2; i++) {
         struct small s;
-        struct safetensors *file;
-        small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-        struct deltas *deltas = add_deltas(&s, &everywhere);
+        struct deltas *deltas = open_deltas(&s, 1, &everywhere);
         must(deltas_begin_task(deltas, 0, 0, DELTA_A | DELTA_B, &error));
         deltas->settings.scale = i == 0 ? 0 : NAN;
-        must(deltas_save(deltas, NULL, path, &error));
-        close_deltas(&s, deltas);
-        must(safetensors_open(&file, path, &error));
-        small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-        must_refuse(deltas_open(&deltas, s.clip, &s.d.memory, file, &error), ERROR_FORMAT, "delta_scale",
-                    i == 0 ? "found 0" : "found nan");
-        safetensors_close(file);
+        must_refuse(save_and_open(&s, 1, &deltas), ERROR_FORMAT, "delta_scale", i == 0 ? "found 0" : "found nan");
         small_close(&s);
     }
-    unlink(path);
 }
 
 static uint64_t bits_of(size_t threads)
 {
     struct small s;
-    small_open(&s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    struct deltas *deltas = add_deltas(&s, &everywhere);
+    struct deltas *deltas = open_deltas(&s, threads, &everywhere);
     must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
     small_loss(&s, true);
     digest(&s.d, deltas->parameters->gradients, deltas->parameters->values_count * sizeof(float));

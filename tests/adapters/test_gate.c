@@ -44,57 +44,30 @@ static void gate_of(const struct check *c, const struct block_context *context, 
             gate[i] += (double)rows[j * width + i] / (double)own;
 }
 
-static void add_expert(const struct check *c, const struct expert_bank *bank, const struct parameters *group, size_t e,
-                       double weight, size_t width, const float *x, double *y)
-{
-    const float *values = small_values(c->s, group);
-    size_t m = c->adapters->settings.bottleneck;
-    const float *down = values + group->list[bank->down_weight].offset + e * m * width,
-                *down_bias = values + group->list[bank->down_bias].offset + e * m,
-                *up = values + group->list[bank->up_weight].offset + e * width * m,
-                *up_bias = values + group->list[bank->up_bias].offset + e * width;
-    double hidden[64];
-    for (size_t j = 0; j < m; j++) {
-        hidden[j] = (double)down_bias[j];
-        for (size_t i = 0; i < width; i++)
-            hidden[j] += (double)down[j * width + i] * (double)x[i];
-        hidden[j] = fmax(hidden[j], 0);
-    }
-    for (size_t i = 0; i < width; i++) {
-        double sum = (double)up_bias[i];
-        for (size_t j = 0; j < m; j++)
-            sum += (double)up[i * m + j] * hidden[j];
-        y[i] += weight * sum;
-    }
-}
-
 /* y of one token += what the K experts with the largest logits add. */
-static void add_mixture(const struct check *c, const struct expert_bank *bank, const struct parameters *group,
-                        const double *gate, size_t width, const float *x, double *y)
+static void add_mixture(const struct check *c, enum tower tower, size_t bank, const double *gate, const float *x,
+                        double *y)
 {
     const struct adapter_settings *s = &c->adapters->settings;
-    const float *routers = from_device(&c->s->d, parameters_weight(group, bank->routers).value,
-                                       SMALL_TASKS * width * s->experts * sizeof *routers);
-    double z[16] = {0}, total = 0, largest = 0;
-    size_t chosen[16];
+    const struct parameters *group = c->adapters->towers[tower].parameters;
+    size_t width = c->adapters->towers[tower].width, chosen[16];
+    const float *values = small_values(c->s, group),
+                *routers = values + group->list[c->adapters->towers[tower].banks[bank].routers].offset;
+    double z[16] = {0}, gates[16], total = 0, largest = 0;
     for (size_t i = 0; i < width; i++)
         for (size_t e = 0; e < s->experts; e++)
             z[e] += gate[i] * (double)routers[(SMALL_TASK * width + i) * s->experts + e];
     for (size_t k = 0; k < s->top_k; k++) {
         chosen[k] = 0;
-        for (size_t e = 0; e < s->experts; e++) {
-            bool taken = false;
-            for (size_t j = 0; j < k; j++)
-                taken = taken || chosen[j] == e;
-            if (!taken && (chosen[k] == 0 || z[e] > z[chosen[k] - 1]))
-                chosen[k] = e + 1;
-        }
-        chosen[k]--;
+        for (size_t e = 0; e < s->experts; e++)
+            chosen[k] = z[e] > z[chosen[k]] ? e : chosen[k];
         largest = k == 0 ? z[chosen[0]] : largest;
-        total += exp(z[chosen[k]] - largest);
+        gates[k] = exp(z[chosen[k]] - largest);
+        total += gates[k];
+        z[chosen[k]] = -INFINITY;
     }
     for (size_t k = 0; k < s->top_k; k++)
-        add_expert(c, bank, group, chosen[k], (double)s->scale * exp(z[chosen[k]] - largest) / total, width, x, y);
+        add_expert(c->adapters, values, tower, bank, chosen[k], (double)s->scale * gates[k] / total, x, y);
 }
 
 static status checked_forward(void *state, const struct block_context *context, const struct tensor *x,
@@ -117,8 +90,7 @@ static status checked_forward(void *state, const struct block_context *context, 
             size_t at = (b * positions + l) * width;
             struct arena_mark row = arena_mark(&d->host);
             gate_of(c, context, x, decides ? input : c->first, b, l, gate);
-            add_mixture(c, &tower->banks[context->block * tower->blocks / 2], tower->parameters, gate, width,
-                        input + at, expected + at);
+            add_mixture(c, context->tower, context->block * tower->blocks / 2, gate, input + at, expected + at);
             arena_release(&d->host, row);
         }
     const struct block_hook *inner = &c->inner[context->block];
@@ -136,53 +108,46 @@ static status begin(void *state, const struct block_context *context, const stru
     return inner->begin(inner->state, context, x, failure);
 }
 
+static const char *const forms[] = {
+    "gate_input=mean",
+    "routing=per_token",
+    "routing=per_token top_k=1",
+    "routing=per_token top_k=5",
+    "routing=per_token share_across_blocks=1",
+    "routing=per_token share_across_blocks=1 share_routing=1",
+    "routing=per_token share_across_blocks=1 share_routing=2",
+    "gate_input=mean share_across_blocks=1",
+    "gate_input=mean share_across_blocks=1 share_routing=1",
+    "gate_input=mean share_across_blocks=1 share_routing=2",
+};
+
 /* Means, tokens, and the experts of the first block in both, each with its own decision, or with that of the first. */
-TEST(experts_add_what_the_formula_says)
+ADAPTERS_TEST_OF(experts_add_what_the_formula_says, 2, forms)
 {
-    static const char *const forms[] = {
-        "gate_input=mean",
-        "routing=per_token",
-        "routing=per_token top_k=1",
-        "routing=per_token top_k=5",
-        "routing=per_token share_across_blocks=1",
-        "routing=per_token share_across_blocks=1 share_routing=1",
-        "routing=per_token share_across_blocks=1 share_routing=2",
-        "gate_input=mean share_across_blocks=1",
-        "gate_input=mean share_across_blocks=1 share_routing=1",
-        "gate_input=mean share_across_blocks=1 share_routing=2",
-    };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        struct small s;
-        struct check checks[TOWERS];
-        struct block_hook hooks[TOWERS][2];
-        struct adapters *adapters = small_adapters_form(&s, 2, forms[i]);
-        print_message("%s\n", forms[i]);
-        for (int t = 0; t < TOWERS; t++) {
-            checks[t] = (struct check){.s = &s, .adapters = adapters, .inner = s.hooks[t]};
-            for (size_t b = 0; b < 2; b++) {
-                hooks[t][b] = s.hooks[t][b];
-                hooks[t][b].state = &checks[t];
-                hooks[t][b].forward = checked_forward;
-                hooks[t][b].begin = hooks[t][b].begin != NULL ? begin : NULL;
-            }
-            s.hooks[t] = hooks[t];
+    struct check checks[TOWERS];
+    struct block_hook hooks[TOWERS][2];
+    for (int t = 0; t < TOWERS; t++) {
+        checks[t] = (struct check){.s = s, .adapters = adapters, .inner = s->hooks[t]};
+        for (size_t b = 0; b < 2; b++) {
+            hooks[t][b] = s->hooks[t][b];
+            hooks[t][b].state = &checks[t];
+            hooks[t][b].forward = checked_forward;
+            hooks[t][b].begin = hooks[t][b].begin != NULL ? begin : NULL;
         }
-        small_encode(&s);
-        assert_int_equal(checks[TOWER_IMAGE].blocks_seen, 2);
-        assert_int_equal(checks[TOWER_TEXT].blocks_seen, 2);
-        small_adapters_close(&s, adapters);
+        s->hooks[t] = hooks[t];
     }
+    small_encode(s);
+    assert_int_equal(checks[TOWER_IMAGE].blocks_seen, 2);
+    assert_int_equal(checks[TOWER_TEXT].blocks_seen, 2);
 }
 
 /* Every token of an image and of a prompt counts, nothing after a prompt's end does. */
-TEST(tokens_are_counted)
+ADAPTERS_TEST(tokens_are_counted, 2, "routing=per_token balance_loss=cv balance_weight=0.1")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 2, "routing=per_token balance_loss=cv balance_weight=0.1");
     const int32_t routers[] = {SMALL_TASK, -1, SMALL_TASK, SMALL_TASK};
-    small_set_routers(&s, TOWER_TEXT, routers);
-    small_set_routers(&s, TOWER_IMAGE, routers);
-    small_loss(&s, true);
+    small_set_routers(s, TOWER_TEXT, routers);
+    small_set_routers(s, TOWER_IMAGE, routers);
+    small_loss(s, true);
     const size_t expected[TOWERS] = {2 * 10, 4 + 5 + 4};
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < 2; b++) {
@@ -192,7 +157,6 @@ TEST(tokens_are_counted)
                 total += counts[e];
             assert_int_equal(total, expected[t] * small_settings.top_k);
         }
-    small_adapters_close(&s, adapters);
 }
 
 /* An image's features have the same bits alone and beside others, and for any number of threads. */
@@ -239,49 +203,42 @@ static void change_rests(int32_t *others)
             others[c * CONTEXT + l] = (int32_t)(1 + (c + 3 * l) % 8);
 }
 
+static const char *const shared[] = {"shared_expert=true gate_input=mean", "shared_expert=true routing=per_token"};
+
 /* Nor do other prompts, however long they are. */
-TEST(what_follows_a_prompt_changes_no_bit)
+ADAPTERS_TEST_OF(what_follows_a_prompt_changes_no_bit, 2, shared)
 {
-    static const char *const forms[] = {"shared_expert=true gate_input=mean", "shared_expert=true routing=per_token"};
-    for (size_t i = 0; i < 2; i++) {
-        struct small s;
-        struct adapters *adapters = small_adapters_form(&s, 2, forms[i]);
-        int32_t others[(SMALL_PROMPTS + 1) * CONTEXT] = {0};
-        change_rests(others);
-        memcpy(others + SMALL_PROMPTS * CONTEXT, (const int32_t[]){START, 8, 6, 2, 1, END}, CONTEXT * sizeof *others);
-        size_t embed = small_dimensions.embed, bytes = SMALL_PROMPTS * embed * sizeof(float);
-        const float *plain = encode(&s, prompts, SMALL_PROMPTS, false);
-        assert_memory_equal(encode(&s, others, SMALL_PROMPTS, false), plain, bytes);
-        assert_memory_equal(encode(&s, others, SMALL_PROMPTS + 1, false), plain, bytes);
-        for (size_t c = 0; c < SMALL_PROMPTS; c++)
-            assert_memory_equal(encode(&s, prompts + c * CONTEXT, 1, false), plain + c * embed, embed * sizeof *plain);
-        small_adapters_close(&s, adapters);
-    }
+    int32_t others[(SMALL_PROMPTS + 1) * CONTEXT] = {0};
+    change_rests(others);
+    memcpy(others + SMALL_PROMPTS * CONTEXT, (const int32_t[]){START, 8, 6, 2, 1, END}, CONTEXT * sizeof *others);
+    size_t embed = small_dimensions.embed, bytes = SMALL_PROMPTS * embed * sizeof(float);
+    const float *plain = encode(s, prompts, SMALL_PROMPTS, false);
+    assert_memory_equal(encode(s, others, SMALL_PROMPTS, false), plain, bytes);
+    assert_memory_equal(encode(s, others, SMALL_PROMPTS + 1, false), plain, bytes);
+    for (size_t c = 0; c < SMALL_PROMPTS; c++)
+        assert_memory_equal(encode(s, prompts + c * CONTEXT, 1, false), plain + c * embed, embed * sizeof *plain);
 }
 
 /* What policies ask for, too. */
-TEST(statistics_are_of_tokens)
+ADAPTERS_TEST(statistics_are_of_tokens, 2, "routing=per_token")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 2, "routing=per_token");
     int32_t others[SMALL_PROMPTS * CONTEXT], tokens = 0;
     const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
     size_t probes = tower->blocks * PROBES * tower->width;
     change_rests(others);
-    must(adapters_collect(adapters, NEEDS_PROBES | NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &s.d.memory, &error));
-    encode(&s, prompts, SMALL_PROMPTS, true);
-    const float *plain = from_device(&s.d, tower->statistics.probes, probes * sizeof *plain);
-    encode(&s, others, SMALL_PROMPTS, true);
-    expect_floats(&s.d, "probes", tower->statistics.probes, plain, probes);
+    must(adapters_collect(adapters, NEEDS_PROBES | NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &s->d.memory, &error));
+    encode(s, prompts, SMALL_PROMPTS, true);
+    const float *plain = from_device(&s->d, tower->statistics.probes, probes * sizeof *plain);
+    encode(s, others, SMALL_PROMPTS, true);
+    expect_floats(&s->d, "probes", tower->statistics.probes, plain, probes);
     for (size_t c = 0; c < SMALL_PROMPTS; c++)
         tokens += lengths[c];
     const int32_t *const squares[] = {tower->statistics.pairs, tower->statistics.pairs + 25, tower->statistics.next};
     for (size_t i = 0; i < 3; i++) { /* of both passes: K · K pairs a token */
-        const int32_t *counts = from_device(&s.d, squares[i], 25 * sizeof *counts);
+        const int32_t *counts = from_device(&s->d, squares[i], 25 * sizeof *counts);
         int32_t total = 0;
         for (size_t pair = 0; pair < 25; pair++)
             total += counts[pair];
         assert_int_equal(total, 2 * 4 * tokens);
     }
-    small_adapters_close(&s, adapters);
 }

@@ -25,9 +25,8 @@ static struct adapters *open_counted(struct small *s)
         for (size_t i = 0; i < group->segments; i++)
             steps[i] = (int32_t)(10 + i % EXPERTS * i % EXPERTS);
         must(s->d.ops->upload(s->d.backend, group->steps, steps, group->segments * sizeof *steps, &error));
-        for (size_t b = 0; b < adapters->towers[t].blocks; b++)
-            must(adapters_write_counts(adapters, (enum tower)t, b, (const int32_t[]){4, 9, 1, 7, 2}, &error));
     }
+    small_write_counts(adapters, (const int32_t[]){4, 9, 1, 7, 2});
     must(adapters_write_frozen(adapters, TOWER_TEXT, 1, (const int32_t[]){1, 1, 1, 1, 1}, &error));
     return adapters;
 }
@@ -135,17 +134,15 @@ static status freeze_most(struct adapters *adapters, size_t top_k, struct expert
 }
 
 /* The expert of the image tower's second block that a merge overwrites. */
-static int target_of(struct adapters *adapters, const char *target)
+static int target_of(struct adapters *adapters, const char *words)
 {
-    struct options *options;
+    struct options *options = small_options(policy_most_used.options, words);
     struct expert_changes changes = {0};
     struct merge_plan plan = {.policy = &policy_most_used};
-    must(options_create(&options, plan.policy->options, &error));
-    must(options_set(options, "target", target, "test", &error));
     must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP, .options = options}, &changes,
                         &error));
     plan.policy_options = options;
-    assert_int_equal(merge_needs(&plan) == NEEDS_EARLIER_COUNTS, strcmp(target, "least_used_ever") == 0);
+    assert_int_equal(merge_needs(&plan) == NEEDS_EARLIER_COUNTS, strcmp(words, "target=least_used_ever") == 0);
     assert_int_equal(changes.changes[1].kind, CHANGE_MERGE);
     int found = changes.changes[1].merge.target;
     expert_changes_free(&changes);
@@ -160,10 +157,8 @@ static void expect_frozen(const struct adapters *adapters, enum tower tower, siz
     assert_memory_equal(frozen, expected, sizeof frozen);
 }
 
-TEST(frozen_sets_only_grow)
+ADAPTERS_TEST(frozen_sets_only_grow, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     struct expert_changes changes = {0};
     static const int32_t grown[] = {0, 1, 1, 1, 0};
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){4, 9, 1, 9, 2}, &error));
@@ -184,27 +179,23 @@ TEST(frozen_sets_only_grow)
     expect_frozen(adapters, TOWER_TEXT, 0, (const int32_t[]){1, 1, 0, 0, 0});
     /* a frozen expert that is overwritten stays frozen */
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){5, 0, 8, 7, 2}, &error));
-    assert_int_equal(target_of(adapters, "least_used_any"), 1);
+    assert_int_equal(target_of(adapters, "target=least_used_any"), 1);
     expect_frozen(adapters, TOWER_IMAGE, 1, grown);
     must_refuse(freeze_most(adapters, EXPERTS + 1, &changes), ERROR_ARGUMENT, "6 most used of 5");
     expert_changes_free(&changes);
-    small_adapters_close(&s, adapters);
 }
 
-TEST(use_by_earlier_tasks_protects)
+ADAPTERS_TEST(use_by_earlier_tasks_protects, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
-    must(adapters_collect(adapters, NEEDS_EARLIER_COUNTS, &s.d.memory, &error));
+    must(adapters_collect(adapters, NEEDS_EARLIER_COUNTS, &s->d.memory, &error));
     must(adapters_begin_task(adapters, 0, &error));
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){7, 0, 2, 1, 9}, &error));
     must(adapters_begin_task(adapters, 1, &error));
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){0, 9, 0, 4, 2}, &error));
     must(adapters_begin_task(adapters, 2, &error));
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){0, 9, 3, 9, 1}, &error));
-    assert_int_equal(target_of(adapters, "least_used"), 0);
-    assert_int_equal(target_of(adapters, "least_used_ever"), 2); /* 7, 18, 5, 14, 12 in all */
+    assert_int_equal(target_of(adapters, "target=least_used"), 0);
+    assert_int_equal(target_of(adapters, "target=least_used_ever"), 2); /* 7, 18, 5, 14, 12 in all */
     must(adapters_write_frozen(adapters, TOWER_IMAGE, 1, (const int32_t[]){0, 0, 1, 0, 0}, &error));
-    assert_int_equal(target_of(adapters, "least_used_ever"), 0);
-    small_adapters_close(&s, adapters);
+    assert_int_equal(target_of(adapters, "target=least_used_ever"), 0);
 }

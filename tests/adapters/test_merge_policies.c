@@ -34,7 +34,7 @@ struct plan_case {
     const char *policy, *expected;
     int32_t counts[MOST], frozen[MOST], pairs[2 * EXPERTS * EXPERTS], next[EXPERTS * EXPERTS];
     size_t blocks, experts;
-    const char *target;
+    const char *words;
 };
 
 #define ALIKE                                                                                                          \
@@ -72,7 +72,7 @@ static const struct plan_case cases[] = {
      {9, 7, 0, 1, 9, 7, 3, 1},
      {0, 0, 1, 0, 1, 1, 1, 1},
      .blocks = 2,
-     .target = "least_used_any"},
+     .words = "target=least_used_any"},
     /* 1 and 3 were chosen together, although 0 is used most */
     {"coactivated", "0: 1+3>2", {90, 50, 4, 40}, .pairs = {90, 1, 2, 3, 1, 50, 2, 6, 2, 2, 4, 4, 3, 6, 4, 40}},
     /* 2 is used least, but frozen */
@@ -122,11 +122,8 @@ TEST(policies_plan_what_they_say)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct plan_case *c = &cases[i];
         const struct merge_policy *policy;
-        struct options *options;
         must(merge_policy_find(&policy, c->policy, &error));
-        must(options_create(&options, policy->options, &error));
-        if (c->target != NULL)
-            must(options_set(options, "target", c->target, "test", &error));
+        struct options *options = small_options(policy->options, c->words != NULL ? c->words : "");
         const struct merge_view view = {.blocks = c->blocks > 0 ? c->blocks : 1,
                                         .experts = c->experts > 0 ? c->experts : EXPERTS,
                                         .counts = c->counts,
@@ -185,12 +182,9 @@ TEST(random_targets_are_neither_source_nor_frozen)
     static const char *const names[] = {"most_used", "similar", "coactivated", "downstream"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct merge_policy *policy;
-        struct options *options;
         size_t drawn[TARGETS] = {0};
         must(merge_policy_find(&policy, names[i], &error));
-        must(options_create(&options, policy->options, &error));
-        assert_string_equal(options_text(options, "target"), "least_used");
-        must(options_set(options, "target", "random_free", "test", &error));
+        struct options *options = small_options(policy->options, "target=random_free");
         for (uint32_t iteration = 0; iteration < 400; iteration++) {
             size_t target;
             const char *found = planned(policy, options, &target_view, iteration), *rest = strchr(found, ',');

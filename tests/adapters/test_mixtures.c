@@ -269,17 +269,6 @@ static const float *expert_values(struct small *s, const struct adapters *adapte
     return slice_values(s, adapters, TOWER_IMAGE, slice);
 }
 
-static double deviation(const float *values, const float *around, size_t n)
-{
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < n; i++) {
-        double x = (double)values[i] - (around != NULL ? (double)around[i] : 0);
-        sum += x;
-        squares += x * x;
-    }
-    return sqrt(squares / (double)n - pow(sum / (double)n, 2));
-}
-
 /* Copies with noise: every tensor by its own deviation, or all by the same; every expert by other numbers. Independent ones are as
  * models/vit.h draws an MLP: matrices with its deviation, no biases, and nothing in common. */
 TEST(experts_start_from_the_mlp_with_noise_or_from_scratch)

@@ -101,23 +101,8 @@ TEST(what_no_model_has_is_refused)
 /* Every tensor there is, along its gradient: also where no block below is trained. */
 TEST(gradients_match_differences)
 {
-    static const struct {
-        const char *form;
-        size_t blocks[TOWERS];
-    } cases[] = {{"blocks=last_1", {1, 1}},
-                 {"blocks=first_1", {1, 1}},
-                 {"towers=image", {2, 0}},
-                 {"blocks=1 towers=text", {0, 1}}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct small s;
-        struct adapters *adapters = small_adapters_form(&s, 2, cases[i].form);
-        assert_int_equal(adapters_count_values(&small_dimensions, &adapters->settings), adapters_values(adapters));
-        small_adapters_check_gradients(&s, adapters);
-        for (int t = 0; t < TOWERS; t++)
-            assert_int_equal(adapters->towers[t].parameters->count, 6 * cases[i].blocks[t]);
-        must(adapters_step(adapters, s.state, &small_rule, &error));
-        small_adapters_close(&s, adapters);
-    }
+    static const char *const forms[] = {"blocks=last_1", "blocks=first_1", "towers=image", "blocks=1 towers=text"};
+    small_adapters_check_forms(forms, sizeof forms / sizeof *forms);
 }
 
 /* Of adapters in both blocks of both towers, makes those that a place leaves out add nothing. */

@@ -123,6 +123,12 @@ static struct prefixes *add_prefixes(struct small *s, const int32_t *images, con
 static const int32_t images[SMALL_IMAGES] = {1, -1, 0}, prompts[SMALL_PROMPTS] = {1, 1, 0, -1},
                      task[SMALL_PROMPTS] = {1, 1, 1, 1};
 
+static void close_prefixes(struct small *s, struct prefixes *prefixes)
+{
+    prefixes_destroy(prefixes);
+    small_close(s);
+}
+
 static void disturb(struct small *s, struct prefixes *prefixes)
 {
     size_t n = prefixes->parameters->values_count;
@@ -148,8 +154,7 @@ TEST(a_prefix_per_sample)
         assert_int_equal(memcmp(before[TOWER_IMAGE] + at, together + at, row) == 0, images[i] < 0);
     }
     small_expect_parts(&s);
-    prefixes_destroy(prefixes);
-    small_close(&s);
+    close_prefixes(&s, prefixes);
 }
 
 TEST(gradients_match_differences)
@@ -170,8 +175,7 @@ TEST(gradients_match_differences)
         if (mode == PARAMETERS_TRAINED && s.d.backend->precision == PRECISION_F32)
             small_check_gradient(&s, out->name, parameters_write(s.clip->parameters, out->offset, out->size),
                                  towers->gradients + out->offset, out->size);
-        prefixes_destroy(prefixes);
-        small_close(&s);
+        close_prefixes(&s, prefixes);
     }
 }
 
@@ -200,8 +204,7 @@ TEST(one_task_learns)
             assert_true((memcmp(after + p->offset + t * n, before + p->offset + t * n, n * sizeof *after) == 0) ==
                         (t != 1));
     }
-    prefixes_destroy(prefixes);
-    small_close(&s);
+    close_prefixes(&s, prefixes);
 }
 
 TEST(towers_need_the_blocks)
@@ -271,6 +274,5 @@ TEST(a_file_has_the_values_of_all_tasks)
     }
     unlink(path);
     prefixes_destroy(opened);
-    prefixes_destroy(prefixes);
-    small_close(&s);
+    close_prefixes(&s, prefixes);
 }

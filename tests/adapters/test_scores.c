@@ -50,20 +50,17 @@ TEST(norms_are_of_the_experts)
     expect_norms("kind=ffn");
 }
 
-TEST(a_gradient_that_is_not_finite_is_an_error)
+ADAPTERS_TEST(a_gradient_that_is_not_finite_is_an_error, 1, "")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     struct layer_scores scores;
     struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
     const float bad = INFINITY;
     size_t tensors[4];
     expert_tensors(adapters, TOWER_TEXT, 1, tensors);
-    must(s.d.ops->upload(s.d.backend, group->gradients + group->list[tensors[2]].offset, &bad, sizeof bad, &error));
+    must(s->d.ops->upload(s->d.backend, group->gradients + group->list[tensors[2]].offset, &bad, sizeof bad, &error));
     layer_scores_create(&scores, 1, (const size_t[]){2, 2});
     must_refuse(layer_scores_add(&scores, adapters, 0, 1, &error), ERROR_FORMAT, "block 1");
     layer_scores_free(&scores);
-    small_adapters_close(&s, adapters);
 }
 
 TEST(the_highest_sums_are_chosen)

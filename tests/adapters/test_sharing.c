@@ -299,34 +299,6 @@ TEST(files_hold_what_is_shared_once)
     small_adapters_close(&s, adapters);
 }
 
-static size_t dense_part(const struct clip_dimensions *n, size_t classes)
-{
-    size_t d = n->image_width, grid = n->resolution / n->patch;
-    return 4 * d * d + 4 * d + n->image_blocks * 2 * 2 * d + 3 * n->patch * n->patch * d + d + d +
-           (grid * grid + 1) * d + 2 * d + (d + 1) * classes;
-}
-
-/* Xue et al. 2022, on ImageNet with one attention and one mixture of 4 experts for all blocks: WideNet-L has 40 million
- * values. */
-TEST(values_of_widenet)
-{
-    const struct clip_dimensions large = {
-        .resolution = 224, .patch = 16, .image_width = 1024, .image_hidden = 4096, .image_blocks = 24};
-    struct adapter_settings settings = {.kind = &expert_ffn,
-                                        .router = &router_softmax_topk,
-                                        .experts = 4,
-                                        .top_k = 2,
-                                        .tasks = 1,
-                                        .place = {.towers = ADAPT_IMAGE, .banks = 1}};
-    size_t mlp = 2 * 1024 * 4096 + 4096 + 1024, mixture = 4 * mlp + 1024 * 4;
-    assert_int_equal(adapters_count_values(&large, &settings), mixture);
-    assert_int_equal((dense_part(&large, 1000) + mixture + 500000) / 1000000, 40);
-    settings.place.banks = 3;
-    assert_int_equal(adapters_count_values(&large, &settings), 3 * mixture);
-    settings.place.banks = 0;
-    assert_int_equal(adapters_count_values(&large, &settings), 24 * mixture);
-}
-
 TEST(runs_are_of_equal_length)
 {
     static const struct clip_dimensions clip = {

@@ -7,8 +7,6 @@
 #include "core/rng.h"
 #include "tests/test.h"
 
-static struct error error;
-
 static double *draw(size_t n, uint32_t which)
 {
     struct rng rng = rng_make(3, RNG_TEST, 0, which);
@@ -66,7 +64,7 @@ enum { N = 530, ROWS = 77, RIGHT = 35 };
 static struct symmetric *make_matrix(struct threads *pool, const double *rows)
 {
     struct symmetric *m;
-    assert_int_equal(symmetric_create(&m, N, &error), OK);
+    assert_ok(symmetric_create(&m, N, &error));
     symmetric_add(m, pool, rows, 40);
     symmetric_add(m, pool, rows + (size_t)40 * N, ROWS - 40);
     symmetric_shift(m, 2);
@@ -80,7 +78,7 @@ TEST(products_are_those_of_plain_loops)
     double *a = draw((size_t)7 * 33, 0), *b = draw((size_t)N * 33, 1), *out = malloc((size_t)7 * N * sizeof *out),
            *expected = calloc((size_t)7 * N, sizeof *expected);
     assert_true(out != NULL && expected != NULL);
-    assert_int_equal(threads_create(&pool, 2, &error), OK);
+    assert_ok(threads_create(&pool, 2, &error));
     linear_multiply(
         pool, &(struct linear_product){
                   .rows = 7, .columns = N, .inner = 33, .a = a, .b = b, .out = out, .map = halve, .context = &half});
@@ -103,9 +101,9 @@ TEST(solutions_are_those_of_elimination)
            *expected = malloc((size_t)RIGHT * N * sizeof *expected), *plain = malloc((size_t)N * N * sizeof *plain);
     assert_true(expected != NULL && plain != NULL);
     memcpy(expected, right, (size_t)RIGHT * N * sizeof *expected);
-    assert_int_equal(threads_create(&pool, 3, &error), OK);
+    assert_ok(threads_create(&pool, 3, &error));
     struct symmetric *m = make_matrix(pool, rows);
-    assert_int_equal(symmetric_factor(m, pool, &error), OK);
+    assert_ok(symmetric_factor(m, pool, &error));
     symmetric_solve(m, pool, right, RIGHT);
     for (size_t c = 0; c < RIGHT; c += 17) { /* some of them: elimination takes its time */
         for (size_t i = 0; i < N; i++)
@@ -142,11 +140,11 @@ TEST(rows_times_rows)
                 sum += 0.5 * rows[i * 9 + k] * rows[j * 9 + k];
             plain[i * N + j] = sum;
         }
-    assert_int_equal(threads_create(&pool, 2, &error), OK);
-    assert_int_equal(symmetric_create(&m, N, &error), OK);
+    assert_ok(threads_create(&pool, 2, &error));
+    assert_ok(symmetric_create(&m, N, &error));
     symmetric_products(m, pool, rows, 9, halve, &half);
     symmetric_shift(m, 1);
-    assert_int_equal(symmetric_factor(m, pool, &error), OK);
+    assert_ok(symmetric_factor(m, pool, &error));
     symmetric_solve(m, pool, right, 1);
     eliminate(plain, expected, N);
     expect_near(right, expected, N, 1e-10);
@@ -164,9 +162,9 @@ TEST(the_number_of_threads_changes_no_bit)
     for (size_t count = 1; count <= 5; count += 2) {
         double *right = count == 1 ? first : other;
         struct threads *pool;
-        assert_int_equal(threads_create(&pool, count, &error), OK);
+        assert_ok(threads_create(&pool, count, &error));
         struct symmetric *m = make_matrix(pool, rows);
-        assert_int_equal(symmetric_factor(m, pool, &error), OK);
+        assert_ok(symmetric_factor(m, pool, &error));
         symmetric_solve(m, pool, right, RIGHT);
         assert_memory_equal(right, first, (size_t)RIGHT * N * sizeof *right);
         symmetric_destroy(m);
@@ -184,16 +182,15 @@ TEST(a_singular_matrix_is_refused)
 {
     const double row[3] = {1, 1, 1}, bad[3] = {1, NAN, 1};
     struct threads *pool;
-    assert_int_equal(threads_create(&pool, 1, &error), OK);
+    assert_ok(threads_create(&pool, 1, &error));
     for (int k = 0; k < 2; k++) {
         struct symmetric *m;
-        assert_int_equal(symmetric_create(&m, 3, &error), OK);
+        assert_ok(symmetric_create(&m, 3, &error));
         symmetric_add(m, pool, k == 0 ? row : bad, 1);
-        assert_int_equal(symmetric_factor(m, pool, &error), ERROR_FORMAT);
-        assert_non_null(strstr(error.message, "not positive definite at row 1"));
+        assert_fails(symmetric_factor(m, pool, &error), ERROR_FORMAT, "not positive definite at row 1");
         symmetric_destroy(m);
     }
     threads_destroy(pool);
     struct symmetric *m;
-    assert_int_equal(symmetric_create(&m, (size_t)1 << 50, &error), ERROR_MEMORY);
+    assert_fails(symmetric_create(&m, (size_t)1 << 50, &error), ERROR_MEMORY, "");
 }

@@ -9,30 +9,13 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "tests/datasets/root.h"
 #include "tests/test.h"
-
-static char folder[64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/mtil-temporary-XXXXXX");
-    return mkdtemp(folder) != NULL && chdir(folder) == 0 ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    char command[128];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
-}
 
 static void expect_names(const char *path, const char *const *names, size_t count)
 {
     struct directory found;
-    struct error error;
-    assert_int_equal(directory_list(&found, path, &error), OK);
+    assert_ok(directory_list(&found, path, &error));
     assert_int_equal(found.count, count);
     for (size_t i = 0; i < count; i++)
         assert_string_equal(found.names[i], names[i]);
@@ -46,8 +29,7 @@ static void expect_names(const char *path, const char *const *names, size_t coun
 static size_t count_names(const char *path)
 {
     struct directory found;
-    struct error error;
-    assert_int_equal(directory_list(&found, path, &error), OK);
+    assert_ok(directory_list(&found, path, &error));
     size_t count = found.count;
     directory_free(&found);
     return count;
@@ -107,50 +89,47 @@ static void rival_kill(struct rival *rival)
     close(rival->said);
 }
 
-TEST_WITH(what_a_killed_writer_left_is_removed_by_the_next, set_up, tear_down)
+ROOT_TEST(what_a_killed_writer_left_is_removed_by_the_next)
 {
-    struct error error;
     struct rival file = rival_start(begin_file, "a.bin"), tree = rival_start(begin_folder, "report");
     assert_int_equal(count_names("."), 2);
-    assert_int_equal(file_write("b.bin", "whole", 5, &error), OK);
+    assert_ok(file_write("b.bin", "whole", 5, &error));
     assert_int_equal(count_names("."), 3); /* both write still */
     rival_kill(&file);
-    assert_int_equal(file_write("b.bin", "whole", 5, &error), OK);
+    assert_ok(file_write("b.bin", "whole", 5, &error));
     assert_int_equal(count_names("."), 2);
     rival_kill(&tree);
-    assert_int_equal(file_write("b.bin", "whole", 5, &error), OK);
+    assert_ok(file_write("b.bin", "whole", 5, &error));
     EXPECT_NAMES(".", "b.bin");
 }
 
-TEST_WITH(two_writers_of_one_file_do_not_meet, set_up, tear_down)
+ROOT_TEST(two_writers_of_one_file_do_not_meet)
 {
-    struct error error;
     struct file_writer one, other;
     struct bytes bytes;
-    assert_int_equal(file_writer_open(&one, "a", &error), OK);
-    assert_int_equal(file_writer_open(&other, "a", &error), OK);
-    assert_int_equal(file_writer_write(&one, "one", 3, &error), OK);
-    assert_int_equal(file_writer_write(&other, "other", 5, &error), OK);
-    assert_int_equal(file_writer_close(&other, &error), OK);
-    assert_int_equal(file_writer_close(&one, &error), OK);
-    assert_int_equal(file_read("a", 100, &bytes, &error), OK);
+    assert_ok(file_writer_open(&one, "a", &error));
+    assert_ok(file_writer_open(&other, "a", &error));
+    assert_ok(file_writer_write(&one, "one", 3, &error));
+    assert_ok(file_writer_write(&other, "other", 5, &error));
+    assert_ok(file_writer_close(&other, &error));
+    assert_ok(file_writer_close(&one, &error));
+    assert_ok(file_read("a", 100, &bytes, &error));
     assert_string_equal((char *)bytes.data, "one");
     bytes_free(&bytes);
     EXPECT_NAMES(".", "a");
 }
 
-TEST_WITH(many_files_are_cleared_together, set_up, tear_down)
+ROOT_TEST(many_files_are_cleared_together)
 {
-    struct error error;
-    assert_int_equal(directory_create("x/y", &error), OK);
+    assert_ok(directory_create("x/y", &error));
     struct rival dead = rival_start(begin_file, "x/y/a"), living = rival_start(begin_file, "x/b");
     rival_kill(&dead);
     struct file_writer writer;
-    assert_int_equal(file_writer_open_one_of_many(&writer, "x/y/c", &error), OK);
+    assert_ok(file_writer_open_one_of_many(&writer, "x/y/c", &error));
     assert_int_equal(count_names("x/y"), 2);
     temporary_clear_below(".");
     assert_int_equal(count_names("x/y"), 1);
-    assert_int_equal(file_writer_close(&writer, &error), OK);
+    assert_ok(file_writer_close(&writer, &error));
     EXPECT_NAMES("x/y", "c");
     assert_int_equal(count_names("x"), 2);
     rival_kill(&living);
@@ -165,12 +144,11 @@ static void touch(const char *path)
     close(file);
 }
 
-TEST_WITH(what_only_looks_similar_stays, set_up, tear_down)
+ROOT_TEST(what_only_looks_similar_stays)
 {
     static const char *const own[] = {
         ".tmp-mtil-01234567",  "a.tmp-1234", "a.tmp-mtil-0123456", "a.tmp-mtil-0123456g", "a.tmp-mtil-01234567.txt",
         "a.tmp-mtil-0123456A", "a.tmp"};
-    struct error error;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         touch(own[i]);
     assert_int_equal(mkdir("d.tmp-mtil-01234567", 0755), 0); /* not empty, and without a lock */
@@ -179,12 +157,12 @@ TEST_WITH(what_only_looks_similar_stays, set_up, tear_down)
     assert_int_equal(symlink("kept", "l.tmp-mtil-01234567"), 0);
     assert_int_equal(mkfifo("p.tmp-mtil-01234567", 0644), 0);
     size_t before = count_names(".");
-    assert_int_equal(file_write("a", "x", 1, &error), OK);
+    assert_ok(file_write("a", "x", 1, &error));
     assert_int_equal(count_names("."), before + 1);
     assert_true(file_exists("d.tmp-mtil-01234567/notes"));
 }
 
-TEST_WITH(what_others_own_stays, set_up, tear_down)
+ROOT_TEST(what_others_own_stays)
 {
     if (geteuid() != 0)
         skip();
@@ -193,27 +171,23 @@ TEST_WITH(what_others_own_stays, set_up, tear_down)
     touch("f.tmp-mtil-01234567");
     assert_int_equal(chown("d.tmp-mtil-01234567", 1, 1), 0);
     assert_int_equal(chown("f.tmp-mtil-01234567", 1, 1), 0);
-    temporary_clear(folder);
-    EXPECT_NAMES(folder, "d.tmp-mtil-01234567", "f.tmp-mtil-01234567");
+    temporary_clear(".");
+    EXPECT_NAMES(".", "d.tmp-mtil-01234567", "f.tmp-mtil-01234567");
 }
 
-TEST_WITH(a_folder_whose_removal_was_cut_short_is_removed, set_up, tear_down)
+ROOT_TEST(a_folder_whose_removal_was_cut_short_is_removed)
 {
-    struct error error;
     assert_int_equal(mkdir("d.tmp-mtil-01234567", 0755), 0);
-    assert_int_equal(file_write("a", "x", 1, &error), OK);
+    assert_ok(file_write("a", "x", 1, &error));
     EXPECT_NAMES(".", "a");
 }
 
 /* --- Failures --- */
 
-TEST_WITH(a_folder_that_is_not_there_is_reported, set_up, tear_down)
+ROOT_TEST(a_folder_that_is_not_there_is_reported)
 {
-    struct error error;
     struct temporary temporary;
-    assert_int_equal(temporary_create_file(&temporary, "absent/a", &error), ERROR_IO);
-    assert_non_null(strstr(error.message, "absent/a"));
-    assert_int_equal(temporary_create_folder(&temporary, "absent/a", &error), ERROR_IO);
-    assert_non_null(strstr(error.message, "absent/a"));
+    assert_fails(temporary_create_file(&temporary, "absent/a", &error), ERROR_IO, "absent/a");
+    assert_fails(temporary_create_folder(&temporary, "absent/a", &error), ERROR_IO, "absent/a");
     temporary_remove(&temporary);
 }

@@ -15,104 +15,90 @@
 
 #include "core/file.h"
 
+struct album album;
+
 static void hear(void *context, enum log_level level, const char *message)
 {
-    struct album *album = context;
+    (void)context;
     if (level != LOG_WARN)
         return;
-    album->warnings++;
-    snprintf(album->warning, sizeof album->warning, "%s", message);
+    album.warnings++;
+    snprintf(album.warning, sizeof album.warning, "%s", message);
 }
 
-void album_draw(const struct album *album, const char *name, int width, int height, uint32_t seed)
+void album_draw(const char *name, int width, int height, uint32_t seed)
 {
     static long drawn;
     struct image image;
     struct rng rng = rng_make(seed, RNG_TEST, 0, 0);
-    char *path = path_format("%s/%s", album->root, name), *folder = strdup(path);
-    *strrchr(folder, '/') = 0;
-    assert_ok(directory_create(folder, &error));
     assert_ok(image_create(&image, width, height, &error));
     for (size_t i = 0; i < (size_t)width * (size_t)height * 3; i++)
         image.pixels[i] = (uint8_t)rng_below(&rng, i, 256);
+    scratch_write_text(&album.scratch, name, ""); /* and its folder */
+    const char *path = scratch_file(&album.scratch, name);
     assert_ok(image_write_png(path, &image, &error));
     /* A clock that ticks slowly may show the same time twice. */
     drawn++;
     struct timespec times[2] = {{.tv_sec = 1000000000 + drawn}, {.tv_sec = 1000000000 + drawn}};
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     image_free(&image);
-    free(folder);
-    free(path);
 }
 
-void album_reopen(struct album *album)
+void album_reopen(void)
 {
-    dataset_close(album->dataset);
-    assert_ok(dataset_open(&album->dataset, "folder", album->root, NULL, NULL, &error));
-}
-
-void album_create(struct album *album)
-{
-    *album = (struct album){0};
-    scratch_create(&album->scratch);
-    album->root = path_format("%s/data", album->scratch.path);
-    album->folder = path_format("%s/cache/mtil", album->scratch.path);
-    album->log = (struct log){.write = hear, .context = album, .least = LOG_INFO};
-    for (int i = 0; i < ALBUM_TRAIN + ALBUM_TEST; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s/%c/%02d.png", i < ALBUM_TRAIN ? "train" : "test", "ab"[i % 2], i);
-        album_draw(album, name, 20 + 3 * i, 60 - 2 * i, (uint32_t)i);
-    }
-    album_reopen(album);
-    assert_int_equal(dataset_size(album->dataset, SPLIT_TRAIN), ALBUM_TRAIN);
-}
-
-void album_remove(struct album *album)
-{
-    dataset_close(album->dataset);
-    scratch_remove(&album->scratch);
-    free(album->root);
-    free(album->folder);
+    dataset_close(album.dataset);
+    assert_ok(dataset_open(&album.dataset, "folder", album.root, NULL, NULL, &error));
 }
 
 int album_setup(void **state)
 {
-    *state = malloc(sizeof(struct album));
-    assert_non_null(*state);
-    album_create(*state);
+    (void)state;
+    album = (struct album){.log = {.write = hear, .least = LOG_INFO}};
+    scratch_create(&album.scratch);
+    album.root = path_format("%s/data", album.scratch.path);
+    album.folder = path_format("%s/cache/mtil", album.scratch.path);
+    for (int i = 0; i < ALBUM_TRAIN + ALBUM_TEST; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "data/%s/%c/%02d.png", i < ALBUM_TRAIN ? "train" : "test", "ab"[i % 2], i);
+        album_draw(name, 20 + 3 * i, 60 - 2 * i, (uint32_t)i);
+    }
+    album_reopen();
+    assert_int_equal(dataset_size(album.dataset, SPLIT_TRAIN), ALBUM_TRAIN);
     return 0;
 }
 
 int album_teardown(void **state)
 {
-    album_remove(*state);
-    free(*state);
+    (void)state;
+    dataset_close(album.dataset);
+    scratch_remove(&album.scratch);
+    free(album.root);
+    free(album.folder);
     return 0;
 }
 
-struct cache_settings album_settings(const struct album *album, enum cache_kind kind)
+struct cache_settings album_settings(enum cache_kind kind)
 {
     return (struct cache_settings){.kind = kind,
-                                   .folder = album->folder,
+                                   .folder = album.folder,
                                    .memory_limit = (uint64_t)1 << 30,
                                    .disk_limit = (uint64_t)1 << 40,
                                    .threads = 2,
-                                   .log = &album->log};
+                                   .log = &album.log};
 }
 
-struct cache *album_cache(const struct album *album, enum cache_kind kind)
+struct cache *album_cache(enum cache_kind kind)
 {
     struct cache *cache;
-    struct cache_settings settings = album_settings(album, kind);
+    struct cache_settings settings = album_settings(kind);
     assert_ok(cache_create(&cache, &settings, &error));
     return cache;
 }
 
-size_t album_read(const struct album *album, struct cache *cache, enum split split, size_t threads,
-                  uint8_t pixels[ALBUM_BYTES])
+size_t album_read(struct cache *cache, enum split split, size_t threads, uint8_t pixels[ALBUM_BYTES])
 {
     bool training = split == SPLIT_TRAIN;
-    struct loader_settings settings = {.dataset = album->dataset,
+    struct loader_settings settings = {.dataset = album.dataset,
                                        .split = split,
                                        .resolution = ALBUM_RESOLUTION,
                                        .batch = 4,
@@ -135,20 +121,20 @@ size_t album_read(const struct album *album, struct cache *cache, enum split spl
     return used;
 }
 
-void album_check(const struct album *album, struct cache *cache)
+void album_check(struct cache *cache)
 {
     static uint8_t expected[ALBUM_BYTES], found[ALBUM_BYTES];
     for (int split = 0; split < SPLITS; split++) {
-        size_t size = album_read(album, NULL, (enum split)split, 0, expected);
-        assert_int_equal(album_read(album, cache, (enum split)split, (size_t)split, found), size);
+        size_t size = album_read(NULL, (enum split)split, 0, expected);
+        assert_int_equal(album_read(cache, (enum split)split, (size_t)split, found), size);
         assert_memory_equal(found, expected, size);
     }
 }
 
-void album_check_anew(const struct album *album)
+void album_check_anew(void)
 {
-    struct cache *cache = album_cache(album, CACHE_DISK);
-    album_check(album, cache);
+    struct cache *cache = album_cache(CACHE_DISK);
+    album_check(cache);
     cache_destroy(cache);
 }
 
@@ -158,43 +144,42 @@ static int64_t tomorrow(void)
     return ((int64_t)time(NULL) + 86400) * 1000000000;
 }
 
-struct survey_settings album_survey_settings(const struct album *album)
+struct survey_settings album_survey_settings(void)
 {
-    return (struct survey_settings){.folder = album->folder, .log = &album->log, .clock = tomorrow};
+    return (struct survey_settings){.folder = album.folder, .log = &album.log, .clock = tomorrow};
 }
 
-size_t album_decodes_with(struct album *album, const struct survey_settings *settings)
+size_t album_decodes_with(const struct survey_settings *settings)
 {
     struct survey_images images;
-    album_reopen(album);
-    assert_ok(survey_images_look(&images, album->dataset, settings, &error));
+    album_reopen();
+    assert_ok(survey_images_look(&images, album.dataset, settings, &error));
     size_t decoded = images.count - images.known;
     survey_images_free(&images);
     return decoded;
 }
 
-size_t album_decodes(struct album *album)
+size_t album_decodes(void)
 {
-    struct survey_settings settings = album_survey_settings(album);
-    return album_decodes_with(album, &settings);
+    struct survey_settings settings = album_survey_settings();
+    return album_decodes_with(&settings);
 }
 
-pid_t album_start_child(int (*work)(struct album *album), struct album *album)
+void album_run_children(size_t count, int (*work)(void))
 {
     fflush(NULL);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(work(album));
-    assert_true(child > 0);
-    return child;
-}
-
-void album_expect_success(pid_t child)
-{
-    int ended;
-    assert_int_equal(waitpid(child, &ended, 0), child);
-    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
-        fail_msg("the child ended with %d", ended);
+    for (size_t i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(work());
+        assert_true(child > 0);
+    }
+    for (size_t i = 0; i < count; i++) {
+        int ended;
+        assert_true(wait(&ended) > 0);
+        if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
+            fail_msg("a child ended with %d", ended);
+    }
 }
 
 void album_drop_rights(void)
@@ -209,30 +194,29 @@ void album_limit_files(size_t size)
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){size, size});
 }
 
-char *album_file(const struct album *album, const char *part)
+const char *album_file(const char *part)
 {
+    static char paths[4][512];
+    static size_t calls;
+    char *path = paths[calls++ % 4];
     struct directory directory;
-    char *found = NULL;
-    assert_ok(directory_list(&directory, album->folder, &error));
-    for (size_t i = 0; i < directory.count; i++) {
-        if (strstr(directory.names[i], part) == NULL)
-            continue;
-        if (found != NULL)
-            fail_msg("more than one file has \"%s\" in its name", part);
-        found = path_format("%s/%s", album->folder, directory.names[i]);
-    }
+    size_t found = 0;
+    assert_ok(directory_list(&directory, album.folder, &error));
+    for (size_t i = 0; i < directory.count; i++)
+        if (strstr(directory.names[i], part) != NULL && found++ == 0)
+            snprintf(path, sizeof *paths, "%s/%s", album.folder, directory.names[i]);
     directory_free(&directory);
-    if (found == NULL)
-        fail_msg("no file has \"%s\" in its name", part);
-    return found;
+    if (found != 1)
+        fail_msg("%zu files have \"%s\" in their names", found, part);
+    return path;
 }
 
-size_t album_files(const struct album *album)
+size_t album_files(void)
 {
     struct directory directory;
-    if (!file_exists(album->folder))
+    if (!file_exists(album.folder))
         return 0;
-    assert_ok(directory_list(&directory, album->folder, &error));
+    assert_ok(directory_list(&directory, album.folder, &error));
     size_t count = directory.count;
     directory_free(&directory);
     return count;

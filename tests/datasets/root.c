@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "datasets/readers/reader.h"
 #include "tests/test.h"
@@ -15,14 +16,14 @@ int root_setup(void **state)
 {
     (void)state;
     scratch_create(&scratch);
-    return 0;
+    return chdir(scratch.path);
 }
 
 int root_teardown(void **state)
 {
     (void)state;
     scratch_remove(&scratch);
-    return 0;
+    return chdir("/");
 }
 
 status root_try(struct dataset **dataset, const char *name, const char *root, const char *options,
@@ -60,25 +61,6 @@ struct dataset *root_open(const char *name, const char *root, const char *option
     return dataset;
 }
 
-void root_refused(const char *name, const char *options, const char *words)
-{
-    struct dataset *dataset;
-    struct error error = {0};
-    assert_int_not_equal(root_try(&dataset, name, scratch.path, options, NULL, &error), OK);
-    assert_null(dataset);
-    if (strstr(error.message, words) == NULL)
-        fail_msg("expected \"%s\" in: %s", words, error.message);
-}
-
-void root_refuse_all(const struct root_refusal *refusals)
-{
-    for (; refusals->name != NULL; refusals++) {
-        if (refusals->file != NULL)
-            scratch_write_text(&scratch, refusals->file, refusals->text);
-        root_refused(refusals->name, refusals->options, refusals->words);
-    }
-}
-
 static void keep_warning(void *context, enum log_level level, const char *message)
 {
     struct root_log *log = context;
@@ -89,11 +71,4 @@ static void keep_warning(void *context, enum log_level level, const char *messag
 void root_log_start(struct root_log *log)
 {
     *log = (struct root_log){.log = {.write = keep_warning, .context = log}};
-}
-
-void root_expect_item(const struct dataset *dataset, enum split split, size_t item, const char *name)
-{
-    char *found = dataset_item_name(dataset, split, item);
-    assert_string_equal(found, name);
-    free(found);
 }

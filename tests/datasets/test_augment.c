@@ -44,6 +44,14 @@ static void draw(const char *kind, int side, uint8_t *pixels)
                 pixels[(y * side + x) * 3 + c] = (uint8_t)level(kind, x, y, c);
 }
 
+/* As often as draws with this probability are, but for five deviations. */
+static void expect_share(double count, double draws, double probability)
+{
+    double apart = fabs(count / draws - probability), most = 5 * sqrt(probability * (1 - probability) / draws);
+    if (!(apart < most))
+        fail_msg("%g of %g draws, expected a share of %g", count, draws, probability);
+}
+
 static enum operation operation_of(const char *name)
 {
     for (int k = 0; k < OPERATIONS; k++)
@@ -80,16 +88,22 @@ static size_t check_line(char *line)
     return bins;
 }
 
-TEST(operations_give_the_bytes_of_torchvision)
+/* The sum of what is found in the lines of a file. */
+static size_t check_lines(const char *path, size_t (*check)(char *line))
 {
-    FILE *file = fopen(FIXTURES "/augment/operations.txt", "r");
+    FILE *file = fopen(path, "r");
     char line[512];
     size_t cases = 0;
     assert_non_null(file);
     while (fgets(line, sizeof line, file) != NULL)
-        cases += check_line(line);
+        cases += check(line);
     fclose(file);
-    assert_int_equal(cases, 6 * (3 + 31 * (9 * 2 + 2)));
+    return cases;
+}
+
+TEST(operations_give_the_bytes_of_torchvision)
+{
+    assert_int_equal(check_lines(FIXTURES "/augment/operations.txt", check_line), 6 * (3 + 31 * (9 * 2 + 2)));
 }
 
 /* A sub-policy's probabilities, then the image with both operations, with the first and with the second one alone, each with
@@ -122,14 +136,7 @@ static size_t check_policy(char *line)
 
 TEST(policies_give_the_bytes_of_torchvision)
 {
-    FILE *file = fopen(FIXTURES "/augment/autoaugment.txt", "r");
-    char line[512];
-    size_t cases = 0;
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file) != NULL)
-        cases += check_policy(line);
-    fclose(file);
-    assert_int_equal(cases, 6 * AUTOAUGMENT_POLICIES);
+    assert_int_equal(check_lines(FIXTURES "/augment/autoaugment.txt", check_policy), 6 * AUTOAUGMENT_POLICIES);
 }
 
 /* Every sub-policy is as frequent as any other, chances are uniform and signs even. */
@@ -152,7 +159,7 @@ TEST(policies_are_drawn_uniformly)
         assert_true(fabs((double)counts[k] - 400) < 5 * sqrt(400));
     for (int k = 0; k < AUTOAUGMENT_STEPS; k++) {
         assert_true(fabs(chances[k] / DRAWS - 0.5) < 5 * sqrt(1 / 12.0 / DRAWS));
-        assert_true(fabs((double)negative[k] / DRAWS - 0.5) < 5 * sqrt(0.25 / DRAWS));
+        expect_share((double)negative[k], DRAWS, 0.5);
     }
     assert_true(fabs(product / DRAWS) < 5 / 12.0 / sqrt(DRAWS));
 }
@@ -281,7 +288,7 @@ TEST(erased_rectangles)
             left += box.left > R - box.left - box.width ? 1 : 0;
             top += box.top > R - box.top - box.height ? 1 : 0;
         }
-        assert_true(fabs(erased / DRAWS - 0.4) < 5 * sqrt(0.4 * 0.6 / DRAWS));
+        expect_share(erased, DRAWS, 0.4);
         assert_true(fabs(area / erased - 0.175) < 0.02); /* uniform between 0.02 and 0.33; a few do not fit */
         assert_true(fabs(wide / erased - 0.5) < 0.08 && fabs(left / erased - 0.5) < 0.08 &&
                     fabs(top / erased - 0.5) < 0.08);
@@ -304,7 +311,7 @@ TEST(shares_have_the_beta_distribution)
     } cases[] = {{0.2, 0.33668978}, {1, 0.1}, {0.8, 0.13180567}, {6, 0.00029571}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct augmentation a = {.mixup = cases[k].alpha};
-        double sum = 0, squares = 0, below = 0, variance = 1 / (4 * (2 * cases[k].alpha + 1)), p = cases[k].below;
+        double sum = 0, squares = 0, below = 0, variance = 1 / (4 * (2 * cases[k].alpha + 1));
         for (uint64_t step = 0; step < DRAWS; step++) {
             struct mixing m = augment_draw_mixing(&a, 9, 1, step, R);
             double own = (double)m.own;
@@ -315,7 +322,7 @@ TEST(shares_have_the_beta_distribution)
         }
         assert_true(fabs(sum / DRAWS - 0.5) < 5 * sqrt(variance / DRAWS));
         assert_true(fabs(squares / DRAWS - variance) < 0.03 * variance + 1e-4);
-        assert_true(fabs(below / DRAWS - p) < 5 * sqrt(p * (1 - p) / DRAWS));
+        expect_share(below, DRAWS, cases[k].below);
     }
 }
 
@@ -333,7 +340,7 @@ TEST(mixup_has_a_probability)
         both.unmixed = 1;
         cut += augment_draw_mixing(&both, 9, 1, step, R).own < 1;
     }
-    assert_true(fabs((double)alone / DRAWS - 0.3) < 5 * sqrt(0.21 / DRAWS));
+    expect_share((double)alone, DRAWS, 0.3);
     assert_true(cut > DRAWS / 2); /* it is not CutMix's */
 }
 
@@ -356,20 +363,23 @@ TEST(flips)
         flipped += first;
         differ += first != (memcmp(pixels, plain, BYTES) != 0);
     }
-    assert_true(fabs((double)flipped / DRAWS - 0.5) < 5 * sqrt(0.25 / DRAWS));
-    assert_true(fabs((double)differ / DRAWS - 0.5) < 5 * sqrt(0.25 / DRAWS));
+    expect_share((double)flipped, DRAWS, 0.5);
+    expect_share((double)differ, DRAWS, 0.5);
+}
+
+static float own_of(double alpha, uint64_t step)
+{
+    return augment_draw_mixing(&(struct augmentation){.mixup = alpha}, 1, 0, step, R).own;
 }
 
 /* An extreme alpha neither hangs nor gives NaN. */
 TEST(extreme_alphas)
 {
     for (uint64_t step = 0; step < 1000; step++) {
-        float small = augment_draw_mixing(&(struct augmentation){.mixup = 1e-6}, 1, 0, step, R).own,
-              large = augment_draw_mixing(&(struct augmentation){.mixup = AUGMENT_ALPHA_MOST}, 1, 0, step, R).own;
-        float least = augment_draw_mixing(&(struct augmentation){.mixup = 1e-310}, 1, 0, step, R).own;
+        float small = own_of(1e-6, step), least = own_of(1e-310, step);
         assert_true(small <= 1e-6F || small >= 1 - 1e-6F);
         assert_true(least == 0 || least == 1);
-        assert_true(fabsf(large - 0.5F) < 0.1F);
+        assert_true(fabsf(own_of(AUGMENT_ALPHA_MOST, step) - 0.5F) < 0.1F);
     }
 }
 
@@ -404,7 +414,7 @@ TEST(both_kinds_of_mixing)
         if (!m.cut) /* of mixup's alpha, not of CutMix's */
             assert_true(fabsf(m.own - 0.5F) < 0.1F);
     }
-    assert_true(fabs((double)cut - DRAWS / 2.0) < 5 * sqrt(DRAWS / 4.0));
+    expect_share((double)cut, DRAWS, 0.5);
 }
 
 TEST(mixed_pixels)

@@ -14,65 +14,37 @@
 static const enum cache_kind kinds[] = {CACHE_NONE, CACHE_MEMORY, CACHE_DISK};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-TEST_WITH(caches_change_no_byte, album_setup, album_teardown)
+/* Of drawn PNGs, of the fixtures' JPEGs, of samples that are no files, and of generated images: only what is decoded is kept on disk. */
+ALBUM_TEST(caches_change_no_byte)
 {
-    struct album *album = *state;
-    static uint8_t expected[SPLITS][ALBUM_BYTES], found[ALBUM_BYTES];
-    size_t sizes[SPLITS];
-    for (int split = 0; split < SPLITS; split++)
-        sizes[split] = album_read(album, NULL, (enum split)split, 0, expected[split]);
-    for (size_t k = 0; k < KINDS; k++) {
-        for (int life = 0; life < 2; life++) { /* of the cache: files outlast it */
-            struct cache *cache = album_cache(album, kinds[k]);
-            for (size_t threads = 0; threads < 4; threads++) {
-                for (int split = 0; split < SPLITS; split++) {
-                    assert_int_equal(album_read(album, cache, (enum split)split, threads, found), sizes[split]);
-                    assert_memory_equal(found, expected[split], sizes[split]);
-                }
-            }
-            cache_destroy(cache);
-        }
-    }
-    assert_int_equal(album->warnings, 0);
-    assert_int_equal(album_files(album), 2);
-}
-
-/* The fixtures' JPEGs, and samples that are no files. */
-TEST_WITH(real_formats_too, album_setup, album_teardown)
-{
-    struct album *album = *state;
     static const struct {
         const char *reader, *root;
-    } cases[] = {{"food", FIXTURES "/data/roots/food"}, {"mnist", FIXTURES "/data/roots/mnist"}};
-    enum { R = 32, MOST = 64 };
-    static uint8_t expected[MOST * R * R * 3], found[MOST * R * R * 3];
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct dataset *dataset;
-        assert_ok(dataset_open(&dataset, cases[i].reader, cases[i].root, NULL, NULL, &error));
-        for (size_t k = 0; k < 2 * KINDS; k++) {
-            struct cache *cache = album_cache(album, kinds[k % KINDS]);
-            struct loader_settings settings = {.dataset = dataset,
-                                               .split = k < KINDS ? SPLIT_TRAIN : SPLIT_TEST,
-                                               .resolution = R,
-                                               .batch = MOST,
-                                               .augment = k < KINDS,
-                                               .threads = 2,
-                                               .cache = cache};
-            for (int again = 0; again < 2; again++) {
-                struct loader *loader;
-                size_t count;
-                uint8_t *pixels = k % KINDS == 0 ? expected : found;
-                assert_ok(loader_create(&loader, &settings, &error));
-                assert_ok(loader_read(loader, 0, pixels, NULL, NULL, &count, &error));
-                assert_true(count > 0);
-                assert_memory_equal(pixels, expected, count * R * R * 3);
-                loader_destroy(loader);
+        size_t files;
+    } cases[] = {{"folder", NULL, 2},
+                 {"food", FIXTURES "/data/roots/food", 2},
+                 {"mnist", FIXTURES "/data/roots/mnist", 1},
+                 {"toy", NULL, 0}};
+    static uint8_t expected[SPLITS][ALBUM_BYTES], found[ALBUM_BYTES];
+    for (size_t i = 0, files = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *root = cases[i].root != NULL ? cases[i].root : album.root;
+        size_t sizes[SPLITS];
+        dataset_close(album.dataset);
+        assert_ok(dataset_open(&album.dataset, cases[i].reader, root, NULL, NULL, &error));
+        for (int split = 0; split < SPLITS; split++)
+            sizes[split] = album_read(NULL, (enum split)split, 0, expected[split]);
+        for (size_t life = 0; life < 2 * KINDS; life++) { /* of the cache: files outlast it */
+            struct cache *cache = album_cache(kinds[life / 2]);
+            for (size_t read = 0; read < 4 * SPLITS; read++) {
+                enum split split = (enum split)(read % SPLITS);
+                assert_int_equal(album_read(cache, split, read / SPLITS, found), sizes[split]);
+                assert_memory_equal(found, expected[split], sizes[split]);
             }
             cache_destroy(cache);
         }
-        dataset_close(dataset);
+        files += cases[i].files;
+        assert_int_equal(album_files(), files);
     }
-    assert_int_equal(album_files(album), 3); /* MNIST's training images are there without decoding */
+    assert_int_equal(album.warnings, 0);
 }
 
 static size_t kept_images(struct cache_part *part, size_t count)
@@ -102,9 +74,8 @@ TEST(half_of_what_is_available_is_spared)
 }
 
 /* The limit is one for all parts; nothing is kept where too little memory would be left. */
-TEST_WITH(memory_has_a_limit, album_setup, album_teardown)
+ALBUM_TEST(memory_has_a_limit)
 {
-    struct album *album = *state;
     enum { R = ALBUM_RESOLUTION };
     static const struct {
         uint64_t spare;
@@ -113,14 +84,14 @@ TEST_WITH(memory_has_a_limit, album_setup, album_teardown)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cache *cache;
         struct cache_part *crops, *whole;
-        struct cache_settings settings = album_settings(album, CACHE_MEMORY);
+        struct cache_settings settings = album_settings(CACHE_MEMORY);
         settings.memory_spare = cases[i].spare;
         settings.memory_limit = 5 * (R * R * 3 + 16); /* a few bytes of its own beside an image's */
         assert_ok(cache_create(&cache, &settings, &error));
-        album_check(album, cache);
-        assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, R, &crops, &error));
+        album_check(cache);
+        assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, R, &crops, &error));
         assert_int_equal(kept_images(crops, ALBUM_TEST), cases[i].kept);
-        assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &whole, &error));
+        assert_ok(cache_open(cache, album.dataset, SPLIT_TRAIN, CACHE_WHOLE, &whole, &error));
         assert_int_equal(kept_images(whole, ALBUM_TRAIN), 0);
         cache_close(whole);
         cache_close(crops);
@@ -129,19 +100,18 @@ TEST_WITH(memory_has_a_limit, album_setup, album_teardown)
 }
 
 /* Crops stay for the next loader, whole images go with the last one that uses them and leave room again. */
-TEST_WITH(whole_images_are_let_go, album_setup, album_teardown)
+ALBUM_TEST(whole_images_are_let_go)
 {
-    struct album *album = *state;
     struct cache *cache;
-    struct cache_settings settings = album_settings(album, CACHE_MEMORY);
+    struct cache_settings settings = album_settings(CACHE_MEMORY);
     struct cache_part *first, *second;
     struct image image;
     settings.memory_limit = 5 * 4 * 3 + 16; /* of one image */
     assert_ok(cache_create(&cache, &settings, &error));
     assert_ok(image_create(&image, 5, 4, &error));
     memset(image.pixels, 7, 5 * 4 * 3);
-    assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error));
-    assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &second, &error));
+    assert_ok(cache_open(cache, album.dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error));
+    assert_ok(cache_open(cache, album.dataset, SPLIT_TRAIN, CACHE_WHOLE, &second, &error));
     cache_keep(first, 3, &image);
     cache_keep(first, 3, &image);
     cache_keep(first, 4, &image);
@@ -152,7 +122,7 @@ TEST_WITH(whole_images_are_let_go, album_setup, album_teardown)
     assert_int_equal(found.width, 5);
     assert_memory_equal(found.pixels, image.pixels, 5 * 4 * 3);
     cache_close(second);
-    assert_ok(cache_open(cache, album->dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error));
+    assert_ok(cache_open(cache, album.dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error));
     assert_int_equal(kept_images(first, ALBUM_TRAIN), 0);
     cache_keep(first, 4, &image);
     assert_int_equal(kept_images(first, ALBUM_TRAIN), 1);
@@ -161,70 +131,60 @@ TEST_WITH(whole_images_are_let_go, album_setup, album_teardown)
     cache_destroy(cache);
 }
 
-static struct timespec time_of(const char *path)
+static struct stat look_at(const char *path)
 {
     struct stat information;
     assert_int_equal(stat(path, &information), 0);
-    return information.st_mtim;
+    return information;
 }
 
-static uint64_t inode_of(const char *path)
+/* The cache's file of test images after another check, as it was or another one. */
+static void expect_file(bool same, uint64_t *inode)
 {
-    struct stat information;
-    assert_int_equal(stat(path, &information), 0);
-    return information.st_ino;
+    uint64_t before = *inode;
+    album_check_anew();
+    *inode = look_at(album_file("test-12")).st_ino;
+    assert_int_equal(*inode == before, same);
 }
 
 /* A file that is up to date is used; any change to what it was made from makes another. */
-TEST_WITH(changed_files_are_decoded_again, album_setup, album_teardown)
+ALBUM_TEST(changed_files_are_decoded_again)
 {
-    struct album *album = *state;
     static uint8_t before[ALBUM_BYTES], after[ALBUM_BYTES];
-    album_check_anew(album);
-    char *file = album_file(album, "test-12");
-    uint64_t first = inode_of(file);
-    album_check_anew(album);
-    assert_int_equal(inode_of(file), first);
-    size_t size = album_read(album, NULL, SPLIT_TEST, 0, before);
-
-    album_draw(album, "test/a/12.png", 56, 36, 99); /* the same size in pixels */
-    album_check_anew(album);
-    assert_int_not_equal(inode_of(file), first);
-    assert_int_equal(album_read(album, NULL, SPLIT_TEST, 0, after), size);
+    uint64_t inode = 0;
+    expect_file(false, &inode);
+    expect_file(true, &inode);
+    size_t size = album_read(NULL, SPLIT_TEST, 0, before);
+    album_draw("data/test/a/12.png", 56, 36, 99); /* the same size in pixels */
+    expect_file(false, &inode);
+    assert_int_equal(album_read(NULL, SPLIT_TEST, 0, after), size);
     assert_memory_not_equal(before, after, size);
-    first = inode_of(file);
 
-    char *image = path_format("%s/test/a/14.png", album->root); /* the time alone */
-    struct timespec later[2] = {time_of(image), time_of(image)};
+    char *image = path_format("%s/test/a/14.png", album.root); /* the time alone */
+    struct timespec later[2] = {look_at(image).st_mtim, look_at(image).st_mtim};
     later[1].tv_nsec += 1;
     assert_int_equal(utimensat(AT_FDCWD, image, later, 0), 0);
-    album_check_anew(album);
-    assert_int_not_equal(inode_of(file), first);
-    first = inode_of(file);
+    expect_file(false, &inode);
 
     char *replace = path_format("cp -p '%s' '%s.other' && mv '%s.other' '%s'", image, image, image, image);
     assert_int_equal(system(replace), 0); /* neither size nor time: another file */
-    album_check_anew(album);
-    assert_int_not_equal(inode_of(file), first);
-
-    album_draw(album, "test/a/20.png", 30, 31, 5); /* another list */
-    album_reopen(album);
-    album_check_anew(album);
-    assert_int_equal(album->warnings, 0);
+    expect_file(false, &inode);
+    album_draw("data/test/a/20.png", 30, 31, 5); /* another list */
+    album_reopen();
+    album_check_anew();
+    assert_int_equal(album.warnings, 0);
     free(replace);
     free(image);
-    free(file);
 }
 
-TEST_WITH(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown)
+ALBUM_TEST(images_that_cannot_be_read_say_so_as_ever)
 {
-    struct album *album = *state;
-    scratch_write_text(&album->scratch, "data/test/a/12.png", "broken");
-    album_reopen(album);
+    scratch_write_text(&album.scratch, "data/test/a/12.png", "broken");
+    album_reopen();
     for (size_t k = 0; k < KINDS; k++) {
-        struct cache *cache = album_cache(album, kinds[k]);
+        struct cache *cache = album_cache(kinds[k]);
         struct loader_settings settings = {
-            .dataset = album->dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 1, .cache = cache};
+            .dataset = album.dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 1, .cache = cache};
         struct loader *loader;
         struct error reason;
         assert_ok(loader_create(&loader, &settings, &error));
@@ -240,26 +200,7 @@ TEST_WITH(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown
         loader_destroy(loader);
         cache_destroy(cache);
     }
-    assert_int_equal(album->warnings, 0);
-}
-
-TEST_WITH(generated_images_have_no_file, album_setup, album_teardown)
-{
-    struct album *album = *state;
-    dataset_close(album->dataset);
-    assert_ok(dataset_open(&album->dataset, "toy", NULL, NULL, NULL, &error));
-    for (size_t k = 0; k < KINDS; k++) {
-        struct cache *cache = album_cache(album, kinds[k]);
-        static uint8_t expected[ALBUM_BYTES], found[ALBUM_BYTES];
-        size_t size = album_read(album, NULL, SPLIT_TEST, 0, expected);
-        for (int again = 0; again < 2; again++) {
-            assert_int_equal(album_read(album, cache, SPLIT_TEST, 1, found), size);
-            assert_memory_equal(found, expected, size);
-        }
-        cache_destroy(cache);
-    }
-    assert_int_equal(album_files(album), 0);
-    assert_int_equal(album->warnings, 0);
+    assert_int_equal(album.warnings, 0);
 }
 
 struct watched {
@@ -280,22 +221,21 @@ static void progress(void *context, const char *dataset, size_t done, size_t tot
     watched->told++;
 }
 
-TEST_WITH(making_a_file_is_watched_and_stops, album_setup, album_teardown)
+ALBUM_TEST(making_a_file_is_watched_and_stops)
 {
-    struct album *album = *state;
-    struct cache *cache = album_cache(album, CACHE_DISK);
+    struct cache *cache = album_cache(CACHE_DISK);
     struct watched watched = {.stop_at = 1};
     struct loader_settings settings = {
-        .dataset = album->dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 2, .cache = cache};
+        .dataset = album.dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 2, .cache = cache};
     struct loader *loader;
     cache_watch(cache, (struct cache_watcher){.stopped = stopped, .progress = progress, .context = &watched});
     assert_fails(loader_create(&loader, &settings, &error), ERROR_STOPPED, "folder");
-    assert_int_equal(album_files(album), 0);
+    assert_int_equal(album_files(), 0);
     assert_int_equal(watched.told, 0);
-    album_check(album, cache); /* nobody stops any more */
+    album_check(cache); /* nobody stops any more */
     assert_true(watched.told >= 2);
-    assert_int_equal(album_files(album), 2);
-    assert_int_equal(album->warnings, 0);
+    assert_int_equal(album_files(), 2);
+    assert_int_equal(album.warnings, 0);
     cache_destroy(cache);
 }
 
@@ -330,19 +270,28 @@ TEST(the_folder_is_the_user_s)
     }
 }
 
-TEST_WITH(files_are_listed_and_cleared, album_setup, album_teardown)
+/* How many files are removed. */
+static size_t clear(const char *root)
 {
-    struct album *album = *state;
     struct cache_listing listing;
-    assert_ok(cache_folder_list(&listing, album->folder, &error)); /* there is no folder yet */
+    assert_ok(cache_folder_clear(&listing, album.folder, root, &error));
+    size_t count = listing.count;
+    cache_listing_free(&listing);
+    return count;
+}
+
+ALBUM_TEST(files_are_listed_and_cleared)
+{
+    struct cache_listing listing;
+    assert_ok(cache_folder_list(&listing, album.folder, &error)); /* there is no folder yet */
     assert_int_equal(listing.count, 0);
     cache_listing_free(&listing);
-    album_check_anew(album);
-    char *real = realpath(album->root, NULL);
-    scratch_write_text(&album->scratch, "cache/mtil/notes.txt", "mine");
-    scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-0123.pixels", "no cache at all");
-    scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
-    assert_ok(cache_folder_list(&listing, album->folder, &error));
+    album_check_anew();
+    char *real = realpath(album.root, NULL);
+    scratch_write_text(&album.scratch, "cache/mtil/notes.txt", "mine");
+    scratch_write_text(&album.scratch, "cache/mtil/dtd-test-224-0123.pixels", "no cache at all");
+    scratch_write_text(&album.scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
+    assert_ok(cache_folder_list(&listing, album.folder, &error));
     assert_int_equal(listing.count, 4);
     assert_int_equal(listing.files[0].state, CACHE_BROKEN);
     assert_int_equal(listing.files[1].state, CACHE_UNFINISHED);
@@ -356,81 +305,69 @@ TEST_WITH(files_are_listed_and_cleared, album_setup, album_teardown)
         assert_true(file->bytes > 0);
     }
     cache_listing_free(&listing);
-    assert_ok(cache_folder_clear(&listing, album->folder, "/nowhere", &error));
-    assert_int_equal(listing.count, 0);
-    cache_listing_free(&listing);
-    char *roundabout = path_format("%s/../data", album->root);
-    assert_ok(cache_folder_clear(&listing, album->folder, roundabout, &error));
-    assert_int_equal(listing.count, 2);
-    cache_listing_free(&listing);
-    assert_int_equal(album_files(album), 3);
-    assert_ok(cache_folder_clear(&listing, album->folder, NULL, &error));
-    assert_int_equal(listing.count, 2);
-    cache_listing_free(&listing);
-    free(album_file(album, "notes.txt"));
-    assert_int_equal(album_files(album), 1);
+    assert_int_equal(clear("/nowhere"), 0);
+    char *roundabout = path_format("%s/../data", album.root);
+    assert_int_equal(clear(roundabout), 2);
+    assert_int_equal(album_files(), 3);
+    assert_int_equal(clear(NULL), 2);
+    album_file("notes.txt");
+    assert_int_equal(album_files(), 1);
     free(roundabout);
     free(real);
 }
 
 /* Those of killed writers go, also of features, and take no room; those of living ones stay. */
-TEST_WITH(left_overs_go_when_another_file_is_written, album_setup, album_teardown)
+ALBUM_TEST(left_overs_go_when_another_file_is_written)
 {
-    struct album *album = *state;
     struct cache_writer writer;
     struct cache_label label = {.dataset = "dtd"};
-    char *living = path_format("%s/living.pixels", album->folder);
-    scratch_write_text(&album->scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
-    scratch_write_text(&album->scratch, "cache/mtil/dtd-test-4567.features.tmp-mtil-01234567", "left over");
+    char *living = path_format("%s/living.pixels", album.folder);
+    scratch_write_text(&album.scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
+    scratch_write_text(&album.scratch, "cache/mtil/dtd-test-4567.features.tmp-mtil-01234567", "left over");
     assert_ok(cache_writer_open(&writer, living, &label, 1, 1 << 20, &error));
-    album_check_anew(album);
-    assert_int_equal(album_files(album), 3); /* two whole ones, and living.pixels.new */
+    album_check_anew();
+    assert_int_equal(album_files(), 3); /* two whole ones, and living.pixels.new */
     cache_writer_abandon(&writer);
-    assert_int_equal(album_files(album), 2);
+    assert_int_equal(album_files(), 2);
     free(living);
 }
 
 /* In a folder that others may write to. */
-TEST_WITH(links_to_other_files_are_not_followed, album_setup, album_teardown)
+ALBUM_TEST(links_to_other_files_are_not_followed)
 {
-    struct album *album = *state;
     struct cache_writer writer;
     struct cache_label label = {0};
     struct bytes bytes;
     char path[300];
-    scratch_write_text(&album->scratch, "victim", "precious");
-    scratch_write_text(&album->scratch, "cache/mtil/other", "");
-    snprintf(path, sizeof path, "%s", scratch_file(&album->scratch, "cache/mtil/x.pixels"));
-    assert_int_equal(
-        symlink("../../victim", scratch_file(&album->scratch, "cache/mtil/x.pixels" CACHE_FILE_UNFINISHED)), 0);
+    scratch_write_text(&album.scratch, "victim", "precious");
+    scratch_write_text(&album.scratch, "cache/mtil/other", "");
+    snprintf(path, sizeof path, "%s", scratch_file(&album.scratch, "cache/mtil/x.pixels"));
+    assert_int_equal(symlink("../../victim", scratch_file(&album.scratch, "cache/mtil/x.pixels" CACHE_FILE_UNFINISHED)),
+                     0);
     assert_fails(cache_writer_open(&writer, path, &label, 1, 1 << 20, &error), ERROR_IO, "a symbolic link");
-    assert_ok(file_read(scratch_file(&album->scratch, "victim"), 100, &bytes, &error));
+    assert_ok(file_read(scratch_file(&album.scratch, "victim"), 100, &bytes, &error));
     assert_string_equal((const char *)bytes.data, "precious");
     bytes_free(&bytes);
 }
 
 /* Who uses a file that is removed does not notice; who writes one keeps it. */
-TEST_WITH(clearing_disturbs_nobody, album_setup, album_teardown)
+ALBUM_TEST(clearing_disturbs_nobody)
 {
-    struct album *album = *state;
-    struct cache *cache = album_cache(album, CACHE_DISK);
+    struct cache *cache = album_cache(CACHE_DISK);
     struct cache_part *part;
-    struct cache_listing listing;
     struct cache_writer writer;
     struct cache_label label = {.dataset = "dtd"};
     struct image image;
-    album_check(album, cache);
-    assert_ok(cache_open(cache, album->dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
+    album_check(cache);
+    assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     assert_ok(
-        cache_writer_open(&writer, scratch_file(&album->scratch, "cache/mtil/x.pixels"), &label, 1, 1 << 20, &error));
-    assert_ok(cache_folder_clear(&listing, album->folder, NULL, &error));
-    assert_int_equal(listing.count, 2);
-    cache_listing_free(&listing);
+        cache_writer_open(&writer, scratch_file(&album.scratch, "cache/mtil/x.pixels"), &label, 1, 1 << 20, &error));
+    assert_int_equal(clear(NULL), 2);
     assert_true(cache_find(part, 0, &image));
     cache_release(part, &image);
-    album_check(album, cache);
+    album_check(cache);
     assert_ok(cache_writer_finish(&writer, &error));
-    free(album_file(album, "x.pixels"));
+    album_file("x.pixels");
     cache_close(part);
     cache_destroy(cache);
 }

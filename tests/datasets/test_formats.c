@@ -21,7 +21,7 @@ static void expect_idx_refused(const char *name, const char *words)
 {
     struct idx idx;
     struct error error;
-    assert_int_not_equal(idx_read(&idx, scratch_file(&scratch, name), 3, &error), OK);
+    assert_int_not_equal(idx_read(&idx, name, 3, &error), OK);
     assert_null(idx.values);
     assert_non_null(strstr(error.message, name));
     assert_non_null(strstr(error.message, words));
@@ -31,11 +31,11 @@ TEST(test_idx)
 {
     struct idx idx;
     scratch_write(&scratch, "plain", idx_file, sizeof idx_file);
-    gzFile stream = gzopen(scratch_file(&scratch, "packed.gz"), "wb");
+    gzFile stream = gzopen("packed.gz", "wb");
     assert_int_equal(gzwrite(stream, idx_file, sizeof idx_file), sizeof idx_file);
     gzclose(stream);
     for (const char *const *name = (const char *const[]){"plain", "packed", NULL}; *name != NULL; name++) {
-        assert_ok(idx_read(&idx, scratch_file(&scratch, *name), 3, &error));
+        assert_ok(idx_read(&idx, *name, 3, &error));
         assert_int_equal(idx.sizes[0], 2);
         assert_int_equal(idx.sizes[2], 3);
         assert_memory_equal(idx.values, idx_file + 16, 6);
@@ -63,7 +63,7 @@ TEST(test_idx_refuses)
         expect_idx_refused(cases[i].name, cases[i].words);
     }
     expect_idx_refused("absent", "No such file");
-    assert_ok(file_read(scratch_file(&scratch, "packed.gz"), FILE_LIMIT, &packed, &error));
+    assert_ok(file_read("packed.gz", FILE_LIMIT, &packed, &error));
     for (size_t size = 1; size < packed.size; size++) {
         scratch_write(&scratch, "cut.gz", packed.data, size);
         expect_idx_refused("cut", "cut.gz");
@@ -99,15 +99,14 @@ TEST(test_pickle)
     static uint8_t file[8192];
     struct cifar cifar;
     scratch_write(&scratch, "pickle", file, make_pickle(file));
-    assert_ok(cifar_read_pickle(&cifar, scratch_file(&scratch, "pickle"), "labels", &error));
+    assert_ok(cifar_read_pickle(&cifar, "pickle", "labels", &error));
     assert_int_equal(cifar.count, 2);
     assert_int_equal(cifar.labels[0], 5);
     assert_int_equal(cifar.labels[1], 300);
     assert_int_equal(cifar.pixels[cifar.stride + 1], (uint8_t)((CIFAR_PIXELS + 1) * 7));
     cifar_release(cifar.owner);
     free(cifar.labels);
-    assert_fails(cifar_read_pickle(&cifar, scratch_file(&scratch, "pickle"), "fine_labels", &error), ERROR_FORMAT,
-                 "fine_labels");
+    assert_fails(cifar_read_pickle(&cifar, "pickle", "fine_labels", &error), ERROR_FORMAT, "fine_labels");
 }
 
 /* The array must be one of bytes, rows first, and its shape that of its bytes. */
@@ -126,8 +125,7 @@ TEST(test_pickle_refuses)
         assert_non_null(at);
         memcpy(at, changes[i].written, length);
         scratch_write(&scratch, "refused", file, size);
-        assert_fails(cifar_read_pickle(&cifar, scratch_file(&scratch, "refused"), "labels", &error), ERROR_FORMAT,
-                     changes[i].words);
+        assert_fails(cifar_read_pickle(&cifar, "refused", "labels", &error), ERROR_FORMAT, changes[i].words);
     }
 }
 
@@ -139,7 +137,7 @@ TEST(test_records)
     file[CIFAR_PIXELS + 3] = 9;
     file[CIFAR_PIXELS + 4] = 77;
     scratch_write(&scratch, "train.bin", file, sizeof file);
-    assert_ok(cifar_read_binary(&cifar, scratch_file(&scratch, "train.bin"), 2, &error));
+    assert_ok(cifar_read_binary(&cifar, "train.bin", 2, &error));
     assert_int_equal(cifar.count, 2);
     assert_int_equal(cifar.labels[0], 3);
     assert_int_equal(cifar.labels[1], 9);
@@ -147,9 +145,9 @@ TEST(test_records)
     cifar_release(cifar.owner);
     free(cifar.labels);
     scratch_write(&scratch, "cut.bin", file, sizeof file - 5);
-    assert_fails(cifar_read_binary(&cifar, scratch_file(&scratch, "cut.bin"), 2, &error), ERROR_FORMAT, "");
+    assert_fails(cifar_read_binary(&cifar, "cut.bin", 2, &error), ERROR_FORMAT, "");
     scratch_write(&scratch, "cut.bin", file, 0);
-    assert_fails(cifar_read_binary(&cifar, scratch_file(&scratch, "cut.bin"), 2, &error), ERROR_FORMAT, "");
+    assert_fails(cifar_read_binary(&cifar, "cut.bin", 2, &error), ERROR_FORMAT, "");
 }
 
 /* --- MAT --------------------------------------------------------------------------------------------------------- */
@@ -170,7 +168,7 @@ TEST(test_lines)
 {
     struct strings lines = {0};
     scratch_write_text(&scratch, "lines.txt", "one\r\n\ntwo words\nthree\n\n\n");
-    assert_ok(strings_read_lines(&lines, scratch_file(&scratch, "lines.txt"), &error));
+    assert_ok(strings_read_lines(&lines, "lines.txt", &error));
     assert_int_equal(lines.count, 4);
     assert_string_equal(lines.items[0], "one");
     assert_string_equal(lines.items[1], "");
@@ -178,8 +176,7 @@ TEST(test_lines)
     assert_string_equal(lines.items[3], "three");
     strings_free(&lines);
     scratch_write(&scratch, "binary.txt", "a\0b", 3);
-    assert_fails(strings_read_lines(&lines, scratch_file(&scratch, "binary.txt"), &error), ERROR_FORMAT,
-                 "NUL byte at 1");
+    assert_fails(strings_read_lines(&lines, "binary.txt", &error), ERROR_FORMAT, "NUL byte at 1");
     strings_free(&lines);
 }
 
@@ -187,7 +184,7 @@ TEST(test_json)
 {
     struct json_lists lists;
     scratch_write_text(&scratch, "a.json", "\xef\xbb\xbf{\"b\": [\"b/1\", \"b/2\"], \"a\": [], \"c\": [\"c/1\"]}");
-    assert_ok(json_lists_read(&lists, scratch_file(&scratch, "a.json"), &error));
+    assert_ok(json_lists_read(&lists, "a.json", &error));
     assert_int_equal(lists.keys.count, 3);
     assert_string_equal(lists.keys.items[0], "b");
     assert_int_equal(lists.values.count, 3);
@@ -197,7 +194,7 @@ TEST(test_json)
     static const char *const wrong[] = {"[1]", "{\"a\": 1}", "{\"a\": [1]}", "{\"a\": [", "", "{\"a\": [], \"a\": []}"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         scratch_write_text(&scratch, "wrong.json", wrong[i]);
-        assert_fails(json_lists_read(&lists, scratch_file(&scratch, "wrong.json"), &error), ERROR_FORMAT, "wrong.json");
+        assert_fails(json_lists_read(&lists, "wrong.json", &error), ERROR_FORMAT, "wrong.json");
     }
 }
 

@@ -43,6 +43,14 @@ static void read_batch(struct loader *loader, uint64_t step, struct batch *batch
     assert_ok(loader_read(loader, step, batch->pixels, batch->labels, batch->items, &batch->count, &error));
 }
 
+/* Of a loader that lives as long. */
+static void read_one(const struct loader_settings *settings, uint64_t step, struct batch *batch)
+{
+    struct loader *loader = create(settings);
+    read_batch(loader, step, batch);
+    loader_destroy(loader);
+}
+
 static struct loader_settings training(size_t threads)
 {
     return (struct loader_settings){.dataset = toy,
@@ -77,48 +85,37 @@ TEST(test_threads_change_nothing)
 }
 
 /* The pixels of every item in an epoch of 5 batches. */
-static void read_epoch(struct loader *loader, uint64_t epoch, uint8_t (*pixels)[R * R * 3])
+static void read_epoch(const struct loader_settings *settings, uint64_t epoch, uint8_t (*pixels)[R * R * 3])
 {
     static struct batch batch;
+    struct loader *loader = create(settings);
     for (uint64_t step = 5 * epoch; step < 5 * epoch + 5; step++) {
         read_batch(loader, step, &batch);
         for (size_t i = 0; i < batch.count; i++)
             memcpy(pixels[batch.items[i]], batch.pixels + i * R * R * 3, R * R * 3);
     }
+    loader_destroy(loader);
 }
 
-/* With one_crop every epoch has the crops of the first, in an order of its own; otherwise new ones. */
-TEST(test_one_crop)
+/* With one_crop every epoch has the crops of the first, in an order of its own; otherwise new ones. A crop of less of the image is
+ * another one. */
+TEST(test_crops)
 {
-    static uint8_t first[32][R * R * 3], later[32][R * R * 3];
-    for (int one_crop = 0; one_crop < 2; one_crop++) {
-        struct loader_settings settings = training(1);
-        settings.augmentation.one_crop = one_crop;
-        struct loader *loader = create(&settings);
-        read_epoch(loader, 0, first);
-        read_epoch(loader, 3, later);
-        if (one_crop)
-            assert_memory_equal(first, later, sizeof first);
-        else
-            assert_memory_not_equal(first, later, sizeof first);
-        loader_destroy(loader);
-    }
-}
-
-/* A crop of less of the image is another one. */
-TEST(test_crop_scale)
-{
-    static uint8_t first[32][R * R * 3], again[32][R * R * 3];
-    static const double scales[] = {IMAGE_CROP_SCALE, 0.05};
-    for (int k = 0; k < 2; k++) {
-        struct loader_settings settings = training(1), usual = settings;
-        settings.augmentation.crop_scale = scales[k];
-        struct loader *loader = create(&settings), *before = create(&usual);
-        read_epoch(loader, 0, first);
-        read_epoch(before, 0, again);
-        assert_int_equal(memcmp(first, again, sizeof first) != 0, k);
-        loader_destroy(loader);
-        loader_destroy(before);
+    static uint8_t usual[32][R * R * 3], other[32][R * R * 3];
+    static const struct {
+        struct augmentation augmentation;
+        uint64_t epoch;
+        bool same;
+    } cases[] = {{{.one_crop = true}, 3, true},
+                 {{.one_crop = false}, 3, false},
+                 {{.crop_scale = IMAGE_CROP_SCALE}, 0, true},
+                 {{.crop_scale = 0.05}, 0, false}};
+    struct loader_settings settings = training(1);
+    read_epoch(&settings, 0, usual);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        settings.augmentation = cases[i].augmentation;
+        read_epoch(&settings, cases[i].epoch, other);
+        assert_int_equal(memcmp(usual, other, sizeof usual) == 0, cases[i].same);
     }
 }
 
@@ -148,12 +145,10 @@ TEST(test_full_batches)
 {
     struct loader_settings settings = training(0);
     static struct batch usual, batch;
-    struct loader *loader = create(&settings);
-    read_batch(loader, 0, &usual);
-    loader_destroy(loader);
+    read_one(&settings, 0, &usual);
     settings.full = true;
     settings.order = RNG_REFERENCE;
-    loader = create(&settings);
+    struct loader *loader = create(&settings);
     assert_int_equal(loader_batches(loader), 4);
     for (uint64_t step = 0; step < 9; step++) {
         assert_int_equal(loader_batch_size(loader, step), BATCH);
@@ -189,26 +184,22 @@ TEST(test_any_step)
 TEST(test_evaluation_in_order_and_subset)
 {
     static const uint32_t subset[] = {9, 2, 15};
+    static struct batch batch;
     struct loader_settings settings = {
         .dataset = toy, .split = SPLIT_TEST, .resolution = R, .batch = BATCH, .threads = 1, .ahead = 2};
-    struct loader *loader = create(&settings);
-    static struct batch batch;
-    read_batch(loader, 1, &batch);
-    assert_int_equal(batch.items[0], BATCH);
     struct image image;
     uint8_t pixels[R * R * 3];
+    read_one(&settings, 1, &batch);
+    assert_int_equal(batch.items[0], BATCH);
     assert_ok(dataset_read(toy, SPLIT_TEST, BATCH, &image, NULL, &error));
     assert_ok(image_evaluation_crop(&image, R, pixels, &error));
     assert_memory_equal(batch.pixels, pixels, sizeof pixels);
     image_free(&image);
-    loader_destroy(loader);
     settings.items = subset;
     settings.item_count = 3;
-    loader = create(&settings);
-    read_batch(loader, 0, &batch);
+    read_one(&settings, 0, &batch);
     assert_int_equal(batch.count, 3);
     assert_memory_equal(batch.items, subset, sizeof subset);
-    loader_destroy(loader);
 }
 
 /* Stopping with work under way leaves nothing behind (and under a sanitizer, nothing at all). */
@@ -329,36 +320,23 @@ TEST(test_shares)
 TEST(test_wrong_settings)
 {
     static const uint32_t beyond[] = {16};
-    const struct {
-        size_t batch;
-        int resolution;
-        const uint32_t *items;
-        size_t item_count;
-        double mixup;
-        const char *words;
-    } cases[] = {{0, R, NULL, 0, 0, ""},
-                 {BATCH, 0, NULL, 0, 0, ""},
-                 {BATCH, R, beyond, 0, 0, ""},
-                 {BATCH, R, beyond, 1, 0, "image 16 of 16"},
-                 {BATCH, R, NULL, 0, 1, "mixup"}}; /* of images that are not cropped at random */
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct loader *loader;
-        struct loader_settings wrong = {.dataset = toy,
-                                        .split = SPLIT_TEST,
-                                        .resolution = cases[i].resolution,
-                                        .batch = cases[i].batch,
-                                        .items = cases[i].items,
-                                        .item_count = cases[i].item_count,
-                                        .augmentation.mixup = cases[i].mixup};
-        assert_fails(loader_create(&loader, &wrong, &error), ERROR_ARGUMENT, cases[i].words);
-    }
+    const struct loader_settings right = {.dataset = toy, .split = SPLIT_TEST, .resolution = R, .batch = BATCH};
+    struct loader_settings wrong[] = {right, right, right, right, right};
+    static const char *const words[] = {"", "", "", "image 16 of 16", "mixup"};
+    struct loader *loader;
+    wrong[0].batch = 0;
+    wrong[1].resolution = 0;
+    wrong[2].items = wrong[3].items = beyond;
+    wrong[3].item_count = 1;
+    wrong[4].augmentation.mixup = 1; /* of images that are not cropped at random */
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(loader_create(&loader, &wrong[i], &error), ERROR_ARGUMENT, words[i]);
 }
 
 /* The first broken image of the batch is named, its batch alone fails, and again when read again. */
-TEST(test_background_errors)
+ROOT_TEST(test_background_errors)
 {
     static struct batch batch;
-    root_setup(NULL);
     scratch_copy(&scratch, ROOTS "food");
     scratch_write_text(&scratch, "food-101/images/cheesecake/2051340.jpg", "broken");
     scratch_write_text(&scratch, "food-101/images/beignets/530224.jpg", "broken");
@@ -377,7 +355,6 @@ TEST(test_background_errors)
         loader_destroy(loader);
     }
     dataset_close(dataset);
-    root_teardown(NULL);
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -1,5 +1,6 @@
 /* Digests of what images show, what is kept of them, and when it is believed. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,12 +15,12 @@
 enum { IMAGES = ALBUM_TRAIN + ALBUM_TEST };
 
 /* Opened anew, so that lists and names are those of now. */
-static struct survey survey(struct album *album)
+static struct survey survey(void)
 {
-    struct survey_settings settings = album_survey_settings(album);
+    struct survey_settings settings = album_survey_settings();
     struct survey found;
-    album_reopen(album);
-    assert_ok(dataset_survey(&found, album->dataset, &settings, &error));
+    album_reopen();
+    assert_ok(dataset_survey(&found, album.dataset, &settings, &error));
     return found;
 }
 
@@ -28,16 +29,16 @@ static bool same(const struct survey *a, const struct survey *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static char *path_of(const struct album *album, const char *name)
+static const char *path_of(const char *name)
 {
-    char *path = path_format("%s/%s", album->root, name);
-    assert_non_null(path);
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", album.root, name);
     return path;
 }
 
-static void run_in(const struct album *album, const char *command)
+static void run_in(const char *command)
 {
-    char *line = path_format("cd '%s' && %s", album->scratch.path, command);
+    char *line = path_format("cd '%s' && %s", album.scratch.path, command);
     assert_non_null(line);
     assert_int_equal(system(line), 0);
     free(line);
@@ -45,16 +46,15 @@ static void run_in(const struct album *album, const char *command)
 
 /* --- digests ------------------------------------------------------------------------------------------------------ */
 
-TEST_WITH(the_same_images_elsewhere_have_the_same_digest, album_setup, album_teardown)
+ALBUM_TEST(the_same_images_elsewhere_have_the_same_digest)
 {
-    struct album *album = *state;
-    struct survey here = survey(album);
+    struct survey here = survey();
     assert_int_equal(here.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
     assert_true(here.splits[SPLIT_TRAIN].bytes > 1000);
-    run_in(album, "mv data elsewhere");
-    free(album->root);
-    album->root = path_format("%s/elsewhere", album->scratch.path);
-    struct survey there = survey(album);
+    run_in("mv data elsewhere");
+    free(album.root);
+    album.root = path_format("%s/elsewhere", album.scratch.path);
+    struct survey there = survey();
     assert_true(same(&here, &there));
 }
 
@@ -80,47 +80,43 @@ static void write_bmp(const char *path, const struct image *image)
     free(bmp);
 }
 
-TEST_WITH(another_encoding_has_the_same_digest, album_setup, album_teardown)
+ALBUM_TEST(another_encoding_has_the_same_digest)
 {
-    struct album *album = *state;
-    struct survey before = survey(album);
+    struct survey before = survey();
     struct image image;
-    char *path = path_of(album, "test/b/11.png");
+    const char *path = path_of("test/b/11.png");
     assert_ok(image_decode_file(&image, path, &error));
     write_bmp(path, &image);
-    struct survey after = survey(album);
+    struct survey after = survey();
     assert_string_equal(before.splits[SPLIT_TEST].digest, after.splits[SPLIT_TEST].digest);
     assert_true(before.splits[SPLIT_TEST].bytes != after.splits[SPLIT_TEST].bytes);
     image_free(&image);
-    free(path);
 }
 
-TEST_WITH(pixels_names_labels_and_prompts_count, album_setup, album_teardown)
+ALBUM_TEST(pixels_names_labels_and_prompts_count)
 {
-    struct album *album = *state;
-    struct survey first = survey(album), second;
-    album_draw(album, "test/b/11.png", 53, 38, 1000);
-    second = survey(album);
+    struct survey first = survey(), second;
+    album_draw("data/test/b/11.png", 53, 38, 1000);
+    second = survey();
     assert_string_equal(first.splits[SPLIT_TRAIN].digest, second.splits[SPLIT_TRAIN].digest);
     assert_string_not_equal(first.splits[SPLIT_TEST].digest, second.splits[SPLIT_TEST].digest);
-    run_in(album, "mv data/test/b/11.png data/test/b/11x.png");
-    struct survey renamed = survey(album);
+    run_in("mv data/test/b/11.png data/test/b/11x.png");
+    struct survey renamed = survey();
     assert_string_not_equal(second.splits[SPLIT_TEST].digest, renamed.splits[SPLIT_TEST].digest);
     assert_string_equal(second.prompts, renamed.prompts);
-    run_in(album, "mv data/train/a data/train/c && mv data/test/a data/test/c"); /* a, b become b, c */
-    struct survey relabelled = survey(album);
+    run_in("mv data/train/a data/train/c && mv data/test/a data/test/c"); /* a, b become b, c */
+    struct survey relabelled = survey();
     assert_string_not_equal(renamed.splits[SPLIT_TRAIN].digest, relabelled.splits[SPLIT_TRAIN].digest);
     assert_string_not_equal(renamed.prompts, relabelled.prompts);
-    scratch_write_text(&album->scratch, "data/templates.txt", "a {}.\n");
-    struct survey prompted = survey(album);
+    scratch_write_text(&album.scratch, "data/templates.txt", "a {}.\n");
+    struct survey prompted = survey();
     assert_string_not_equal(relabelled.prompts, prompted.prompts);
     assert_string_equal(relabelled.splits[SPLIT_TRAIN].digest, prompted.splits[SPLIT_TRAIN].digest);
 }
 
-TEST_WITH(samples_and_generated_images_have_digests, album_setup, album_teardown)
+ALBUM_TEST(samples_and_generated_images_have_digests)
 {
-    struct album *album = *state;
-    struct survey_settings settings = album_survey_settings(album);
+    struct survey_settings settings = album_survey_settings();
     static const char *const names[] = {"mnist", "toy"};
     for (size_t i = 0; i < 2; i++) {
         struct survey first, second;
@@ -134,64 +130,60 @@ TEST_WITH(samples_and_generated_images_have_digests, album_setup, album_teardown
         assert_string_not_equal(first.splits[SPLIT_TRAIN].digest, first.splits[SPLIT_TEST].digest);
         dataset_close(dataset);
     }
-    assert_int_equal(album_files(album), 0); /* nothing to keep */
+    assert_int_equal(album_files(), 0); /* nothing to keep */
 }
 
 /* --- what is kept ------------------------------------------------------------------------------------------------- */
 
-TEST_WITH(what_was_found_is_not_looked_for_again, album_setup, album_teardown)
+ALBUM_TEST(what_was_found_is_not_looked_for_again)
 {
-    struct album *album = *state;
-    assert_int_equal(album_decodes(album), IMAGES);
-    assert_int_equal(album_files(album), 1);
-    struct survey kept = survey(album);
-    assert_int_equal(album_decodes(album), 0);
-    struct survey_settings nowhere = {.clock = album_survey_settings(album).clock};
+    assert_int_equal(album_decodes(), IMAGES);
+    assert_int_equal(album_files(), 1);
+    struct survey kept = survey();
+    assert_int_equal(album_decodes(), 0);
+    struct survey_settings nowhere = {.clock = album_survey_settings().clock};
     struct survey computed;
-    assert_int_equal(album_decodes_with(album, &nowhere), IMAGES);
-    assert_ok(dataset_survey(&computed, album->dataset, &nowhere, &error));
+    assert_int_equal(album_decodes_with(&nowhere), IMAGES);
+    assert_ok(dataset_survey(&computed, album.dataset, &nowhere, &error));
     assert_true(same(&kept, &computed));
-    album_draw(album, "train/a/new.png", 9, 9, 77);
-    assert_int_equal(album_decodes(album), 1);
-    assert_int_equal(album_decodes(album), 0);
-    assert_int_equal(album->warnings, 0);
+    album_draw("data/train/a/new.png", 9, 9, 77);
+    assert_int_equal(album_decodes(), 1);
+    assert_int_equal(album_decodes(), 0);
+    assert_int_equal(album.warnings, 0);
 }
 
 /* Same name, same size, same time of modification: the time of change is not for anyone to set. */
-TEST_WITH(replaced_pixels_are_noticed, album_setup, album_teardown)
+ALBUM_TEST(replaced_pixels_are_noticed)
 {
-    struct album *album = *state;
     struct stat was, is;
     struct image image;
-    char *path = path_of(album, "train/b/03.png");
+    const char *path = path_of("train/b/03.png");
     assert_ok(image_decode_file(&image, path, &error));
     write_bmp(path, &image);
-    struct survey before = survey(album);
+    struct survey before = survey();
     assert_int_equal(stat(path, &was), 0);
     image.pixels[0] ^= 1;
     write_bmp(path, &image);
     assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){was.st_atim, was.st_mtim}, 0), 0);
     assert_int_equal(stat(path, &is), 0);
     assert_true(is.st_size == was.st_size && is.st_mtim.tv_nsec == was.st_mtim.tv_nsec);
-    assert_int_equal(album_decodes(album), 1);
-    struct survey after = survey(album);
+    assert_int_equal(album_decodes(), 1);
+    struct survey after = survey();
     assert_string_not_equal(before.splits[SPLIT_TRAIN].digest, after.splits[SPLIT_TRAIN].digest);
     image_free(&image);
-    free(path);
 }
 
 /* A change within the tick of the clock in which a file was read would leave its times as they are. */
-TEST_WITH(what_was_just_written_is_not_believed_later, album_setup, album_teardown)
+ALBUM_TEST(what_was_just_written_is_not_believed_later)
 {
-    struct album *album = *state;
-    struct survey_settings settings = album_survey_settings(album);
+    struct survey_settings settings = album_survey_settings();
     settings.clock = NULL;
-    assert_int_equal(album_decodes_with(album, &settings), IMAGES);
-    assert_int_equal(album_decodes_with(album, &settings), IMAGES);
-    assert_int_equal(album_files(album), 0);
-    settings = album_survey_settings(album);
-    assert_int_equal(album_decodes_with(album, &settings), IMAGES);
-    assert_int_equal(album_decodes_with(album, &settings), 0);
+    assert_int_equal(album_decodes_with(&settings), IMAGES);
+    assert_int_equal(album_decodes_with(&settings), IMAGES);
+    assert_int_equal(album_files(), 0);
+    settings = album_survey_settings();
+    assert_int_equal(album_decodes_with(&settings), IMAGES);
+    assert_int_equal(album_decodes_with(&settings), 0);
 }
 
 struct interruption {
@@ -212,22 +204,21 @@ static void count_report(void *context, size_t done, size_t total)
     interruption->total = total;
 }
 
-TEST_WITH(what_was_found_before_a_stop_is_kept, album_setup, album_teardown)
+ALBUM_TEST(what_was_found_before_a_stop_is_kept)
 {
-    struct album *album = *state;
     struct interruption interruption = {0};
-    struct survey_settings settings = album_survey_settings(album);
+    struct survey_settings settings = album_survey_settings();
     struct survey_images images;
     settings.stopped = stop_at_the_fifth;
     settings.progress = count_report;
     settings.context = &interruption;
-    assert_fails(survey_images_look(&images, album->dataset, &settings, &error), ERROR_STOPPED, "");
+    assert_fails(survey_images_look(&images, album.dataset, &settings, &error), ERROR_STOPPED, "");
     assert_int_equal(interruption.total, IMAGES);
-    size_t left = album_decodes(album);
+    size_t left = album_decodes();
     assert_true(left > 0 && left < IMAGES);
     interruption = (struct interruption){0};
     settings.stopped = NULL;
-    assert_int_equal(album_decodes_with(album, &settings), 0);
+    assert_int_equal(album_decodes_with(&settings), 0);
     assert_int_equal(interruption.reports, 0); /* nothing to wait for */
 }
 
@@ -237,124 +228,111 @@ static int64_t slow_clock(void)
     return ((int64_t)time(NULL) + 86400 + ++calls * 60) * 1000000000;
 }
 
-struct watch {
-    const struct album *album;
-    size_t files; /* in the cache's folder, when most images were looked at */
-};
-
-static void count_files(void *context, size_t done, size_t total)
+/* files: in the cache's folder, when most images were looked at. */
+static void count_files(void *files, size_t done, size_t total)
 {
-    struct watch *watch = context;
     if (done > ALBUM_TRAIN && done < total)
-        watch->files = album_files(watch->album);
+        *(size_t *)files = album_files();
 }
 
 /* What takes long is kept before its end, whatever that is. */
-TEST_WITH(what_was_found_is_kept_now_and_then, album_setup, album_teardown)
+ALBUM_TEST(what_was_found_is_kept_now_and_then)
 {
-    struct album *album = *state;
-    struct watch watch = {.album = album};
-    struct survey_settings settings = album_survey_settings(album);
+    size_t files = 0;
+    struct survey_settings settings = album_survey_settings();
     settings.clock = slow_clock;
     settings.progress = count_files;
-    settings.context = &watch;
-    assert_int_equal(album_decodes_with(album, &settings), IMAGES);
-    assert_int_equal(watch.files, 1);
-    assert_int_equal(album_decodes(album), 0);
+    settings.context = &files;
+    assert_int_equal(album_decodes_with(&settings), IMAGES);
+    assert_int_equal(files, 1);
+    assert_int_equal(album_decodes(), 0);
 }
 
 /* Some classes of a dataset and all of it share one file. */
-TEST_WITH(parts_share_what_was_found, album_setup, album_teardown)
+ALBUM_TEST(parts_share_what_was_found)
 {
-    struct album *album = *state;
-    struct survey_settings settings = album_survey_settings(album);
+    struct survey_settings settings = album_survey_settings();
     struct survey_images images;
     struct dataset *part;
-    assert_ok(dataset_select(&part, album->dataset, (size_t[]){1}, 1, &error));
+    assert_ok(dataset_select(&part, album.dataset, (size_t[]){1}, 1, &error));
     assert_ok(survey_images_look(&images, part, &settings, &error));
     size_t of_part = images.count;
     survey_images_free(&images);
-    assert_int_equal(album_decodes(album), IMAGES - of_part);
-    assert_int_equal(album_decodes(album), 0);
-    assert_int_equal(album_files(album), 1);
+    assert_int_equal(album_decodes(), IMAGES - of_part);
+    assert_int_equal(album_decodes(), 0);
+    assert_int_equal(album_files(), 1);
     dataset_close(part);
 }
 
 /* --- images that are no images ------------------------------------------------------------------------------------ */
 
-static status open_and_survey(struct album *album, const char *on_unreadable, struct dataset **dataset,
-                              struct survey *found, struct error *error)
+static status open_and_survey(const char *on_unreadable, struct dataset **dataset, struct survey *found,
+                              struct error *error)
 {
-    struct survey_settings settings = album_survey_settings(album);
-    *dataset = root_open("folder", album->root, on_unreadable);
+    struct survey_settings settings = album_survey_settings();
+    *dataset = root_open("folder", album.root, on_unreadable);
     return dataset_survey(found, *dataset, &settings, error);
 }
 
-TEST_WITH(unreadable_images_stop_or_are_left_out, album_setup, album_teardown)
+ALBUM_TEST(unreadable_images_stop_or_are_left_out)
 {
-    struct album *album = *state;
     struct dataset *dataset;
     struct survey found, again;
     struct error reason;
-    scratch_write_text(&album->scratch, "data/train/b/05.png", "<html>");
-    scratch_write_text(&album->scratch, "data/test/b/11.png", "");
-    assert_int_equal(open_and_survey(album, "on_unreadable=stop", &dataset, &found, &reason), ERROR_FORMAT);
+    scratch_write_text(&album.scratch, "data/train/b/05.png", "<html>");
+    scratch_write_text(&album.scratch, "data/test/b/11.png", "");
+    assert_int_equal(open_and_survey("on_unreadable=stop", &dataset, &found, &reason), ERROR_FORMAT);
     assert_non_null(strstr(reason.message, "2 of 18 images"));
     assert_non_null(strstr(reason.message, "train/b/05.png"));
     assert_non_null(strstr(reason.message, "on_unreadable: skip"));
     dataset_close(dataset);
-    assert_int_equal(album_decodes(album), 0); /* that they are none is kept, too */
-    assert_ok(open_and_survey(album, "on_unreadable=skip", &dataset, &found, &error));
+    assert_int_equal(album_decodes(), 0); /* that they are none is kept, too */
+    assert_ok(open_and_survey("on_unreadable=skip", &dataset, &found, &error));
     assert_int_equal(found.splits[SPLIT_TRAIN].unreadable, 1);
     assert_int_equal(found.splits[SPLIT_TEST].unreadable, 1);
     assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN - 1);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), ALBUM_TRAIN - 1);
-    assert_int_equal(album->warnings, 1);
+    assert_int_equal(album.warnings, 1);
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++) {
         struct image image;
         assert_ok(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error));
         image_free(&image);
     }
     dataset_close(dataset);
-    assert_ok(open_and_survey(album, "on_unreadable=skip", &dataset, &again, &error));
+    assert_ok(open_and_survey("on_unreadable=skip", &dataset, &again, &error));
     assert_true(same(&found, &again));
     dataset_close(dataset);
-    run_in(album, "rm data/train/b/05.png data/test/b/11.png");
-    again = survey(album);
+    run_in("rm data/train/b/05.png data/test/b/11.png");
+    again = survey();
     assert_string_equal(found.splits[SPLIT_TRAIN].digest, again.splits[SPLIT_TRAIN].digest);
     assert_string_equal(found.splits[SPLIT_TEST].digest, again.splits[SPLIT_TEST].digest);
 }
 
 /* A disk that fails today may not fail tomorrow. */
-TEST_WITH(files_that_cannot_be_read_are_never_left_out, album_setup, album_teardown)
+ALBUM_TEST(files_that_cannot_be_read_are_never_left_out)
 {
-    struct album *album = *state;
-    struct survey_settings settings = album_survey_settings(album);
-    struct dataset *dataset = root_open("folder", album->root, "on_unreadable=skip");
+    struct survey_settings settings = album_survey_settings();
+    struct dataset *dataset = root_open("folder", album.root, "on_unreadable=skip");
     struct survey found;
-    run_in(album, "mv data/train/b/05.png away.png");
+    run_in("mv data/train/b/05.png away.png");
     assert_fails(dataset_survey(&found, dataset, &settings, &error), ERROR_IO, "05.png");
-    run_in(album, "mv away.png data/train/b/05.png");
+    run_in("mv away.png data/train/b/05.png");
     assert_ok(dataset_survey(&found, dataset, &settings, &error));
     assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
     dataset_close(dataset);
 }
 
 /* Also where the survey is stored and nothing is decoded. */
-TEST_WITH(clipped_images_are_told_again, album_setup, album_teardown)
+ALBUM_TEST(clipped_images_are_told_again)
 {
-    struct album *album = *state;
     struct bytes gray;
     assert_ok(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error));
-    char *path = path_format("%s/%s", album->root, album->dataset->items[SPLIT_TRAIN].items[0].file);
-    assert_non_null(path);
-    assert_ok(file_write(path, gray.data, gray.size, &error));
+    assert_ok(file_write(path_of(album.dataset->items[SPLIT_TRAIN].items[0].file), gray.data, gray.size, &error));
     bytes_free(&gray);
-    free(path);
-    survey(album);
-    assert_int_equal(album->warnings, 1);
-    assert_non_null(strstr(album->warning, "1 of 18 images"));
-    assert_int_equal(album_decodes(album), 0);
-    survey(album);
-    assert_int_equal(album->warnings, 2);
+    survey();
+    assert_int_equal(album.warnings, 1);
+    assert_non_null(strstr(album.warning, "1 of 18 images"));
+    assert_int_equal(album_decodes(), 0);
+    survey();
+    assert_int_equal(album.warnings, 2);
 }
