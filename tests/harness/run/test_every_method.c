@@ -45,11 +45,13 @@ static bool goes_with(const struct setting *setting, const struct method *method
     return strstr(setting->words[0], "shared_classes") == NULL || strcmp(method->name, "lada") != 0;
 }
 
-static status run_once(struct small_run *run, const struct setting *setting, const struct method *method,
-                       const char *database, struct backend_spy *spy)
+static void choose(const char *words[WORDS_MOST], const struct small_run *run, const struct setting *setting,
+                   const struct method *method)
 {
-    const char *words[WORDS_MOST] = {small_run_format("method.name=%s", method->name), "run.log_every=1"};
-    size_t count = 2;
+    size_t count = 0;
+    memset(words, 0, WORDS_MOST * sizeof *words);
+    words[count++] = small_run_format("method.name=%s", method->name);
+    words[count++] = "run.log_every=1";
     for (size_t i = 0; setting->words[i] != NULL; i++)
         words[count++] = setting->words[i];
     for (size_t i = 0; i < sizeof own_options / sizeof *own_options; i++)
@@ -61,19 +63,6 @@ static status run_once(struct small_run *run, const struct setting *setting, con
     }
     if (setting->one_space && strcmp(method->name, "diki") == 0)
         words[count++] = "selector.kind=task_gaussian";
-    small_run_reopen(run, 1, words);
-    return whole_run(run, database, spy);
-}
-
-/* All predictions, losses and adapters of the only run. */
-static char *results(const struct small_run *run, const char *database)
-{
-    return whole_run_text(
-        run, database,
-        "SELECT (SELECT group_concat(after_task || ',' || task || ':' || correct, ' ') FROM evaluations) || "
-        "coalesce((SELECT group_concat(hex(data)) FROM per_image), '') || "
-        "coalesce((SELECT group_concat(printf('%.9g', loss)) FROM steps), '') || "
-        "coalesce((SELECT digest FROM artifacts WHERE kind = 'adapters'), '') FROM runs");
 }
 
 /* The views' metrics are those of the functions. */
@@ -95,28 +84,14 @@ static void expect_metrics(const struct small_run *run, const struct setting *se
     run_matrix_free(&read);
 }
 
-static void goes_on_from(struct small_run *run, const struct setting *setting, const struct method *method,
-                         struct backend_spy spy, const char *expected)
-{
-    struct stop stop = {0};
-    spy.stop = &stop;
-    status result = run_once(run, setting, method, "stopped.db", &spy);
-    assert_true(stop.signal != 0);
-    if (result == ERROR_STOPPED)
-        result = run_once(run, setting, method, "stopped.db", NULL);
-    must(result);
-    const char *found = results(run, "stopped.db");
-    if (strcmp(found, expected) != 0)
-        fail_msg("%s, %s, stopped at update %zu, encoding %zu or prediction %zu:\n%s\nexpected\n%s", setting->name,
-                 method->name, spy.stop_at_update, spy.stop_at_encoding, spy.stop_at_prediction, found, expected);
-    remove_database(run, "stopped.db");
-}
-
 static void check(struct small_run *run, const struct setting *setting, const struct method *method)
 {
     struct backend_spy count = {0};
-    must(run_once(run, setting, method, "whole.db", &count));
-    const char *expected = results(run, "whole.db");
+    const char *words[WORDS_MOST];
+    choose(words, run, setting, method);
+    small_run_reopen(run, 1, words);
+    must(whole_run(run, "whole.db", &count));
+    const char *expected = whole_run_results(run, "whole.db");
     expect_text(run, "whole.db", "SELECT setting FROM runs", setting->name);
     assert_int_equal(whole_run_faults(run, "whole.db", whole_run_cells), 0);
     if (setting->one_space && !method->joint && strcmp(setting->name, "class_incremental") != 0)
@@ -124,13 +99,13 @@ static void check(struct small_run *run, const struct setting *setting, const st
     bool adapters = strcmp(method->name, "moe_adapters") == 0;
     for (size_t at = 2; (setting->stops || adapters) && at < count.updates;
          at += test_every() * (count.updates / 2 + 1))
-        goes_on_from(run, setting, method, (struct backend_spy){.stop_at_update = at}, expected);
+        expect_resumed(run, words, (struct backend_spy){.stop_at_update = at}, expected);
     bool one_gpu = strstr(setting->words[0], "run.gpus") == NULL;
     for (size_t at = 2; setting->stops && (one_gpu || adapters) && at < count.encodings;
          at += test_every() * (count.encodings / 2 + 1))
-        goes_on_from(run, setting, method, (struct backend_spy){.stop_at_encoding = at}, expected);
+        expect_resumed(run, words, (struct backend_spy){.stop_at_encoding = at}, expected);
     for (size_t at = 1; adapters && at < count.predictions; at += test_every() * (count.predictions / 3 + 1))
-        goes_on_from(run, setting, method, (struct backend_spy){.stop_at_prediction = at}, expected);
+        expect_resumed(run, words, (struct backend_spy){.stop_at_prediction = at}, expected);
     remove_database(run, "whole.db");
 }
 
