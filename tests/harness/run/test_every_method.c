@@ -1,11 +1,14 @@
 /* Every method in every setting, and on two GPUs: its run has the cells and metrics that it should have, and a stop anywhere is not
- * seen in the results. */
+ * seen in the results, nor in what the method keeps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
+#include "harness/run/checkpoint.h"
+#include "harness/train/replicas.h"
 #include "results/query.h"
 #include "results/store/store_internal.h"
 #include "tests/harness/whole_run.h"
@@ -97,9 +100,8 @@ static void check(struct small_run *run, const struct setting *setting, const st
     if (setting->one_space && !method->joint && strcmp(setting->name, "class_incremental") != 0)
         expect_metrics(run, setting);
     bool adapters = strcmp(method->name, "moe_adapters") == 0;
-    /* within the first task, at the end of a task, and where the method has a state of earlier ones */
     for (size_t at = 2; (setting->stops || adapters) && at < count.updates;
-         at += test_every() * (count.updates / 4 + 1))
+         at += test_every() * (count.updates / 2 + 1))
         expect_resumed(run, words, (struct backend_spy){.stop_at_update = at}, expected);
     bool one_gpu = strstr(setting->words[0], "run.gpus") == NULL;
     for (size_t at = 2; setting->stops && (one_gpu || adapters) && at < count.encodings;
@@ -110,15 +112,106 @@ static void check(struct small_run *run, const struct setting *setting, const st
     remove_database(run, "whole.db");
 }
 
-RUN_TEST(every_method_runs_and_goes_on_after_a_stop, NULL)
+/* What zscl asks for besides the tasks. */
+static void draw_references(const struct small_run *run)
 {
     for (unsigned i = 0; i < 5; i++)
         scratch_write_png(&run->scratch, small_run_format("pictures/%u.png", i), 8, 8, 0x203040 * i);
     scratch_write_text(&run->scratch, "texts.txt", "a red square\na green photo\nblue and yellow\n");
+}
+
+RUN_TEST(every_method_runs_and_goes_on_after_a_stop, NULL)
+{
+    draw_references(run);
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
         for (size_t i = 0; method_at(i) != NULL; i++)
             if (goes_with(&settings[s], method_at(i))) {
                 print_message("%s, %s\n", settings[s].name, method_at(i)->name);
                 check(run, &settings[s], method_at(i));
             }
+}
+
+/* --- Every iteration --- */
+
+static void save(const struct small_run *run, const char *name, size_t task, size_t iteration)
+{
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, name),
+                         &(struct checkpoint_place){task, iteration, 77}, &error));
+}
+
+static void save_iteration(struct small_training *training)
+{
+    save(training->run, "resume", 1, training->count);
+}
+
+static void load(struct small_run *run, const char *const *words, size_t iteration)
+{
+    struct checkpoint_place place;
+    bool found;
+    small_run_reopen(run, 1, words);
+    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
+    assert_true(found && place.task == 1 && place.iteration == iteration);
+}
+
+static void expect_same_files(const struct small_run *run, const char *name, const char *expected)
+{
+    struct bytes a, b;
+    must(file_read(small_run_file(run, name), FILE_LIMIT, &a, &error));
+    must(file_read(small_run_file(run, expected), FILE_LIMIT, &b, &error));
+    if (a.size != b.size || memcmp(a.data, b.data, a.size) != 0)
+        fail_msg("%s: stops change what is kept", run->experiment->model.settings.method->name);
+    bytes_free(&a);
+    bytes_free(&b);
+}
+
+/* A rank has the leader's weights, unless the leader alone ends a task. */
+static void expect_same_ranks(const struct small_run *run)
+{
+    const struct model *leader = &run->experiment->model;
+    struct trained_group own, other;
+    if (leader->work.replicas == NULL || leader->settings.method->end_task != NULL)
+        return;
+    for (size_t i = 0; trained_group_at(leader, i, &own); i++) {
+        assert_true(trained_group_at(replicas_at(leader->work.replicas, 1)->model, i, &other));
+        assert_memory_equal(small_run_group(other.parameters), small_run_group(own.parameters),
+                            own.parameters->values_count * sizeof(float));
+    }
+}
+
+/* Two tasks at once, and with a resume file after every iteration of the second, also before the task ends. */
+static void goes_on_after_every_iteration(struct small_run *run, const char *const *words)
+{
+    struct small_training part = {.every = SIZE_MAX, .look = save_iteration};
+    small_run_reopen(run, 1, words);
+    must(small_run_train(run, 0, NULL));
+    save(run, "resume", 1, 0);
+    must(small_run_train(run, 1, NULL));
+    save(run, "whole", 2, 0);
+    load(run, words, 0);
+    size_t iterations = run->experiment->model.groups != GROUPS_NONE ? 6 : 0;
+    while (part.count < iterations) {
+        part.stop_at = part.count + 1;
+        status trained = small_run_train(run, 1, &part);
+        assert_int_equal(trained, part.count < iterations ? ERROR_STOPPED : OK);
+        load(run, words, part.count);
+    }
+    must(small_run_train(run, 1, &part));
+    expect_same_ranks(run);
+    save(run, "parts", 2, 0);
+    expect_same_files(run, "parts", "whole");
+}
+
+RUN_TEST(every_method_goes_on_after_every_iteration, NULL)
+{
+    static const struct setting gpus[] = {{.words = {"run.gpus=1"}}, {.words = {"run.gpus=2"}}};
+    draw_references(run);
+    for (size_t g = 0; g < (small_run_gpus() < 2 ? 1 : 2); g++)
+        for (size_t i = 0; method_at(i) != NULL; i++) {
+            const char *words[WORDS_MOST];
+            if (method_at(i)->head != NULL || method_at(i)->joint)
+                continue;
+            print_message("%s, %s\n", gpus[g].words[0], method_at(i)->name);
+            choose(words, run, &gpus[g], method_at(i));
+            goes_on_after_every_iteration(run, words);
+        }
 }
