@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/checkpoint.h"
+#include "harness/scenario/joint.h"
 #include "tests/models/initialize.h"
 
 struct error error;
@@ -240,7 +241,7 @@ static status record_step(void *context, const struct step_report *report, struc
 
 status small_run_train(struct small_run *run, size_t task, struct small_training *training)
 {
-    struct training whole = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]};
+    struct training whole = {.run = &run->experiment->method, .task = joint_or(&run->experiment->data, task)};
     if (training == NULL)
         return train_task(&whole, &error);
     training->run = run;

@@ -9,11 +9,13 @@
  */
 #pragma once
 
+#include "harness/run/sequence.h"
 #include "tests/harness/small_run.h"
 
 /* The rest of the run's experiment, with its rows in that file of its folder. spy: watched, and its request to stop
  * heeded; NULL: nobody watches. */
 status whole_run(struct small_run *run, const char *database, struct backend_spy *spy);
+extern struct sequence whole_run_sequence; /* of the last one */
 
 /* The first cell of an answer of the database: an integer, text. */
 int64_t whole_run_number(const struct small_run *run, const char *database, const char *sql);
@@ -33,6 +35,10 @@ char *whole_run_weights(const struct small_run *run);
 /* Of the test images of the first task, as the model is. */
 float *whole_run_features(struct small_run *run);
 
-/* A run of the suite with these overrides, stopped at an update and resumed, leaves the same bytes of weights as one
- * that was not. */
+/* All predictions, losses and files of the only run, as text. */
+char *whole_run_results(const struct small_run *run, const char *database);
+
+/* A run of the suite with these overrides that the spy stops and that is resumed has these results; and one that is stopped at an
+ * update has those of one that is not. */
+void expect_resumed(struct small_run *run, const char *const *overrides, struct backend_spy spy, const char *expected);
 void expect_stop_unseen(struct small_run *run, const char *const *overrides, size_t update);

@@ -14,61 +14,78 @@
 
 static struct scratch scratch;
 
-/* What a command answered, and the warnings and notes that it gave. */
-struct outcome {
-    status result;
+/* What the last command answered, and the warnings and notes that it gave. */
+static struct {
     char *out;
     struct text log;
     struct error error;
-};
+} said;
 
 static void keep_message(void *context, enum log_level level, const char *message)
 {
     text_add(context, "%s%s\n", level == LOG_WARN ? "warning: " : "", message);
 }
 
-/* Runs the command line, split at blanks; "ROOT" stands for the scratch folder. */
-static struct outcome run(const char *words, struct stop *stop)
+static void forget(void)
 {
-    struct outcome outcome = {.result = OK};
-    char copy[512], *arguments[16], *rest;
+    free(said.out);
+    said.out = NULL;
+    text_free(&said.log);
+}
+
+/* Runs the command line, split at blanks; "ROOT" in front of a word stands for the scratch folder. */
+static status run(const char *words, struct stop *stop)
+{
+    char copy[512], paths[16][512], *arguments[16], *rest;
     size_t used, size;
     int count = 0;
     const struct command *command;
     struct command_line line;
     snprintf(copy, sizeof copy, "%s", words);
-    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-        arguments[count++] = strcmp(word, "ROOT") == 0 ? scratch.path : word;
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        bool root = strncmp(word, "ROOT", 4) == 0;
+        snprintf(paths[count], sizeof *paths, "%s%s", root ? scratch.path : "", root ? word + 4 : word);
+        arguments[count] = paths[count];
+        count++;
+    }
     arguments[count] = NULL;
-    assert_int_equal(command_find((const char *const *)arguments, (size_t)count, &command, &used, &outcome.error), OK);
-    outcome.result = command_parse(command, count - (int)used + 1, arguments + used - 1, &line, &outcome.error);
-    FILE *out = open_memstream(&outcome.out, &size);
-    struct log log = {.write = keep_message, .context = &outcome.log, .least = LOG_INFO};
-    text_add(&outcome.log, "%s", "");
-    if (outcome.result == OK) {
+    forget();
+    assert_int_equal(command_find((const char *const *)arguments, (size_t)count, &command, &used, &said.error), OK);
+    status result = command_parse(command, count - (int)used + 1, arguments + used - 1, &line, &said.error);
+    FILE *out = open_memstream(&said.out, &size);
+    struct log log = {.write = keep_message, .context = &said.log, .least = LOG_INFO};
+    text_add(&said.log, "%s", "");
+    if (result == OK) {
         struct command_call call = {.options = line.options,
                                     .arguments = line.arguments,
                                     .argument_count = line.argument_count,
                                     .out = out,
                                     .log = &log,
                                     .stop = stop};
-        outcome.result = command->run(&call, &outcome.error);
+        result = command->run(&call, &said.error);
         command_line_free(&line);
     }
     fclose(out);
-    return outcome;
-}
-
-static void free_outcome(struct outcome *outcome)
-{
-    free(outcome->out);
-    text_free(&outcome->log);
+    return result;
 }
 
 static void expect_in(const char *text, const char *part)
 {
     if (strstr(text, part) == NULL)
         fail_msg("expected \"%s\" in: %s", part, text);
+}
+
+/* The command succeeds, or fails with that status and message. */
+static void must_answer(const char *words)
+{
+    if (run(words, NULL) != OK)
+        fail_msg("%s: %s", words, said.error.message);
+}
+
+static void must_refuse(const char *words, status expected, const char *message)
+{
+    assert_int_equal(run(words, NULL), expected);
+    expect_in(said.error.message, message);
 }
 
 static int set_up(void **state)
@@ -85,48 +102,40 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    forget();
     scratch_remove(&scratch);
     return 0;
 }
 
-TEST_WITH(other_sizes_alone_are_told_but_fit, set_up, tear_down)
+#define SCRATCH_TEST(name) TEST_WITH(name, set_up, tear_down)
+
+SCRATCH_TEST(other_sizes_alone_are_told_but_fit)
 {
-    struct outcome outcome = run("data check ROOT --format csv", NULL);
-    assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,0,differs");
-    expect_in(outcome.out, "food,food-101,torchvision,test,1,1,25250,1,1,1,0,0,0,0,0,differs");
-    expect_in(outcome.log.data, "food: published 101 classes, 75750 + 25250 images; found 1 classes, 1 + 1\n");
-    free_outcome(&outcome);
-    outcome = run("data check ROOT --strict", NULL);
-    assert_int_equal(outcome.result, ERROR_FORMAT);
-    expect_in(outcome.error.message, "1 of 1 datasets differ");
-    free_outcome(&outcome);
+    must_answer("data check ROOT --format csv");
+    expect_in(said.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,0,differs");
+    expect_in(said.out, "food,food-101,torchvision,test,1,1,25250,1,1,1,0,0,0,0,0,differs");
+    expect_in(said.log.data, "food: published 101 classes, 75750 + 25250 images; found 1 classes, 1 + 1\n");
+    must_refuse("data check ROOT --strict", ERROR_FORMAT, "1 of 1 datasets differ");
 }
 
-TEST_WITH(unfit_datasets_fail_with_their_names, set_up, tear_down)
+SCRATCH_TEST(unfit_datasets_fail_with_their_names)
 {
     scratch_write_text(&scratch, "food-101/images/ash/2.jpg", "no image");
     scratch_write_text(&scratch, "dtd/classnames.txt", "x\n");
-    struct outcome outcome = run("data check ROOT", NULL);
-    assert_int_equal(outcome.result, ERROR_FORMAT);
-    expect_in(outcome.error.message, "2 of 2 datasets are unfit: dtd, food");
-    expect_in(outcome.log.data, "warning: food: ");
-    expect_in(outcome.log.data, "food-101/images/ash/2.jpg: expected a JPEG, PNG, GIF, WebP or BMP image");
-    expect_in(outcome.log.data, "dtd/labels/train1.txt: cannot open for reading");
-    expect_in(outcome.out, "unfit");
-    free_outcome(&outcome);
-    outcome = run("data check ROOT --dataset dtd", NULL);
-    expect_in(outcome.error.message, "1 of 1 datasets are unfit: dtd;");
-    free_outcome(&outcome);
+    must_refuse("data check ROOT", ERROR_FORMAT, "2 of 2 datasets are unfit: dtd, food");
+    expect_in(said.log.data, "warning: food: ");
+    expect_in(said.log.data, "food-101/images/ash/2.jpg: expected a JPEG, PNG, GIF, WebP or BMP image");
+    expect_in(said.log.data, "dtd/labels/train1.txt: cannot open for reading");
+    expect_in(said.out, "unfit");
+    must_refuse("data check ROOT --dataset dtd", ERROR_FORMAT, "1 of 1 datasets are unfit: dtd;");
 }
 
-TEST_WITH(problems_are_a_table_of_their_own, set_up, tear_down)
+SCRATCH_TEST(problems_are_a_table_of_their_own)
 {
     json_error_t wrong;
     scratch_write_png(&scratch, "food-101/images/ash/2.jpg", 4, 4, 1);
-    struct outcome outcome = run("data check ROOT --problems --json", NULL);
-    assert_int_equal(outcome.result, ERROR_FORMAT);
-    json_t *rows = json_loads(outcome.out, 0, &wrong);
+    must_refuse("data check ROOT --problems --json", ERROR_FORMAT, "unfit: food");
+    json_t *rows = json_loads(said.out, 0, &wrong);
     assert_int_equal(json_array_size(rows), 2);
     const json_t *row = json_array_get(rows, 0);
     assert_string_equal(json_string_value(json_object_get(row, "dataset")), "food");
@@ -134,12 +143,11 @@ TEST_WITH(problems_are_a_table_of_their_own, set_up, tear_down)
     assert_string_equal(json_string_value(json_object_get(row, "problem")), "duplicate");
     assert_string_equal(json_string_value(json_object_get(row, "what")), "food-101/images/ash/2.jpg");
     assert_string_equal(json_string_value(json_object_get(row, "detail")), "food-101/images/ash/1.jpg");
-    assert_null(strstr(outcome.log.data, "warning"));
+    assert_null(strstr(said.log.data, "warning"));
     json_decref(rows);
-    free_outcome(&outcome);
 }
 
-TEST_WITH(clipped_greys_are_counted, set_up, tear_down)
+SCRATCH_TEST(clipped_greys_are_counted)
 {
     struct bytes gray;
     struct error error;
@@ -148,15 +156,13 @@ TEST_WITH(clipped_greys_are_counted, set_up, tear_down)
     scratch_write(&scratch, "own/train/ash/1.png", gray.data, gray.size);
     scratch_write_png(&scratch, "own/test/ash/2.png", 4, 4, 1);
     bytes_free(&gray);
-    struct outcome outcome = run("data check ROOT --format csv", NULL);
-    assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,1,differs");
-    expect_in(outcome.log.data, "warning: food: 1 images are 16-bit grey");
-    expect_in(outcome.log.data, "warning: own: 1 images are 16-bit grey");
-    free_outcome(&outcome);
+    must_answer("data check ROOT --format csv");
+    expect_in(said.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,1,differs");
+    expect_in(said.log.data, "warning: food: 1 images are 16-bit grey");
+    expect_in(said.log.data, "warning: own: 1 images are 16-bit grey");
 }
 
-TEST_WITH(class_folders_are_found, set_up, tear_down)
+SCRATCH_TEST(class_folders_are_found)
 {
     for (unsigned i = 0; i < 10; i++) {
         char name[64];
@@ -168,80 +174,51 @@ TEST_WITH(class_folders_are_found, set_up, tear_down)
     scratch_write_png(&scratch, "album/1.png", 4, 4, 1);          /* no classes */
     scratch_write_png(&scratch, "dtd.download/a/1.png", 4, 4, 1);
     scratch_write_png(&scratch, "dtd.download/b/1.png", 4, 4, 1);
-    struct outcome outcome = run("data check ROOT --format csv", NULL);
-    assert_int_equal(outcome.result, ERROR_FORMAT);
-    expect_in(outcome.error.message, "1 of 3 datasets are unfit: parts;");
-    expect_in(outcome.out, "folder,pets,torchvision,train,2,8,");
-    expect_in(outcome.log.data, "warning: parts: the test image parts/test/cat/2.png has the pixels");
-    assert_null(strstr(outcome.out, "album"));
-    expect_in(outcome.log.data, "train and test with such: album\n");
-    assert_null(strstr(outcome.out, "download"));
-    free_outcome(&outcome);
-    char words[512];
-    snprintf(words, sizeof words, "data check %s --format csv", scratch_file(&scratch, "pets"));
-    outcome = run(words, NULL);
-    assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out, "folder,.,torchvision,train,2,8,");
-    free_outcome(&outcome);
+    must_refuse("data check ROOT --format csv", ERROR_FORMAT, "1 of 3 datasets are unfit: parts;");
+    expect_in(said.out, "folder,pets,torchvision,train,2,8,");
+    expect_in(said.log.data, "warning: parts: the test image parts/test/cat/2.png has the pixels");
+    assert_null(strstr(said.out, "album"));
+    expect_in(said.log.data, "train and test with such: album\n");
+    assert_null(strstr(said.out, "download"));
+    must_answer("data check ROOT/pets --format csv");
+    expect_in(said.out, "folder,.,torchvision,train,2,8,");
 }
 
-TEST_WITH(coop_splits_are_checked_where_they_are_asked_for_or_alone, set_up, tear_down)
+SCRATCH_TEST(coop_splits_are_checked_where_they_are_asked_for_or_alone)
 {
     scratch_write_png(&scratch, "dtd/images/ash/1.jpg", 4, 4, 1);
     scratch_write_png(&scratch, "dtd/images/ash/2.jpg", 4, 4, 2);
     scratch_write_text(
         &scratch, "dtd/split_zhou_DescribableTextures.json",
         "{\"train\": [[\"ash/1.jpg\", 0, \"ash\"]], \"val\": [], \"test\": [[\"ash/2.jpg\", 0, \"ash\"]]}");
-    struct outcome outcome = run("data check ROOT --format csv", NULL);
-    assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out, "dtd,dtd,coop,train,1,1,2820,");
-    expect_in(outcome.out, "food,food-101,torchvision,");
-    free_outcome(&outcome);
-    outcome = run("data check ROOT --split torchvision", NULL);
-    assert_int_equal(outcome.result, ERROR_FORMAT);
-    expect_in(outcome.error.message, "unfit: dtd;");
-    free_outcome(&outcome);
+    must_answer("data check ROOT --format csv");
+    expect_in(said.out, "dtd,dtd,coop,train,1,1,2820,");
+    expect_in(said.out, "food,food-101,torchvision,");
+    must_refuse("data check ROOT --split torchvision", ERROR_FORMAT, "unfit: dtd;");
 }
 
-TEST_WITH(mistakes_are_explained, set_up, tear_down)
+SCRATCH_TEST(mistakes_are_explained)
 {
-    struct outcome outcome = run("data check ROOT --dataset foood", NULL);
-    assert_int_equal(outcome.result, ERROR_ARGUMENT);
-    expect_in(outcome.error.message, "did you mean \"food\"?");
-    free_outcome(&outcome);
-    outcome = run("data show mnist --split coop", NULL);
-    assert_int_equal(outcome.result, ERROR_ARGUMENT);
-    expect_in(outcome.error.message, "the dataset mnist has no option split, found \"coop\"");
-    free_outcome(&outcome);
-    outcome = run("data check /dev/null", NULL);
-    assert_int_equal(outcome.result, ERROR_IO);
-    expect_in(outcome.error.message, "/dev/null: expected a folder with datasets, found no folder");
-    free_outcome(&outcome);
+    must_refuse("data check ROOT --dataset foood", ERROR_ARGUMENT, "did you mean \"food\"?");
+    must_refuse("data show mnist --split coop", ERROR_ARGUMENT,
+                "the dataset mnist has no option split, found \"coop\"");
+    must_refuse("data check /dev/null", ERROR_IO, "/dev/null: expected a folder with datasets, found no folder");
 }
 
-TEST_WITH(page_shows_images_with_labels_and_prompts, set_up, tear_down)
+SCRATCH_TEST(page_shows_images_with_labels_and_prompts)
 {
     scratch_write_text(&scratch, "food-101/classnames.txt", "p\xc3\xa2t\xc3\xa9\n");
-    char words[512];
     struct image page;
     struct error error;
-    snprintf(words, sizeof words, "data show food --root ROOT --part test --format csv --out %s",
-             scratch_file(&scratch, "page.png"));
-    struct outcome outcome = run(words, NULL);
-    assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out,
+    must_answer("data show food --root ROOT --part test --format csv --out ROOT/page.png");
+    expect_in(said.out,
               "0,food-101/images/ash/2.jpg,0,p\xc3\xa2t\xc3\xa9,\"a photo of a p\xc3\xa2t\xc3\xa9, a type of food.\"");
     assert_int_equal(image_decode_file(&page, scratch_file(&scratch, "page.png"), &error), OK);
     assert_true(page.width > 240 && page.height > 240);
     image_free(&page);
-    free_outcome(&outcome);
     scratch_write_text(&scratch, "food-101/images/ash/1.jpg", "no image");
-    snprintf(words, sizeof words, "data show food --root ROOT --out %s", scratch_file(&scratch, "none.png"));
-    outcome = run(words, NULL);
-    assert_int_equal(outcome.result, ERROR_FORMAT);
-    expect_in(outcome.error.message, "food-101/images/ash/1.jpg");
+    must_refuse("data show food --root ROOT --out ROOT/none.png", ERROR_FORMAT, "food-101/images/ash/1.jpg");
     assert_false(file_exists(scratch_file(&scratch, "none.png")));
-    free_outcome(&outcome);
 }
 
 /* The scratch folder is the data's root and the cache's folder at once. */
@@ -260,28 +237,21 @@ static void make_cache_file(void)
     dataset_close(dataset);
 }
 
-TEST_WITH(cache_files_are_shown_and_cleared, set_up, tear_down)
+SCRATCH_TEST(cache_files_are_shown_and_cleared)
 {
     make_cache_file();
     scratch_write_text(&scratch, "notes.txt", "mine");
-    struct outcome outcome = run("data cache show --format csv --folder ROOT", NULL);
-    assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out, "food,test,8,1,");
-    expect_in(outcome.out, "complete");
-    expect_in(outcome.log.data, "1 file,");
-    free_outcome(&outcome);
-    outcome = run("data cache clear /elsewhere --folder ROOT", NULL);
-    assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out, "removed 0 files");
-    free_outcome(&outcome);
-    outcome = run("data cache clear ROOT --folder ROOT", NULL);
-    assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out, "removed 1 file,");
-    free_outcome(&outcome);
+    must_answer("data cache show --format csv --folder ROOT");
+    expect_in(said.out, "food,test,8,1,");
+    expect_in(said.out, "complete");
+    expect_in(said.log.data, "1 file,");
+    must_answer("data cache clear /elsewhere --folder ROOT");
+    expect_in(said.out, "removed 0 files");
+    must_answer("data cache clear ROOT --folder ROOT");
+    expect_in(said.out, "removed 1 file,");
     assert_true(file_exists(scratch_file(&scratch, "notes.txt")));
-    outcome = run("data cache show --folder ROOT", NULL);
-    expect_in(outcome.log.data, "0 files");
-    free_outcome(&outcome);
+    must_answer("data cache show --folder ROOT");
+    expect_in(said.log.data, "0 files");
 }
 
 TEST(no_cache_folder_is_told)
@@ -289,27 +259,18 @@ TEST(no_cache_folder_is_told)
     char *home = getenv("HOME") != NULL ? strdup(getenv("HOME")) : NULL;
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
-    struct outcome outcome = run("data cache clear", NULL);
-    assert_int_equal(outcome.result, ERROR_ARGUMENT);
-    expect_in(outcome.error.message, "--folder");
-    free_outcome(&outcome);
+    must_refuse("data cache clear", ERROR_ARGUMENT, "--folder");
     if (home != NULL)
         setenv("HOME", home, 1);
     free(home);
 }
 
-TEST_WITH(stopped_commands_have_no_answer, set_up, tear_down)
+SCRATCH_TEST(stopped_commands_have_no_answer)
 {
-    char words[512];
     struct stop stop;
     atomic_init(&stop.signal, 2);
-    struct outcome outcome = run("data check ROOT", &stop);
-    assert_int_equal(outcome.result, ERROR_STOPPED);
-    assert_string_equal(outcome.out, "");
-    free_outcome(&outcome);
-    snprintf(words, sizeof words, "data show food --root ROOT --out %s", scratch_file(&scratch, "none.png"));
-    outcome = run(words, &stop);
-    assert_int_equal(outcome.result, ERROR_STOPPED);
+    assert_int_equal(run("data check ROOT", &stop), ERROR_STOPPED);
+    assert_string_equal(said.out, "");
+    assert_int_equal(run("data show food --root ROOT --out ROOT/none.png", &stop), ERROR_STOPPED);
     assert_false(file_exists(scratch_file(&scratch, "none.png")));
-    free_outcome(&outcome);
 }

@@ -6,23 +6,16 @@
 #include "datasets/loader.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
 static void train(struct small_run *run, size_t task)
 {
-    must(train_task(&(struct training){.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]},
-                    &error));
+    must(small_run_train(run, task, NULL));
 }
 
 static struct evaluator *open_evaluator(struct small_run *run, struct selector *selector)
 {
-    struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, &run->experiment->method,
-                          selector, &error));
-    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-        must(evaluator_zero_shot(evaluator, j, NULL, &error));
-    return evaluator;
+    return small_run_evaluator(run, selector, SMALL_RUN_TASKS);
 }
 
 static void check_counts(const struct test_set *set)
@@ -76,7 +69,6 @@ RUN_TEST(zero_shot_is_the_nearest_class, NULL)
         }
         check_counts(set);
     }
-    evaluator_destroy(evaluator);
 }
 
 /* With the data naming the task: trained ones through their router, the others as zero-shot CLIP has it,
@@ -103,7 +95,6 @@ RUN_TEST(oracle_computes_only_what_was_trained, "training.iterations=20", "train
     check_counts(&evaluator->sets[0]);
     must(evaluator_task(evaluator, 1, 1, NULL, &error)); /* router 1 now, though it was never trained */
     assert_int_equal(evaluator->sets[1].router[0], 1);
-    evaluator_destroy(evaluator);
 }
 
 /* Predictions and features of a set by an evaluator that keeps nothing: what the other one has to have. */
@@ -179,7 +170,6 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
     train(run, 2);
     encoded_now(evaluator, 2, 1);
     expect_as_computed(run, evaluator, 2, 1);
-    evaluator_destroy(evaluator);
 }
 
 /* The best that each seed of training reaches on its own task is above zero-shot's, with random weights. */
@@ -196,7 +186,6 @@ RUN_TEST(a_trained_router_changes_the_answers, "training.iterations=60", "traini
     assert_int_equal(evaluator->sets[2].correct, before);
     must(evaluator_without_adapters(evaluator, 2, NULL, &error)); /* computed again, the same */
     assert_int_equal(evaluator->sets[2].correct, before);
-    evaluator_destroy(evaluator);
 }
 
 /* The choices of an image by itself and their gates, straight from the hooks: size = blocks · samples · K, samples 1, or the
@@ -255,14 +244,13 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
 }
 
 /* samples: of an image. With features kept and computed anew. */
-static void check_class_experts(const char *routing, size_t samples)
+static void check_class_experts(struct small_run *run, const char *routing, size_t samples)
 {
-    struct small_run run;
-    small_run_open(&run, 1, WORDS(routing, "training.iterations=20", "training.learning_rate=1e-2"));
-    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    small_run_reopen(run, 1, WORDS(routing, "training.iterations=20", "training.learning_rate=1e-2"));
+    struct evaluator *evaluator = open_evaluator(run, NULL);
     const struct test_set *set = &evaluator->sets[1];
     const struct class_experts *found = &set->experts;
-    train(&run, 1);
+    train(run, 1);
     encoded_now(evaluator, 1, 1);
     assert_null(found->counts);
     evaluator_count_experts(evaluator, true);
@@ -272,46 +260,43 @@ static void check_class_experts(const char *routing, size_t samples)
         uint64_t *expected = small_run_keep(calloc(size, sizeof *expected));
         double *gates = small_run_keep(calloc(size, sizeof *gates));
         assert_int_equal(found->classes, 3);
-        count_choices(&run, set, samples, expected, gates);
+        count_choices(run, set, samples, expected, gates);
         assert_memory_equal(found->counts, expected, size * sizeof *expected);
         for (size_t i = 0; i < size; i++) {
             chosen += expected[i];
             served += expected[i] > 0;
             assert_true(fabs(found->gates[i] - gates[i]) <= 1e-5 * gates[i]);
         }
-        assert_int_equal(chosen, found->blocks * set->n * samples * run.experiment->model.settings.adapter.top_k);
+        assert_int_equal(chosen, found->blocks * set->n * samples * run->experiment->model.settings.adapter.top_k);
         assert_true(served > found->blocks * found->classes); /* else a mistake in the order would not be seen */
-        change_expert(&run, 0);                               /* some features are kept, others not */
+        change_expert(run, 0);                                /* some features are kept, others not */
     }
     must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
     for (size_t i = 0; i < found->blocks * found->classes * found->experts; i++)
         assert_int_equal(found->counts[i], 0);
-    evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
-TEST(experts_of_classes_are_counted)
+RUN_TEST(experts_of_classes_are_counted, NULL)
 {
-    check_class_experts("adapter.routing=per_sample", 1);
-    check_class_experts("run.keep_features=false", 1);
-    check_class_experts("adapter.routing=per_token", 1 + 2 * 2);
+    check_class_experts(run, "adapter.routing=per_sample", 1);
+    check_class_experts(run, "run.keep_features=false", 1);
+    check_class_experts(run, "adapter.routing=per_token", 1 + 2 * 2);
 }
 
 /* asked: images; of the 9 that there are, those at the places. */
-static void check_patches(const char *asked, size_t images, const size_t *places)
+static void check_patches(struct small_run *run, const char *asked, size_t images, const size_t *places)
 {
-    struct small_run run;
-    small_run_open(&run, 1,
-                   WORDS("adapter.routing=per_token", "training.iterations=20", "training.learning_rate=1e-2", asked));
-    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    small_run_reopen(
+        run, 1, WORDS("adapter.routing=per_token", "training.iterations=20", "training.learning_rate=1e-2", asked));
+    struct evaluator *evaluator = open_evaluator(run, NULL);
     const struct test_set *set = &evaluator->sets[1];
     const struct patch_experts *found = &set->patches;
-    train(&run, 1);
+    train(run, 1);
     encoded_now(evaluator, 1, 1);
     assert_null(found->experts);
     evaluator_count_experts(evaluator, true);
     encoded_now(evaluator, 1, 1);
-    size_t top_k = run.experiment->model.settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
+    size_t top_k = run->experiment->model.settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
     int32_t *chosen = small_run_keep(calloc(size, sizeof *chosen));
     float *gate = small_run_keep(calloc(size, sizeof *gate));
     assert_true(top_k > 1 && found->blocks > 1); /* else a mistake in the order would not be seen */
@@ -319,7 +304,7 @@ static void check_patches(const char *asked, size_t images, const size_t *places
     assert_int_equal(found->side, 2);
     for (size_t i = 0; i < images; i++) {
         assert_int_equal(patch_experts_item(found, i), places[i]);
-        choose_alone(&run, set, places[i], size, chosen, gate);
+        choose_alone(run, set, places[i], size, chosen, gate);
         for (size_t at = 0; at < found->blocks * 4; at++) {
             int32_t expert = found->experts[i * found->blocks * 4 + at];
             assert_int_equal(expert, chosen[(at / 4 * 5 + 1 + at % 4) * top_k]);
@@ -330,14 +315,12 @@ static void check_patches(const char *asked, size_t images, const size_t *places
     must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
     for (size_t at = 0; at < images * found->blocks * 4; at++)
         assert_int_equal(found->experts[at], -1);
-    evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
-TEST(patches_have_the_experts_that_they_choose)
+RUN_TEST(patches_have_the_experts_that_they_choose, NULL)
 {
-    check_patches("evaluation.patch_images=4", 4, (const size_t[]){0, 2, 4, 6});
-    check_patches("evaluation.patch_images=64", 9, (const size_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8});
+    check_patches(run, "evaluation.patch_images=4", 4, (const size_t[]){0, 2, 4, 6});
+    check_patches(run, "evaluation.patch_images=64", 9, (const size_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8});
 }
 
 RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
@@ -349,7 +332,6 @@ RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "ada
     evaluator_count_experts(evaluator, true);
     encoded_now(evaluator, 0, 0);
     assert_null(evaluator->sets[0].experts.counts);
-    evaluator_destroy(evaluator);
 }
 
 /* train/ and test/ of two classes below the run's folder, which is the data root. */
@@ -385,7 +367,6 @@ RUN_TEST(the_cache_changes_nothing, NULL)
         memcpy(predicted[i], evaluator->sets[FILES].predicted, sizeof predicted[i]);
         memcpy(means[i], evaluator->sets[FILES].means, sizeof means[i]);
         adapters[i] = small_run_adapters(run, TOWER_IMAGE);
-        evaluator_destroy(evaluator);
         assert_memory_equal(predicted[i], predicted[0], sizeof predicted[0]);
         assert_memory_equal(means[i], means[0], sizeof means[0]);
         assert_memory_equal(adapters[i], adapters[0],
@@ -429,7 +410,6 @@ RUN_TEST(batches_change_nothing, NULL)
         assert_true(chosen[i] != NULL && gates[i] != NULL);
         memcpy(chosen[i], set->routed.chosen, choices * sizeof *chosen[i]);
         memcpy(gates[i], set->routed.gates, choices * sizeof *gates[i]);
-        evaluator_destroy(evaluator);
     }
     assert_memory_equal(means[1], means[0], sizeof means[0]);
     assert_memory_equal(features[1], features[0], sizeof features[0]);
@@ -442,8 +422,7 @@ RUN_TEST(batches_change_nothing, NULL)
  * answer. */
 RUN_TEST(errors_are_kept, NULL)
 {
-    struct selector *selector;
-    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
+    struct selector *selector = small_run_selector(run);
     struct evaluator *evaluator = open_evaluator(run, selector);
     struct test_set *set = &evaluator->sets[1];
     must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
@@ -461,18 +440,13 @@ RUN_TEST(errors_are_kept, NULL)
     must(evaluator_task(evaluator, 0, 1, NULL, &error));
     for (size_t i = 0; i < set->n; i++)
         assert_int_equal(set->router[i], 0);
-    evaluator_destroy(evaluator);
-    selector_destroy(selector);
 }
 
 RUN_TEST(stops_at_once, NULL)
 {
     struct stop stop = {.signal = 2};
-    struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, &run->experiment->method, NULL,
-                          &error));
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, 0);
     assert_int_equal(evaluator_zero_shot(evaluator, 0, &stop, &error), ERROR_STOPPED);
     must(evaluator_zero_shot(evaluator, 0, NULL, &error));
     assert_int_equal(evaluator_task(evaluator, 0, 0, &stop, &error), ERROR_STOPPED);
-    evaluator_destroy(evaluator);
 }

@@ -1,28 +1,25 @@
 /* Label spaces of several tasks: every image among the classes of all (X-TAIL) or of those trained so far
  * (class-incremental), worked out here from the class features. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
-#include "harness/run/sequence.h"
-#include "harness/train/trainer.h"
-#include "results/query.h"
 #include "tests/harness/small_run.h"
 
 enum { CLASSES = 2 + 3 + 4 };
 
-static const char *const x_tail[] = {"evaluation.label_space=all", "data.shots=4", NULL};
+#define X_TAIL "evaluation.label_space=all", "data.shots=4"
 
 static struct evaluator *open_evaluator(struct small_run *run)
 {
-    struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, &run->experiment->method, NULL,
-                          &error));
-    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-        must(evaluator_zero_shot(evaluator, j, NULL, &error));
-    return evaluator;
+    return small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
+}
+
+static void train(struct small_run *run, struct evaluator *evaluator, size_t task)
+{
+    must(small_run_train(run, task, NULL));
+    must(evaluator_refresh(evaluator, &error));
 }
 
 /* Class features of all tasks through a router, one after the other. */
@@ -50,8 +47,8 @@ static double dot(const float *a, const float *b, size_t n)
 }
 
 /* Every prediction is the best class of all, the first of equal ones; where two that differ are within rounding, either. */
-static void expect_nearest_from(const struct small_run *run, const struct test_set *set, const float *images,
-                                const float *all, size_t first, size_t classes)
+static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
+                           const float *all, size_t first, size_t classes)
 {
     size_t embed = run->experiment->model.clip->dimensions.embed;
     for (size_t i = 0; i < set->n; i++) {
@@ -68,179 +65,110 @@ static void expect_nearest_from(const struct small_run *run, const struct test_s
     }
 }
 
-static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
-                           const float *all, size_t classes)
+RUN_TEST(labels_follow_one_another, X_TAIL, NULL)
 {
-    expect_nearest_from(run, set, images, all, 0, classes);
-}
-
-TEST(labels_follow_one_another)
-{
-    struct small_run run;
     static const int32_t first[SMALL_RUN_TASKS] = {0, 2, 5};
-    small_run_open(&run, 1, x_tail);
-    struct evaluator *evaluator = open_evaluator(&run);
-    assert_int_equal(run.experiment->data.class_count, CLASSES);
+    struct evaluator *evaluator = open_evaluator(run);
+    assert_int_equal(run->experiment->data.class_count, CLASSES);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
         for (size_t i = 0; i < set->n; i++)
             assert_int_equal(set->labels[i], first[j] + dataset_label(set->task->dataset, SPLIT_TEST, i));
     }
-    evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
 /* "red" is a class of every task: without adapters all three are equal, and the first is taken. */
-TEST(repeated_names_are_separate_classes)
+RUN_TEST(repeated_names_are_separate_classes, X_TAIL, NULL)
 {
-    struct small_run run;
     float all[CLASSES * 64];
-    small_run_open(&run, 1, x_tail);
-    assert_true(run.experiment->model.clip->dimensions.embed <= 64);
-    struct evaluator *evaluator = open_evaluator(&run);
-    all_classes(&run, -1, all);
+    assert_true(run->experiment->model.clip->dimensions.embed <= 64);
+    struct evaluator *evaluator = open_evaluator(run);
+    all_classes(run, -1, all);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
-        expect_nearest(&run, set, set->features, all, CLASSES);
+        expect_nearest(run, set, set->features, all, 0, CLASSES);
         for (size_t i = 0; i < set->n; i++) /* red, green, blue and yellow are first met as 0, 1, 4 and 8 */
             assert_true(set->predicted[i] < 2 || set->predicted[i] == 4 || set->predicted[i] == 8);
     }
-    evaluator_destroy(evaluator);
-    small_run_close(&run);
 }
 
-TEST(a_router_has_class_features_of_all_tasks)
+static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
+
+RUN_TEST(a_router_has_class_features_of_all_tasks, NULL)
 {
-    static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
     for (size_t k = 0; k < 2; k++) {
-        struct small_run run;
         float all[CLASSES * 64];
-        small_run_open(
-            &run, 1, WORDS(x_tail[0], x_tail[1], keeping[k], "training.iterations=20", "training.learning_rate=1e-2"));
-        struct evaluator *evaluator = open_evaluator(&run);
+        small_run_reopen(run, 1, WORDS(X_TAIL, keeping[k], "training.iterations=20", "training.learning_rate=1e-2"));
+        struct evaluator *evaluator = open_evaluator(run);
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* again after every task: nothing stale is kept */
-            struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[t]};
-            must(train_task(&training, &error));
-            must(evaluator_refresh(evaluator, &error));
-            all_classes(&run, (int)t, all);
+            train(run, evaluator, t);
+            all_classes(run, (int)t, all);
             for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
                 struct test_set *set = &evaluator->sets[j];
                 must(evaluator_with_router(evaluator, j, (int)t, NULL, &error));
-                expect_nearest(&run, set, set->routed.features, all, CLASSES);
+                expect_nearest(run, set, set->routed.features, all, 0, CLASSES);
             }
         }
-        evaluator_destroy(evaluator);
-        small_run_close(&run);
     }
 }
 
 /* All weights are trained: what was computed before a task is not what holds after it. */
-RUN_TEST(weights_that_change_are_asked_again, x_tail[0], "method.name=continual_ft", "training.iterations=20", NULL)
+RUN_TEST(weights_that_change_are_asked_again, "evaluation.label_space=all", "method.name=continual_ft",
+         "training.iterations=20", NULL)
 {
     float before[CLASSES * 64], after[CLASSES * 64];
     struct evaluator *evaluator = open_evaluator(run);
     size_t bytes = CLASSES * run->experiment->model.clip->dimensions.embed * sizeof *before;
     all_classes(run, -1, before);
     assert_memory_equal(evaluator->labels.joint, before, bytes);
-    struct training training = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[1]};
-    must(train_task(&training, &error));
-    must(evaluator_refresh(evaluator, &error));
+    train(run, evaluator, 1);
     all_classes(run, -1, after);
     assert_memory_not_equal(before, after, bytes);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         must(evaluator_without_adapters(evaluator, j, NULL, &error));
-        expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].routed.features, after, CLASSES);
+        expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].routed.features, after, 0, CLASSES);
     }
     assert_memory_equal(evaluator->labels.joint, after, bytes);
-    evaluator_destroy(evaluator);
 }
 
-/* After each task its classes join, also for images that no adapters answer; before any, all are there. */
-TEST(classes_of_the_tasks_so_far)
-{
-    static const size_t seen[] = {2, 5, CLASSES};
-    static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
-    for (size_t k = 0; k < 2; k++) {
-        struct small_run run;
-        float all[CLASSES * 64];
-        small_run_open(&run, 1,
-                       WORDS("evaluation.label_space=seen", "adapter.routers=one", "selector.kind=none", keeping[k],
-                             "training.iterations=20"));
-        struct evaluator *evaluator = open_evaluator(&run);
-        all_classes(&run, -1, all);
-        for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-            expect_nearest(&run, &evaluator->sets[j], evaluator->sets[j].features, all, CLASSES);
-        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-            struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[t]};
-            must(train_task(&training, &error));
-            must(evaluator_refresh(evaluator, &error));
-            evaluator_see(evaluator, t + 1);
-            for (size_t j = 0; j <= t; j++) {
-                struct test_set *set = &evaluator->sets[j];
-                must(evaluator_task(evaluator, t, j, NULL, &error));
-                assert_int_equal(set->router[0], 0); /* the only one */
-                all_classes(&run, 0, all);
-                expect_nearest(&run, set, set->routed.features, all, seen[t]);
-                must(evaluator_with_router(evaluator, j, -1, NULL, &error));
-                all_classes(&run, -1, all);
-                expect_nearest(&run, set, set->features, all, seen[t]);
-            }
-        }
-        evaluator_destroy(evaluator);
-        small_run_close(&run);
-    }
-}
-
-/* An image of a task that is trained is compared with the classes of all such tasks, one of a later task with its own. Before any
- * is trained, every image is one of a later task. */
-TEST(own_classes_of_tasks_yet_to_come)
+/* After each task its classes join, also for images that no adapters answer. Before any, all classes are there; in an open space an
+ * image of a task that is yet to come is compared with its own. */
+static void classes_join(struct small_run *run, const char *space, bool open)
 {
     static const size_t ends[] = {2, 5, CLASSES};
-    static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
     for (size_t k = 0; k < 2; k++) {
-        struct small_run run;
         float all[CLASSES * 64];
-        small_run_open(&run, 1,
-                       WORDS("evaluation.label_space=open", "adapter.routers=one", "selector.kind=none", keeping[k],
-                             "training.iterations=20"));
-        struct evaluator *evaluator = open_evaluator(&run);
-        all_classes(&run, -1, all);
+        small_run_reopen(
+            run, 1, WORDS(space, "adapter.routers=one", "selector.kind=none", keeping[k], "training.iterations=20"));
+        struct evaluator *evaluator = open_evaluator(run);
+        all_classes(run, -1, all);
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-            expect_nearest_from(&run, &evaluator->sets[j], evaluator->sets[j].features, all, j > 0 ? ends[j - 1] : 0,
-                                ends[j]);
+            expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].features, all, open && j > 0 ? ends[j - 1] : 0,
+                           open ? ends[j] : CLASSES);
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-            struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[t]};
-            must(train_task(&training, &error));
-            must(evaluator_refresh(evaluator, &error));
+            train(run, evaluator, t);
             evaluator_see(evaluator, t + 1);
-            for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+            for (size_t j = 0; j < (open ? SMALL_RUN_TASKS : t + 1); j++) {
                 struct test_set *set = &evaluator->sets[j];
                 size_t first = j > t ? ends[j - 1] : 0, end = j > t ? ends[j] : ends[t];
                 must(evaluator_task(evaluator, t, j, NULL, &error));
-                all_classes(&run, set->router[0], all);
-                expect_nearest_from(&run, set, set->routed.features, all, first, end);
+                assert_true(open || set->router[0] == 0); /* the only one */
+                all_classes(run, set->router[0], all);
+                expect_nearest(run, set, set->routed.features, all, first, end);
                 must(evaluator_with_router(evaluator, j, -1, NULL, &error));
-                all_classes(&run, -1, all);
-                expect_nearest_from(&run, set, set->features, all, first, end);
+                all_classes(run, -1, all);
+                expect_nearest(run, set, set->features, all, first, end);
             }
         }
-        evaluator_destroy(evaluator);
-        small_run_close(&run);
     }
 }
 
-TEST(a_whole_run)
+RUN_TEST(classes_of_the_tasks_so_far, NULL)
 {
-    struct small_run run;
-    struct store *store;
-    struct table table = {0};
-    small_run_open(&run, 1, x_tail);
-    must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
-    struct sequence sequence = {.run = run.experiment, .store = store};
-    must(sequence_run(&sequence, &error));
-    must(query_sql(store, "SELECT setting || ' ' || count(*) FROM runs JOIN evaluations USING (run)", &table, &error));
-    assert_string_equal(table.cell[0].text, "x_tail 12");
-    table_free(&table);
-    store_close(store);
-    small_run_close(&run);
+    classes_join(run, "evaluation.label_space=seen", false);
+}
+
+RUN_TEST(own_classes_of_tasks_yet_to_come, NULL)
+{
+    classes_join(run, "evaluation.label_space=open", true);
 }

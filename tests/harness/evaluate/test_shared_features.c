@@ -19,27 +19,29 @@ struct values {
 /* test/ and train/ of two classes below the run's folder, which is the data root. */
 static void draw(const struct small_run *run, unsigned color)
 {
-    for (unsigned i = 0; i < 12; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s/%s/%u.png", i < 6 ? "train" : "test", i % 2 == 0 ? "red" : "blue", i);
-        scratch_write_png(&run->scratch, name, 30 + (int)i, 40, color + i * 0x000900);
-    }
+    for (unsigned i = 0; i < 12; i++)
+        scratch_write_png(&run->scratch,
+                          small_run_format("%s/%s/%u.png", i < 6 ? "train" : "test", i % 2 == 0 ? "red" : "blue", i),
+                          30 + (int)i, 40, color + i * 0x000900);
 }
 
 static void reopen(struct small_run *run, const char *more)
 {
-    char *folder = path_format("run.cache_folder=%s", small_run_file(run, "cache"));
+    const char *folder = small_run_format("run.cache_folder=%s", small_run_file(run, "cache"));
     small_run_reopen(
         run, 1, WORDS("run.cache=disk", folder, "data.order=first,second,third,folder", "tasks.folder.path=.", more));
-    free(folder);
 }
 
-static void open_run(struct small_run *run)
-{
-    small_run_open(run, 1, NULL);
-    draw(run, 0x800000);
-    reopen(run, NULL);
-}
+/* A test of a run with these files. */
+#define FILES_TEST(name)                                                                                               \
+    static void name##_on(struct small_run *run);                                                                      \
+    RUN_TEST(name, NULL)                                                                                               \
+    {                                                                                                                  \
+        draw(run, 0x800000);                                                                                           \
+        reopen(run, NULL);                                                                                             \
+        name##_on(run);                                                                                                \
+    }                                                                                                                  \
+    static void name##_on(struct small_run *run)
 
 /* What is taken of a task, and how many images were encoded for it. */
 static size_t take(struct small_run *run, size_t task, struct values *values)
@@ -55,53 +57,45 @@ static size_t take(struct small_run *run, size_t task, struct values *values)
     return spy.encodings;
 }
 
-/* The one file of features; the caller frees. NULL: none. */
-static char *features_file(const struct small_run *run)
+/* The one file of features. NULL: none. */
+static const char *features_file(const struct small_run *run)
 {
     struct shared_files list;
     must(shared_files_list(&list, small_run_file(run, "cache"), &error));
     assert_true(list.count <= 1);
-    char *path = list.count > 0 ? strdup(list.files[0].path) : NULL;
+    const char *path = list.count > 0 ? small_run_keep(strdup(list.files[0].path)) : NULL;
     shared_files_free(&list);
     return path;
 }
 
-TEST(the_second_run_encodes_nothing)
+FILES_TEST(the_second_run_encodes_nothing)
 {
-    struct small_run run;
     struct values first, second, alone;
-    open_run(&run);
-    assert_true(take(&run, FILES, &first) > 0);
-    reopen(&run, NULL);
-    assert_int_equal(take(&run, FILES, &second), 0);
+    assert_true(take(run, FILES, &first) > 0);
+    reopen(run, NULL);
+    assert_int_equal(take(run, FILES, &second), 0);
     assert_memory_equal(&first, &second, sizeof first);
-    reopen(&run, "run.cache=memory");
-    assert_true(take(&run, FILES, &alone) > 0);
+    reopen(run, "run.cache=memory");
+    assert_true(take(run, FILES, &alone) > 0);
     assert_memory_equal(&first, &alone, sizeof first);
-    small_run_close(&run);
 }
 
-TEST(the_file_is_listed)
+FILES_TEST(the_file_is_listed)
 {
-    struct small_run run;
     struct values values;
     struct shared_files list;
-    open_run(&run);
-    must(shared_files_list(&list, small_run_file(&run, "cache"), &error)); /* there is no folder yet */
+    must(shared_files_list(&list, small_run_file(run, "cache"), &error)); /* there is no folder yet */
     assert_int_equal(list.count, 0);
     shared_files_free(&list);
-    take(&run, FILES, &values);
-    take(&run, 0, &values); /* generated images are not shared */
-    must(shared_files_list(&list, small_run_file(&run, "cache"), &error));
+    take(run, FILES, &values);
+    take(run, 0, &values); /* generated images are not shared */
+    must(shared_files_list(&list, small_run_file(run, "cache"), &error));
     assert_int_equal(list.count, 1);
     assert_string_equal(list.files[0].dataset, "folder");
-    char *root = realpath(run.scratch.path, NULL);
-    assert_string_equal(list.files[0].root, root);
-    free(root);
+    assert_string_equal(list.files[0].root, small_run_keep(realpath(run->scratch.path, NULL)));
     assert_int_equal(list.files[0].images, IMAGES);
     assert_true(list.files[0].bytes > sizeof values);
     shared_files_free(&list);
-    small_run_close(&run);
 }
 
 /* Computed again, and kept in the same file. */
@@ -112,45 +106,38 @@ static void expect_fresh(struct small_run *run, const struct values *old, bool s
     assert_int_equal(memcmp(old, &fresh, sizeof fresh) == 0, same);
     assert_int_equal(take(run, FILES, &again), 0);
     assert_memory_equal(&fresh, &again, sizeof fresh);
-    free(features_file(run)); /* there is one */
+    assert_non_null(features_file(run));
 }
 
-TEST(files_of_a_root_are_removed)
+FILES_TEST(files_of_a_root_are_removed)
 {
-    struct small_run run;
     struct values values;
     struct shared_files removed;
-    open_run(&run);
-    take(&run, FILES, &values);
-    scratch_write_text(&run.scratch, "cache/notes.txt", "mine");
-    char *folder = strdup(small_run_file(&run, "cache"));
+    take(run, FILES, &values);
+    scratch_write_text(&run->scratch, "cache/notes.txt", "mine");
+    const char *folder = small_run_format("%s", small_run_file(run, "cache"));
     must(shared_files_clear(&removed, folder, "/elsewhere", &error));
     assert_int_equal(removed.count, 0);
     shared_files_free(&removed);
-    must(shared_files_clear(&removed, folder, dataset_root(run.experiment->data.tasks[FILES].dataset), &error));
+    must(shared_files_clear(&removed, folder, dataset_root(run->experiment->data.tasks[FILES].dataset), &error));
     assert_int_equal(removed.count, 1);
     shared_files_free(&removed);
-    assert_null(features_file(&run));
-    take(&run, FILES, &values);
+    assert_null(features_file(run));
+    take(run, FILES, &values);
     must(shared_files_clear(&removed, folder, NULL, &error));
     assert_int_equal(removed.count, 1);
     shared_files_free(&removed);
-    assert_null(features_file(&run));
-    assert_true(file_exists(small_run_file(&run, "cache/notes.txt")));
-    free(folder);
-    small_run_close(&run);
+    assert_null(features_file(run));
+    assert_true(file_exists(small_run_file(run, "cache/notes.txt")));
 }
 
-TEST(other_images_are_computed)
+FILES_TEST(other_images_are_computed)
 {
-    struct small_run run;
     struct values values;
-    open_run(&run);
-    take(&run, FILES, &values);
-    draw(&run, 0x000080);
-    reopen(&run, NULL);
-    expect_fresh(&run, &values, false);
-    small_run_close(&run);
+    take(run, FILES, &values);
+    draw(run, 0x000080);
+    reopen(run, NULL);
+    expect_fresh(run, &values, false);
 }
 
 static void change_a_weight(const char *path)
@@ -158,13 +145,11 @@ static void change_a_weight(const char *path)
     struct safetensors *file;
     must(safetensors_open(&file, path, &error));
     size_t count = safetensors_count(file);
-    struct safetensor *tensors = malloc(count * sizeof *tensors);
-    assert_non_null(tensors);
+    struct safetensor *tensors = small_run_keep(malloc(count * sizeof *tensors));
     memcpy(tensors, safetensors_at(file, 0), count * sizeof *tensors);
     struct safetensor *last = &tensors[count - 1];
     size_t bytes = safetensor_elements(last) * sizeof(float);
-    float *values = malloc(bytes);
-    assert_non_null(values);
+    float *values = small_run_keep(malloc(bytes));
     memcpy(values, last->data, bytes);
     values[0] += 1;
     last->data = values;
@@ -172,56 +157,46 @@ static void change_a_weight(const char *path)
     clip_metadata_fill(&metadata, &(struct clip_config){1, 1, ACTIVATION_QUICK_GELU, PIXELS_CLIP});
     must(safetensors_write(path, tensors, count, metadata.entries, CLIP_METADATA, &error));
     safetensors_close(file);
-    free(values);
-    free(tensors);
 }
 
 /* Other weights have a file of their own. */
-TEST(other_weights_are_computed)
+FILES_TEST(other_weights_are_computed)
 {
-    struct small_run run;
     struct values values, others;
     struct shared_files list;
-    open_run(&run);
-    take(&run, FILES, &values);
-    change_a_weight(small_run_file(&run, "clip.safetensors"));
-    reopen(&run, NULL);
-    assert_true(take(&run, FILES, &others) > 0);
-    must(shared_files_list(&list, small_run_file(&run, "cache"), &error));
+    take(run, FILES, &values);
+    change_a_weight(small_run_file(run, "clip.safetensors"));
+    reopen(run, NULL);
+    assert_true(take(run, FILES, &others) > 0);
+    must(shared_files_list(&list, small_run_file(run, "cache"), &error));
     assert_int_equal(list.count, 2);
     shared_files_free(&list);
-    small_run_close(&run);
 }
 
 /* Products of another precision have a file of their own. */
-TEST(another_precision_is_computed)
+FILES_TEST(another_precision_is_computed)
 {
-    struct small_run run;
     struct values values, rounded;
     struct backend *backend;
     struct backend_settings settings = {.name = test_backend_name(), .precision = PRECISION_BF16, .threads = 1};
     if (backend_open(&backend, &settings, &error) != OK)
         skip(); /* the processor cannot */
     backend_close(backend);
-    open_run(&run);
-    assert_true(take(&run, FILES, &values) > 0);
-    reopen(&run, "run.precision=bf16");
-    assert_true(take(&run, FILES, &rounded) > 0);
+    assert_true(take(run, FILES, &values) > 0);
+    reopen(run, "run.precision=bf16");
+    assert_true(take(run, FILES, &rounded) > 0);
     assert_memory_not_equal(&values, &rounded, sizeof values);
-    reopen(&run, NULL);
-    assert_int_equal(take(&run, FILES, &rounded), 0);
+    reopen(run, NULL);
+    assert_int_equal(take(run, FILES, &rounded), 0);
     assert_memory_equal(&values, &rounded, sizeof values);
-    small_run_close(&run);
 }
 
-TEST(damaged_files_are_written_anew)
+FILES_TEST(damaged_files_are_written_anew)
 {
-    struct small_run run;
     struct values values;
     struct bytes bytes;
-    open_run(&run);
-    take(&run, FILES, &values);
-    char *path = features_file(&run);
+    take(run, FILES, &values);
+    const char *path = features_file(run);
     assert_non_null(path);
     must(file_read(path, FILE_LIMIT, &bytes, &error));
     size_t size = bytes.size;
@@ -231,29 +206,24 @@ TEST(damaged_files_are_written_anew)
         *byte ^= 0x10;
         must(file_write(path, bytes.data, size, &error));
         *byte ^= 0x10;
-        expect_fresh(&run, &values, true);
+        expect_fresh(run, &values, true);
     }
     assert_int_equal(truncate(path, (off_t)size / 2), 0);
-    expect_fresh(&run, &values, true);
+    expect_fresh(run, &values, true);
     assert_int_equal(truncate(path, 0), 0);
-    expect_fresh(&run, &values, true);
+    expect_fresh(run, &values, true);
     bytes_free(&bytes);
-    free(path);
-    small_run_close(&run);
 }
 
 /* No folder can be made where a file is, and no room is left where nothing is allowed: features are computed all the
  * same. */
-TEST(without_a_place_they_are_computed)
+FILES_TEST(without_a_place_they_are_computed)
 {
-    struct small_run run;
     struct values first, second;
-    open_run(&run);
-    reopen(&run, "run.cache_disk_megabytes=0");
-    assert_true(take(&run, FILES, &first) > 0);
-    assert_null(features_file(&run));
-    reopen(&run, "run.cache_folder=/dev/null/cache");
-    assert_true(take(&run, FILES, &second) > 0);
+    reopen(run, "run.cache_disk_megabytes=0");
+    assert_true(take(run, FILES, &first) > 0);
+    assert_null(features_file(run));
+    reopen(run, "run.cache_folder=/dev/null/cache");
+    assert_true(take(run, FILES, &second) > 0);
     assert_memory_equal(&first, &second, sizeof first);
-    small_run_close(&run);
 }

@@ -1,11 +1,14 @@
 /* Every method in every setting, and on two GPUs: its run has the cells and metrics that it should have, and a stop anywhere is not
- * seen in the results. */
+ * seen in the results, nor in what the method keeps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
+#include "harness/run/checkpoint.h"
+#include "harness/train/replicas.h"
 #include "results/query.h"
 #include "results/store/store_internal.h"
 #include "tests/harness/whole_run.h"
@@ -45,11 +48,13 @@ static bool goes_with(const struct setting *setting, const struct method *method
     return strstr(setting->words[0], "shared_classes") == NULL || strcmp(method->name, "lada") != 0;
 }
 
-static status run_once(struct small_run *run, const struct setting *setting, const struct method *method,
-                       const char *database, struct backend_spy *spy)
+static void choose(const char *words[WORDS_MOST], const struct small_run *run, const struct setting *setting,
+                   const struct method *method)
 {
-    const char *words[WORDS_MOST] = {small_run_format("method.name=%s", method->name), "run.log_every=1"};
-    size_t count = 2;
+    size_t count = 0;
+    memset(words, 0, WORDS_MOST * sizeof *words);
+    words[count++] = small_run_format("method.name=%s", method->name);
+    words[count++] = "run.log_every=1";
     for (size_t i = 0; setting->words[i] != NULL; i++)
         words[count++] = setting->words[i];
     for (size_t i = 0; i < sizeof own_options / sizeof *own_options; i++)
@@ -61,19 +66,6 @@ static status run_once(struct small_run *run, const struct setting *setting, con
     }
     if (setting->one_space && strcmp(method->name, "diki") == 0)
         words[count++] = "selector.kind=task_gaussian";
-    small_run_reopen(run, 1, words);
-    return whole_run(run, database, spy);
-}
-
-/* All predictions, losses and adapters of the only run. */
-static char *results(const struct small_run *run, const char *database)
-{
-    return whole_run_text(
-        run, database,
-        "SELECT (SELECT group_concat(after_task || ',' || task || ':' || correct, ' ') FROM evaluations) || "
-        "coalesce((SELECT group_concat(hex(data)) FROM per_image), '') || "
-        "coalesce((SELECT group_concat(printf('%.9g', loss)) FROM steps), '') || "
-        "coalesce((SELECT digest FROM artifacts WHERE kind = 'adapters'), '') FROM runs");
 }
 
 /* The views' metrics are those of the functions. */
@@ -95,28 +87,14 @@ static void expect_metrics(const struct small_run *run, const struct setting *se
     run_matrix_free(&read);
 }
 
-static void goes_on_from(struct small_run *run, const struct setting *setting, const struct method *method,
-                         struct backend_spy spy, const char *expected)
-{
-    struct stop stop = {0};
-    spy.stop = &stop;
-    status result = run_once(run, setting, method, "stopped.db", &spy);
-    assert_true(stop.signal != 0);
-    if (result == ERROR_STOPPED)
-        result = run_once(run, setting, method, "stopped.db", NULL);
-    must(result);
-    const char *found = results(run, "stopped.db");
-    if (strcmp(found, expected) != 0)
-        fail_msg("%s, %s, stopped at update %zu, encoding %zu or prediction %zu:\n%s\nexpected\n%s", setting->name,
-                 method->name, spy.stop_at_update, spy.stop_at_encoding, spy.stop_at_prediction, found, expected);
-    remove_database(run, "stopped.db");
-}
-
 static void check(struct small_run *run, const struct setting *setting, const struct method *method)
 {
     struct backend_spy count = {0};
-    must(run_once(run, setting, method, "whole.db", &count));
-    const char *expected = results(run, "whole.db");
+    const char *words[WORDS_MOST];
+    choose(words, run, setting, method);
+    small_run_reopen(run, 1, words);
+    must(whole_run(run, "whole.db", &count));
+    const char *expected = whole_run_results(run, "whole.db");
     expect_text(run, "whole.db", "SELECT setting FROM runs", setting->name);
     assert_int_equal(whole_run_faults(run, "whole.db", whole_run_cells), 0);
     if (setting->one_space && !method->joint && strcmp(setting->name, "class_incremental") != 0)
@@ -124,25 +102,116 @@ static void check(struct small_run *run, const struct setting *setting, const st
     bool adapters = strcmp(method->name, "moe_adapters") == 0;
     for (size_t at = 2; (setting->stops || adapters) && at < count.updates;
          at += test_every() * (count.updates / 2 + 1))
-        goes_on_from(run, setting, method, (struct backend_spy){.stop_at_update = at}, expected);
+        expect_resumed(run, words, (struct backend_spy){.stop_at_update = at}, expected);
     bool one_gpu = strstr(setting->words[0], "run.gpus") == NULL;
     for (size_t at = 2; setting->stops && (one_gpu || adapters) && at < count.encodings;
          at += test_every() * (count.encodings / 2 + 1))
-        goes_on_from(run, setting, method, (struct backend_spy){.stop_at_encoding = at}, expected);
+        expect_resumed(run, words, (struct backend_spy){.stop_at_encoding = at}, expected);
     for (size_t at = 1; adapters && at < count.predictions; at += test_every() * (count.predictions / 3 + 1))
-        goes_on_from(run, setting, method, (struct backend_spy){.stop_at_prediction = at}, expected);
+        expect_resumed(run, words, (struct backend_spy){.stop_at_prediction = at}, expected);
     remove_database(run, "whole.db");
 }
 
-RUN_TEST(every_method_runs_and_goes_on_after_a_stop, NULL)
+/* What zscl asks for besides the tasks. */
+static void draw_references(const struct small_run *run)
 {
     for (unsigned i = 0; i < 5; i++)
         scratch_write_png(&run->scratch, small_run_format("pictures/%u.png", i), 8, 8, 0x203040 * i);
     scratch_write_text(&run->scratch, "texts.txt", "a red square\na green photo\nblue and yellow\n");
+}
+
+RUN_TEST(every_method_runs_and_goes_on_after_a_stop, NULL)
+{
+    draw_references(run);
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
         for (size_t i = 0; method_at(i) != NULL; i++)
             if (goes_with(&settings[s], method_at(i))) {
                 print_message("%s, %s\n", settings[s].name, method_at(i)->name);
                 check(run, &settings[s], method_at(i));
             }
+}
+
+/* --- Every iteration --- */
+
+static void save(const struct small_run *run, const char *name, size_t task, size_t iteration)
+{
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, name),
+                         &(struct checkpoint_place){task, iteration, 77}, &error));
+}
+
+static void save_iteration(struct small_training *training)
+{
+    save(training->run, "resume", 1, training->count);
+}
+
+static void load(struct small_run *run, const char *const *words, size_t iteration)
+{
+    struct checkpoint_place place;
+    bool found;
+    small_run_reopen(run, 1, words);
+    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
+    assert_true(found && place.task == 1 && place.iteration == iteration);
+}
+
+static void expect_same_files(const struct small_run *run, const char *name, const char *expected)
+{
+    struct bytes a, b;
+    must(file_read(small_run_file(run, name), FILE_LIMIT, &a, &error));
+    must(file_read(small_run_file(run, expected), FILE_LIMIT, &b, &error));
+    if (a.size != b.size || memcmp(a.data, b.data, a.size) != 0)
+        fail_msg("%s: stops change what is kept", run->experiment->model.settings.method->name);
+    bytes_free(&a);
+    bytes_free(&b);
+}
+
+/* A rank has the leader's weights, unless the leader alone ends a task. */
+static void expect_same_ranks(const struct small_run *run)
+{
+    const struct model *leader = &run->experiment->model;
+    struct trained_group own, other;
+    if (leader->work.replicas == NULL || leader->settings.method->end_task != NULL)
+        return;
+    for (size_t i = 0; trained_group_at(leader, i, &own); i++) {
+        assert_true(trained_group_at(replicas_at(leader->work.replicas, 1)->model, i, &other));
+        assert_memory_equal(small_run_group(other.parameters), small_run_group(own.parameters),
+                            own.parameters->values_count * sizeof(float));
+    }
+}
+
+/* Two tasks at once, and with a resume file after every iteration of the second, also before the task ends. */
+static void goes_on_after_every_iteration(struct small_run *run, const char *const *words)
+{
+    struct small_training part = {.every = SIZE_MAX, .look = save_iteration};
+    small_run_reopen(run, 1, words);
+    must(small_run_train(run, 0, NULL));
+    save(run, "resume", 1, 0);
+    must(small_run_train(run, 1, NULL));
+    save(run, "whole", 2, 0);
+    load(run, words, 0);
+    size_t iterations = run->experiment->model.groups != GROUPS_NONE ? 6 : 0;
+    while (part.count < iterations) {
+        part.stop_at = part.count + 1;
+        status trained = small_run_train(run, 1, &part);
+        assert_int_equal(trained, part.count < iterations ? ERROR_STOPPED : OK);
+        load(run, words, part.count);
+    }
+    must(small_run_train(run, 1, &part));
+    expect_same_ranks(run);
+    save(run, "parts", 2, 0);
+    expect_same_files(run, "parts", "whole");
+}
+
+RUN_TEST(every_method_goes_on_after_every_iteration, NULL)
+{
+    static const struct setting gpus[] = {{.words = {"run.gpus=1"}}, {.words = {"run.gpus=2"}}};
+    draw_references(run);
+    for (size_t g = 0; g < (small_run_gpus() < 2 ? 1 : 2); g++)
+        for (size_t i = 0; method_at(i) != NULL; i++) {
+            const char *words[WORDS_MOST];
+            if (method_at(i)->head != NULL || method_at(i)->joint)
+                continue;
+            print_message("%s, %s\n", gpus[g].words[0], method_at(i)->name);
+            choose(words, run, &gpus[g], method_at(i));
+            goes_on_after_every_iteration(run, words);
+        }
 }

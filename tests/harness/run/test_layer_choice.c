@@ -2,22 +2,17 @@
 #include "harness/run/layer_choice.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
-#include "harness/run/run.h"
-#include "harness/run/sequence.h"
 #include "harness/train/archive.h"
 #include "harness/train/services/merging.h"
-#include "harness/train/trainer.h"
-#include "results/store/database.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/whole_run.h"
 
-enum { BLOCKS = 2, STEPS = 3, WORDS = 32 };
+enum { BLOCKS = 2, STEPS = 3, WORDS_MOST = 32 };
 
 /* --- Scores are norms after the first steps of a task's training --- */
 
@@ -78,29 +73,27 @@ static void train_watched(struct small_run *run, size_t task)
     watched.end_task = NULL;
     e->model.settings.method = &watched;
     e->data.tasks[task].settings.iterations = 2 * STEPS;
-    must(train_task(&(struct training){.run = &e->method, .task = &e->data.tasks[task]}, &error));
+    must(small_run_train(run, task, NULL));
 }
 
-static void expect_scores_of_training(const char *const *choices, const char *const *of_scoring)
+static void expect_scores_of_training(struct small_run *run, const char *const *choices, const char *const *of_scoring)
 {
     static const char *const common[] = {"merge.policy=none", NULL};
-    const char *words[WORDS] = {"adapter.blocks=by_score_1", "adapter.score_steps=3"};
-    struct small_run run;
+    const char *words[WORDS_MOST] = {"adapter.blocks=by_score_1", "adapter.score_steps=3"};
     struct layer_scores scores;
     add_words(words, add_words(words, add_words(words, 2, common), choices), NULL);
-    small_run_open(&run, 1, NULL);
-    small_run_reopen(&run, 1, words);
-    struct settings before = run.experiment->model.settings;
-    size_t tasks = run.experiment->data.task_count;
-    must(layer_choice_score(run.experiment, NULL, &scores, &error));
-    assert_memory_equal(&before, &run.experiment->model.settings, sizeof before);
+    small_run_reopen(run, 1, words);
+    struct settings before = run->experiment->model.settings;
+    size_t tasks = run->experiment->data.task_count;
+    must(layer_choice_score(run->experiment, NULL, &scores, &error));
+    assert_memory_equal(&before, &run->experiment->model.settings, sizeof before);
     layer_scores_create(&seen, tasks, scores.blocks);
     add_words(words, add_words(words, add_words(words, 0, common), choices), of_scoring);
     for (size_t task = 0; task < tasks; task++) {
-        small_run_reopen(&run, 1, words);
-        unsigned groups = run.experiment->model.groups; /* without the tower, where it is trained */
-        must(run_reopen(run.experiment, groups & ~(unsigned)GROUPS_TOWERS, WITH_METHOD, &error));
-        train_watched(&run, task);
+        small_run_reopen(run, 1, words);
+        unsigned groups = run->experiment->model.groups; /* without the tower, where it is trained */
+        must(run_reopen(run->experiment, groups & ~(unsigned)GROUPS_TOWERS, WITH_METHOD, &error));
+        train_watched(run, task);
     }
     for (int t = 0; t < TOWERS; t++)
         for (size_t i = 0; i < scores.blocks[t] * tasks; i++)
@@ -109,7 +102,6 @@ static void expect_scores_of_training(const char *const *choices, const char *co
     assert_int_equal(scores.blocks[TOWER_IMAGE], BLOCKS);
     layer_scores_free(&scores);
     layer_scores_free(&seen);
-    small_run_close(&run);
 }
 
 #define FFN "adapter.kind=ffn", "adapter.bottleneck=64", "adapter.router=softmax_topk"
@@ -119,10 +111,10 @@ static void expect_scores_of_training(const char *const *choices, const char *co
         "adapter.top_k=1", "adapter.bottleneck=64"
 
 /* What a suite chooses, and what is otherwise while blocks are scored. */
-TEST(scores_follow_the_first_steps)
+RUN_TEST(scores_follow_the_first_steps, NULL)
 {
     static const struct {
-        const char *choices[WORDS / 2], *of_scoring[4];
+        const char *choices[WORDS_MOST / 2], *of_scoring[4];
     } cases[] = {
         {{"adapter.balance_loss=cv"}, {0}},
         {{"adapter.share_across_blocks=1"}, {"adapter.share_across_blocks=0"}},
@@ -133,14 +125,14 @@ TEST(scores_follow_the_first_steps)
         {{CLASSIFIER}, {"adapter.blocks=all", "adapter.aligned_output=shared", "adapter.init_noise=0.001"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        expect_scores_of_training(cases[i].choices, cases[i].of_scoring);
+        expect_scores_of_training(run, cases[i].choices, cases[i].of_scoring);
 }
 
 /* --- A run --- */
 
 /* What a run is, besides its blocks, and what it leaves. */
 static const struct kind {
-    const char *words[WORDS], *saved;
+    const char *words[WORDS_MOST], *saved;
     size_t tasks;
 } sequence_kind = {{"run.log_every=2", "adapter.dropout=0"}, "adapters.safetensors", SMALL_RUN_TASKS},
   shared_kind = {{"run.gpus=2"}, "adapters.safetensors", SMALL_RUN_TASKS},
@@ -148,7 +140,7 @@ static const struct kind {
                      {CLASSIFIER, "model.patch=4"},
                      "weights.safetensors",
                      1};
-static const struct kind *kind;
+static const struct kind *kind = &sequence_kind;
 
 static struct stop interruption;
 
@@ -158,18 +150,10 @@ static status interrupt(struct method_run *run, const struct task *task, size_t 
     return merging_after_step(run, task, iteration, failure);
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    kind = &sequence_kind;
-    return 0;
-}
-
 /* As the program does; interrupted: in the second of several tasks, or in the only one. */
 static status run_once(struct small_run *run, const char *blocks, const char *database, bool interrupted)
 {
-    const char *words[WORDS] = {blocks};
-    struct store *store;
+    const char *words[WORDS_MOST] = {blocks};
     add_words(words, 1, kind->words);
     small_run_reopen(run, 1, words);
     const struct method *method = run->experiment->model.settings.method;
@@ -179,30 +163,14 @@ static status run_once(struct small_run *run, const char *blocks, const char *da
     interruption = (struct stop){0};
     if (interrupted)
         run->experiment->model.settings.method = &watched;
-    must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.run = run->experiment, .store = store, .stop = &interruption};
-    status result = sequence_run(&sequence, &error);
+    status result = whole_run(run, database, &(struct backend_spy){.stop = &interruption});
     run->experiment->model.settings.method = method;
-    store_close(store);
     return result;
 }
 
-static int64_t number(const struct small_run *run, const char *database, const char *sql)
+static const char *scores_file(const struct small_run *run)
 {
-    struct database *opened;
-    int64_t found;
-    must(database_open(&opened, small_run_file(run, database), STORE_READ, NULL, &error));
-    must(database_integer(opened, sql, &found, &error));
-    database_close(opened);
-    return found;
-}
-
-static char *scores_file(const struct small_run *run)
-{
-    char *folder = run_folder(run->experiment), *path = run_scores_file(folder);
-    free(folder);
-    assert_non_null(path);
-    return path;
+    return whole_run_file(run, "layer_scores.safetensors");
 }
 
 /* Each tower's best block in the stored scores. */
@@ -224,12 +192,10 @@ static void best_blocks(const char *path, size_t best[TOWERS])
     archive_close(archive);
 }
 
-static void choice_words(const size_t best[TOWERS], char words[64])
+static const char *choice_word(const size_t best[TOWERS])
 {
-    if (best[0] == best[1])
-        snprintf(words, 64, "adapter.blocks=%zu", best[0]);
-    else
-        snprintf(words, 64, "adapter.blocks=image.%zu,text.%zu", best[0], best[1]);
+    return best[0] == best[1] ? small_run_format("adapter.blocks=%zu", best[0])
+                              : small_run_format("adapter.blocks=image.%zu,text.%zu", best[0], best[1]);
 }
 
 /* The scores with the blocks of both towers exchanged, in a file of the same run. */
@@ -255,25 +221,19 @@ static void exchange_blocks(const char *path)
 
 static struct bytes saved_file(const struct small_run *run)
 {
-    char *folder = run_folder(run->experiment), *path = path_format("%s/%s", folder, kind->saved);
     struct bytes bytes;
-    must(file_read(path, FILE_LIMIT, &bytes, &error));
-    free(path);
-    free(folder);
+    must(file_read(whole_run_file(run, kind->saved), FILE_LIMIT, &bytes, &error));
     return bytes;
 }
 
 static void expect_blocks(const struct small_run *run, const char *database, const size_t best[TOWERS])
 {
-    char sql[160];
-    for (int t = 0; t < TOWERS; t++) {
-        const char *name = t == TOWER_IMAGE ? "image" : "text";
-        if (kind == &classifier_kind && t == TOWER_TEXT)
-            continue;
-        snprintf(sql, sizeof sql, "SELECT count(*) > 0 AND min(block = %zu) FROM expert_counts WHERE encoder = '%s'",
-                 best[t], name);
-        assert_int_equal(number(run, database, sql), 1);
-    }
+    for (int t = 0; t < (kind == &classifier_kind ? TOWER_TEXT : TOWERS); t++)
+        expect_number(run, database,
+                      small_run_format("SELECT count(*) > 0 AND min(block = %zu) FROM expert_counts WHERE encoder = "
+                                       "'%s'",
+                                       best[t], t == TOWER_IMAGE ? "image" : "text"),
+                      1);
 }
 
 static void expect_same_bytes(struct bytes found, const struct bytes *expected)
@@ -283,88 +243,73 @@ static void expect_same_bytes(struct bytes found, const struct bytes *expected)
     bytes_free(&found);
 }
 
+#define BY_SCORE "adapter.blocks=by_score_1"
+
 /* The file that a run leaves is that of a run whose suite names these blocks, also when it was stopped. */
-TEST(runs_have_the_best_blocks)
+RUN_TEST(runs_have_the_best_blocks, NULL)
 {
     static const struct kind *const kinds[] = {&sequence_kind, &classifier_kind, &shared_kind};
     for (size_t i = 0; i < (small_run_gpus() < 2 ? 2 : 3); i++) {
-        struct small_run run;
         size_t best[TOWERS];
-        char words[64];
         kind = kinds[i];
-        small_run_open(&run, 1, NULL);
-        must(run_once(&run, "adapter.blocks=by_score_1", "scored.db", false));
-        char *path = scores_file(&run),
-             *sql = path_format("SELECT count(*) FROM artifacts WHERE kind = 'layer_scores' AND path = '%s'", path);
-        best_blocks(path, best);
+        must(run_once(run, BY_SCORE, "scored.db", false));
+        best_blocks(scores_file(run), best);
         assert_true(best[TOWER_IMAGE] == 0 || best[TOWER_TEXT] == 0); /* not those that are last anyway */
-        expect_blocks(&run, "scored.db", best);
-        assert_int_equal(number(&run, "scored.db", sql), 1);
-        struct bytes scored = saved_file(&run);
-        assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", true), ERROR_STOPPED);
-        must(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false));
-        expect_same_bytes(saved_file(&run), &scored);
-        choice_words(best, words);
-        must(run_once(&run, words, "listed.db", false));
-        expect_same_bytes(saved_file(&run), &scored);
+        expect_blocks(run, "scored.db", best);
+        expect_text(run, "scored.db", "SELECT path FROM artifacts WHERE kind = 'layer_scores'", scores_file(run));
+        struct bytes scored = saved_file(run);
+        assert_int_equal(run_once(run, BY_SCORE, "stopped.db", true), ERROR_STOPPED);
+        must(run_once(run, BY_SCORE, "stopped.db", false));
+        expect_same_bytes(saved_file(run), &scored);
+        must(run_once(run, choice_word(best), "listed.db", false));
+        expect_same_bytes(saved_file(run), &scored);
         bytes_free(&scored);
-        free(sql);
-        free(path);
-        small_run_close(&run);
+        remove_database(run, "scored.db");
     }
+    kind = &sequence_kind;
 }
 
-TEST_WITH(a_stop_keeps_the_choice, set_up, NULL)
+RUN_TEST(a_stop_keeps_the_choice, NULL)
 {
-    struct small_run run;
     size_t best[TOWERS];
-    small_run_open(&run, 1, NULL);
-    must(run_once(&run, "adapter.blocks=by_score_1", "whole.db", false));
-    struct bytes whole = saved_file(&run);
-    char *path = scores_file(&run);
+    must(run_once(run, BY_SCORE, "whole.db", false));
+    struct bytes whole = saved_file(run);
+    const char *path = scores_file(run);
     best_blocks(path, best);
-    assert_int_equal(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", true), ERROR_STOPPED);
+    assert_int_equal(run_once(run, BY_SCORE, "stopped.db", true), ERROR_STOPPED);
     exchange_blocks(path); /* scores of other blocks are not those that the resume file was trained with */
-    must_refuse(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false), ERROR_FORMAT, "resume.safetensors",
-                "expected blocks");
+    must_refuse(run_once(run, BY_SCORE, "stopped.db", false), ERROR_FORMAT, "resume.safetensors", "expected blocks");
     assert_int_equal(unlink(path), 0); /* they can be computed again */
-    must(run_once(&run, "adapter.blocks=by_score_1", "stopped.db", false));
-    expect_blocks(&run, "stopped.db", best);
-    expect_same_bytes(saved_file(&run), &whole);
+    must(run_once(run, BY_SCORE, "stopped.db", false));
+    expect_blocks(run, "stopped.db", best);
+    expect_same_bytes(saved_file(run), &whole);
     bytes_free(&whole);
-    free(path);
-    small_run_close(&run);
 }
 
 /* What a run finds in its folder decides, unless it is of another run, or damaged. */
-TEST_WITH(the_file_decides, set_up, NULL)
+RUN_TEST(the_file_decides, NULL)
 {
-    struct small_run run;
     size_t best[TOWERS], exchanged[TOWERS];
-    small_run_open(&run, 1, NULL);
-    must(run_once(&run, "adapter.blocks=by_score_1", "first.db", false));
-    char *path = scores_file(&run);
+    must(run_once(run, BY_SCORE, "first.db", false));
+    const char *path = scores_file(run);
     best_blocks(path, best);
     exchange_blocks(path);
-    must(run_once(&run, "adapter.blocks=by_score_1", "second.db", false));
+    must(run_once(run, BY_SCORE, "second.db", false));
     best_blocks(path, exchanged);
     assert_int_equal(exchanged[TOWER_IMAGE], 1 - best[TOWER_IMAGE]);
-    expect_blocks(&run, "second.db", exchanged);
+    expect_blocks(run, "second.db", exchanged);
     struct bytes bytes;
     must(file_read(path, FILE_LIMIT, &bytes, &error));
     ((char *)bytes.data)[bytes.size - 1] ^= 1;
     must(file_write(path, bytes.data, bytes.size, &error));
     bytes_free(&bytes);
-    must_refuse(run_once(&run, "adapter.blocks=by_score_1", "third.db", false), ERROR_FORMAT, path, "delete the file");
-    free(path);
-    small_run_close(&run);
+    must_refuse(run_once(run, BY_SCORE, "third.db", false), ERROR_FORMAT, path, "delete the file");
 }
 
 RUN_TEST(nothing_trains_without_a_choice, "adapter.blocks=by_score_1", NULL)
 {
     struct layer_scores scores;
-    struct training training = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[0]};
-    must_refuse(train_task(&training, &error), ERROR_ARGUMENT, "first", "adapter.blocks", "scores");
+    must_refuse(small_run_train(run, 0, NULL), ERROR_ARGUMENT, "first", "adapter.blocks", "scores");
     small_run_reopen(run, 1, WORDS("method.name=continual_ft"));
     must_refuse(layer_choice_score(run->experiment, NULL, &scores, &error), ERROR_ARGUMENT, "continual_ft",
                 "no adapters");

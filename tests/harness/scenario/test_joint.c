@@ -4,26 +4,20 @@
 #include <string.h>
 
 #include "datasets/loader.h"
-#include "harness/run/sequence.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
-#include "harness/train/trainer.h"
 #include "models/clip.h"
-#include "results/query.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/whole_run.h"
 
 enum { CLASSES = 2 + 3 + 4, IMAGES = 6 * CLASSES, BATCH = 8, SIDE = 16 };
 
-static const char *const joint[] = {"method.name=joint", "tasks.second.iterations=9", "tasks.second.learning_rate=1",
-                                    "training.label_smoothing=0", NULL};
+#define JOINT "method.name=joint", "tasks.second.iterations=9"
 
-TEST(images_and_classes_are_those_of_all_tasks)
+RUN_TEST(images_and_classes_are_those_of_all_tasks, JOINT, "tasks.second.learning_rate=1", NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, joint);
-    const struct data *data = &run.experiment->data;
+    const struct data *data = &run->experiment->data;
     const struct task *task = joint_or(data, 2);
-    size_t image = 0, class_index = 0, context = run.experiment->model.clip->dimensions.context;
+    size_t image = 0, class_index = 0, context = run->experiment->model.clip->dimensions.context;
     assert_ptr_equal(task, &data->joint);
     assert_ptr_equal(joint_or(data, 1), &data->tasks[1]);
     assert_true(joint_first(data, 0) == 2 && joint_first(data, 2) == 2 && joint_first(data, 3) == 3);
@@ -50,7 +44,6 @@ TEST(images_and_classes_are_those_of_all_tasks)
     assert_int_equal(task->settings.iterations, 6 + 9 + 6);
     assert_int_equal(task->settings.schedule_end, 6 + 9 + 6);
     assert_true(task->settings.rate == 5e-3 && task->settings.batch == BATCH);
-    small_run_close(&run);
 }
 
 /* Host features [n, embed], normalised. */
@@ -117,68 +110,32 @@ static double expected_loss(struct small_run *run)
     return loss;
 }
 
-static bool always(void *context, size_t iteration, size_t iterations)
+RUN_TEST(a_batch_is_compared_with_all_classes, JOINT, "training.label_smoothing=0", NULL)
 {
-    (void)context;
-    return iteration <= iterations;
-}
-
-static status keep_first(void *context, const struct step_report *report, struct error *failure)
-{
-    (void)failure;
-    if (report->iteration == 1)
-        *(double *)context = report->loss;
-    return OK;
-}
-
-TEST(a_batch_is_compared_with_all_classes)
-{
-    struct small_run run;
-    double found = NAN;
-    small_run_open(&run, 1, joint);
-    double expected = expected_loss(&run);
-    struct training training = {.run = &run.experiment->method,
-                                .task = &run.experiment->data.joint,
-                                .wants_loss = always,
-                                .after = keep_first,
-                                .context = &found};
-    must(train_task(&training, &error));
-    if (!(fabs(found - expected) < 1e-4))
-        fail_msg("loss %.7f, expected %.7f", found, expected);
-    small_run_close(&run);
-}
-
-static void expect_text(struct store *store, const char *sql, const char *expected)
-{
-    struct table table = {0};
-    must(query_sql(store, sql, &table, &error));
-    assert_string_equal(table.cell[0].text, expected);
-    table_free(&table);
+    struct small_training found = {0};
+    double expected = expected_loss(run);
+    must(small_run_train(run, SMALL_RUN_TASKS - 1, &found));
+    if (!(fabs(found.loss[0] - expected) < 1e-4))
+        fail_msg("loss %.7f, expected %.7f", found.loss[0], expected);
 }
 
 /* Zero-shot, and after the last task: no metrics, which need the rows in between. */
-TEST(there_is_one_row)
+RUN_TEST(there_is_one_row, NULL)
 {
     static const char *const trains[] = {"method.train=weights", "method.train=adapters"};
     for (size_t i = 0; i < 2; i++) {
-        struct small_run run;
-        struct store *store;
-        struct estimate estimate;
-        small_run_open(&run, 1, WORDS(joint[0], joint[1], trains[i], "run.log_every=1"));
+        small_run_reopen(run, 1, WORDS(JOINT, trains[i], "run.log_every=1"));
         if (i == 1)
-            assert_int_equal(run.experiment->model.adapters->settings.tasks, 1);
-        estimate = workload_estimate(run.experiment);
-        assert_true(estimate.training > 0);
-        must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
-        struct sequence sequence = {.run = run.experiment, .store = store};
-        must(sequence_run(&sequence, &error));
-        assert_int_equal(sequence.iterations, 21);
-        expect_text(store, "SELECT group_concat(DISTINCT after_task) || ' ' || count(*) FROM evaluations", "-1,2 6");
-        expect_text(store, "SELECT group_concat(DISTINCT task) || ' ' || count(*) FROM steps", "2 21");
-        expect_text(store, "SELECT count(*) || ' ' || (SELECT count(*) FROM router_choices) FROM metrics", "0 0");
+            assert_int_equal(run->experiment->model.adapters->settings.tasks, 1);
+        assert_true(workload_estimate(run->experiment).training > 0);
+        must(whole_run(run, "a.db", NULL));
+        assert_int_equal(whole_run_sequence.iterations, 21);
+        expect_text(run, "a.db", "SELECT group_concat(DISTINCT after_task) || ' ' || count(*) FROM evaluations",
+                    "-1,2 6");
+        expect_text(run, "a.db", "SELECT group_concat(DISTINCT task) || ' ' || count(*) FROM steps", "2 21");
+        expect_text(run, "a.db", "SELECT count(*) || ' ' || (SELECT count(*) FROM router_choices) FROM metrics", "0 0");
         if (i == 0) /* red is red for all */
-            expect_text(store, "SELECT min(correct > 0) || '' FROM evaluations WHERE after_task = 2", "1");
-        store_close(store);
-        small_run_close(&run);
+            expect_number(run, "a.db", "SELECT min(correct > 0) FROM evaluations WHERE after_task = 2", 1);
+        remove_database(run, "a.db");
     }
 }

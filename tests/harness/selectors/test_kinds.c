@@ -101,20 +101,18 @@ static double nearest_mean(const struct expected *x, size_t task, double shrinka
 
 /* Class means of each task, one covariance of all tasks so far: errors and thresholds of the first task are others after
  * the second. */
-TEST(gaussian_is_the_distance_to_the_nearest_class_mean)
+RUN_TEST(gaussian_is_the_distance_to_the_nearest_class_mean, "selector.kind=gaussian", "selector.shrinkage=0.2",
+         "selector.quantile=1", NULL)
 {
-    struct small_run run;
-    struct selector *selector;
+    struct selector *selector = small_run_selector(run);
     static float features[2][(FIT + HELD_OUT) * WIDTH];
     int32_t labels[FIT + HELD_OUT];
     struct expected x = {0};
     float errors[HELD_OUT], before = 0;
-    small_run_open(&run, 1, WORDS("selector.kind=gaussian", "selector.shrinkage=0.2", "selector.quantile=1"));
-    assert_int_equal(run.experiment->model.clip->dimensions.embed, WIDTH);
-    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
+    assert_int_equal(run->experiment->model.clip->dimensions.embed, WIDTH);
     for (size_t task = 0; task < 2; task++) {
         draw_rows(task, features[task], labels);
-        must(selector_fit(selector, &run.experiment->data.tasks[task],
+        must(selector_fit(selector, &run->experiment->data.tasks[task],
                           &(struct selector_images){.n = FIT + HELD_OUT, .features = features[task], .labels = labels},
                           FIT, &error));
         expect_task(&x, task, features[task], labels);
@@ -135,21 +133,17 @@ TEST(gaussian_is_the_distance_to_the_nearest_class_mean)
         assert_true(task == 0 || selector->thresholds[0] != before);
         before = selector->thresholds[0];
     }
-    selector_destroy(selector);
-    small_run_close(&run);
 }
 
 RUN_TEST(a_covariance_of_too_few_images_is_refused, "selector.kind=gaussian", "selector.shrinkage=0", NULL)
 {
-    struct selector *selector;
+    struct selector *selector = small_run_selector(run);
     static float features[(FIT + HELD_OUT) * WIDTH];
     int32_t labels[FIT + HELD_OUT];
-    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     draw_rows(0, features, labels);
     struct selector_images images = {.n = 6, .features = features, .labels = labels};
     must_refuse(selector_fit(selector, &run->experiment->data.tasks[0], &images, 5, &error), ERROR_ARGUMENT, "5 images",
                 "16 features", "selector.shrinkage");
-    selector_destroy(selector);
 }
 
 /* −log N of a unit row, by elimination without pivots. */
@@ -175,11 +169,10 @@ static double density(const float *features, const double *mean, double covarian
 /* The task's own mean and covariance, unlike those of the task before; no threshold unless it is asked for. */
 RUN_TEST(task_gaussian_is_the_density_of_the_task, "selector.kind=task_gaussian", NULL)
 {
-    struct selector *selector;
+    struct selector *selector = small_run_selector(run);
     static float features[(FIT + HELD_OUT) * WIDTH];
     int32_t labels[FIT + HELD_OUT];
     float errors[HELD_OUT];
-    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     for (size_t task = 0; task < 2; task++) {
         double mean[WIDTH] = {0}, covariance[WIDTH][WIDTH] = {{0}}, row[WIDTH];
         draw_rows(task, features, labels);
@@ -209,7 +202,6 @@ RUN_TEST(task_gaussian_is_the_density_of_the_task, "selector.kind=task_gaussian"
                 fail_msg("task %zu, row %zu: expected %g, found %g", task, i, expected, (double)errors[i]);
         }
     }
-    selector_destroy(selector);
 }
 
 /* --- Text --- */
@@ -240,7 +232,7 @@ RUN_TEST(text_is_the_cosine_to_the_nearest_class_name, "selector.kind=text", "se
     for (uint32_t i = 0; i < 24; i++)
         items[i] = i;
     move_adapters(run); /* which are none of its business */
-    must(selector_create(&selector, &e->model, &e->data, &error));
+    selector = small_run_selector(run);
     must(selector_train(selector, task, NULL, &error));
     must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TEST, items, N, means, features, NULL, &error));
     must(selector_errors(selector, 2, &(struct selector_images){.n = N, .features = features}, errors, &error));
@@ -265,7 +257,6 @@ RUN_TEST(text_is_the_cosine_to_the_nearest_class_name, "selector.kind=text", "se
     for (size_t i = 0; i < 24; i++)
         found += fabsf(held[i] - selector->thresholds[2]) < 1e-6f;
     assert_true(found > 0);
-    selector_destroy(selector);
 }
 
 /* --- Autoencoders --- */
@@ -273,15 +264,12 @@ RUN_TEST(text_is_the_cosine_to_the_nearest_class_name, "selector.kind=text", "se
 static float *coder_after(struct small_run *run, size_t iterations, const char *batch, const char *shots, size_t *n)
 {
     struct selector *selector;
-    char steps[48];
-    snprintf(steps, sizeof steps, "selector.iterations=%zu", iterations);
-    small_run_reopen(run, 1, WORDS(steps, batch, shots, "selector.l2=0"));
-    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
+    small_run_reopen(run, 1,
+                     WORDS(small_run_format("selector.iterations=%zu", iterations), batch, shots, "selector.l2=0"));
+    selector = small_run_selector(run);
     must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
-    const struct parameters *group = selector->coders[0]->parameters;
-    float *values = small_run_values(run, group->values, *n = group->values_count);
-    selector_destroy(selector);
-    return values;
+    *n = selector->coders[0]->parameters->values_count;
+    return small_run_group(selector->coders[0]->parameters);
 }
 
 static double mean_step(const float *from, const float *to, size_t n)
@@ -293,30 +281,26 @@ static double mean_step(const float *from, const float *to, size_t n)
 }
 
 /* The last of `steps` steps, as a share of the one before. */
-static double last_step(size_t steps, const char *batch, const char *shots)
+static double last_step(struct small_run *run, size_t steps, const char *batch, const char *shots)
 {
-    struct small_run run;
     size_t n;
-    small_run_open(&run, 1, NULL);
-    float *first = coder_after(&run, steps - 2, batch, shots, &n),
-          *second = coder_after(&run, steps - 1, batch, shots, &n), *third = coder_after(&run, steps, batch, shots, &n);
-    double ratio = mean_step(second, third, n) / mean_step(first, second, n);
-    small_run_close(&run);
-    return ratio;
+    float *first = coder_after(run, steps - 2, batch, shots, &n),
+          *second = coder_after(run, steps - 1, batch, shots, &n), *third = coder_after(run, steps, batch, shots, &n);
+    return mean_step(second, third, n) / mean_step(first, second, n);
 }
 
 /* A step is an epoch here: the eleventh is a tenth of the tenth, as Adam's steps are of the size of their rate. */
-TEST(the_rate_falls_every_ten_epochs)
+RUN_TEST(the_rate_falls_every_ten_epochs, NULL)
 {
-    double ratio = last_step(11, "selector.batch=1000", "data.shots=0");
+    double ratio = last_step(run, 11, "selector.batch=1000", "data.shots=0");
     assert_true(ratio > 0.05 && ratio < 0.2);
 }
 
 /* As in the public code, an epoch is one of the task's 12 images, three batches, however few are trained on. */
-TEST(few_images_have_the_epochs_of_all)
+RUN_TEST(few_images_have_the_epochs_of_all, NULL)
 {
-    assert_true(last_step(11, "selector.batch=4", "data.shots=1") > 0.5);
-    double ratio = last_step(31, "selector.batch=4", "data.shots=1");
+    assert_true(last_step(run, 11, "selector.batch=4", "data.shots=1") > 0.5);
+    double ratio = last_step(run, 31, "selector.batch=4", "data.shots=1");
     assert_true(ratio > 0.05 && ratio < 0.2);
 }
 
@@ -339,6 +323,14 @@ TEST(unrelated_images_mean_zero_shot)
     assert_memory_equal(routers, ((int16_t[]){0, 1, 0}), sizeof routers);
 }
 
+/* A folder of pictures; selector.unrelated names it. */
+static const char *draw_foreign(const struct small_run *run, unsigned pictures)
+{
+    for (unsigned i = 0; i < pictures; i++)
+        scratch_write_png(&run->scratch, small_run_format("foreign/%u.png", i), 20, 17, 0x070301u * (i + 1));
+    return small_run_format("selector.unrelated=%s", small_run_file(run, "foreign"));
+}
+
 /* The autoencoder of a folder's images finds them nearer than that of a task does. */
 RUN_TEST(a_folder_of_unrelated_images_competes, NULL)
 {
@@ -346,15 +338,8 @@ RUN_TEST(a_folder_of_unrelated_images_competes, NULL)
     struct selector *selector;
     struct dataset *dataset;
     float means[PICTURES * 64], own[PICTURES], other[PICTURES];
-    char folder[320];
-    for (int i = 0; i < PICTURES; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "foreign/%d.png", i);
-        scratch_write_png(&run->scratch, name, 20, 17, 0x070301u * (unsigned)(i + 1));
-    }
-    snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(run, "foreign"));
-    small_run_reopen(run, 1, WORDS(folder));
-    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
+    small_run_reopen(run, 1, WORDS(draw_foreign(run, PICTURES)));
+    selector = small_run_selector(run);
     must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
     assert_true(selector_wants(selector, 0) && selector_wants(selector, SMALL_RUN_TASKS) &&
                 !selector_wants(selector, 1));
@@ -367,7 +352,6 @@ RUN_TEST(a_folder_of_unrelated_images_competes, NULL)
     for (size_t i = 0; i < PICTURES; i++)
         assert_true(other[i] < own[i]);
     dataset_close(dataset);
-    selector_destroy(selector);
 }
 
 /* --- AlexNet --- */
@@ -442,40 +426,30 @@ static void a_kind_survives(struct small_run *run, const char *const *overrides)
     float errors[3][12];
     small_run_reopen(run, 1, overrides);
     struct run *e = run->experiment;
-    must(selector_create(&whole, &e->model, &e->data, &error));
+    whole = small_run_selector(run);
     for (size_t k = 0; k < 2; k++)
         must(selector_train(whole, &e->data.tasks[k], NULL, &error));
     if (whole->kind == &selector_alexnet)
         assert_true(whole->thresholds[0] == 0.0655f); /* as published */
     take_errors(whole, errors);
     must(checkpoint_save(e, whole, small_run_file(run, "resume"), &place, &error));
-    must(selector_create(&restored, &e->model, &e->data, &error));
+    restored = small_run_selector(run);
     must(checkpoint_load(e, restored, small_run_file(run, "resume"), &found_place, &found, &error));
     expect_same_selector(restored, whole, errors);
     must(selector_train(whole, &e->data.tasks[2], NULL, &error));
     must(selector_train(restored, &e->data.tasks[2], NULL, &error));
     assert_memory_equal(restored->thresholds, whole->thresholds, 3 * sizeof *whole->thresholds);
-    selector_destroy(whole);
-    from_adapters(
-        run,
-        (must(checkpoint_load(e, restored, small_run_file(run, "resume"), &found_place, &found, &error)), restored),
-        errors);
-    selector_destroy(restored);
+    must(checkpoint_load(e, restored, small_run_file(run, "resume"), &found_place, &found, &error));
+    from_adapters(run, restored, errors);
 }
 
 RUN_TEST(every_kind_survives_a_stop_and_is_saved, NULL)
 {
-    char folder[320], weights[320];
-    for (unsigned i = 0; i < 5; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "foreign/%u.png", i);
-        scratch_write_png(&run->scratch, name, 20, 17, 0x070301u * (i + 1));
-    }
+    const char *folder = draw_foreign(run, 5), *weights;
     struct alexnet_file file = alexnet_file_draw();
     must(alexnet_file_write(&file, small_run_file(run, "alexnet"), ALEXNET_FILE_TENSORS, &error));
     free(file.values);
-    snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(run, "foreign"));
-    snprintf(weights, sizeof weights, "selector.alexnet=%s", small_run_file(run, "alexnet"));
+    weights = small_run_format("selector.alexnet=%s", small_run_file(run, "alexnet"));
     a_kind_survives(run, WORDS("selector.kind=clip", folder));
     a_kind_survives(run, WORDS("selector.kind=gaussian"));
     a_kind_survives(run, WORDS("selector.kind=task_gaussian"));

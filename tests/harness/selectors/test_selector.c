@@ -91,10 +91,9 @@ TEST(least_errors_are_those_that_decided)
 
 /* --- Training on frozen features --- */
 
-static struct selector *train(const struct small_run *run, size_t tasks)
+static struct selector *train(struct small_run *run, size_t tasks)
 {
-    struct selector *selector;
-    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
+    struct selector *selector = small_run_selector(run);
     for (size_t k = 0; k < tasks; k++) {
         assert_int_equal(selector->trained, k);
         must(selector_train(selector, &run->experiment->data.tasks[k], NULL, &error));
@@ -110,27 +109,19 @@ static int compare(const void *a, const void *b)
 }
 
 /* The lowest and the highest quantile are losses of training images themselves. */
-TEST(held_out_images_are_training_images)
+RUN_TEST(held_out_images_are_training_images, NULL)
 {
-    struct small_run run;
-    float thresholds[3];
     static const char *const quantiles[] = {"selector.quantile=0", "selector.quantile=0.5", "selector.quantile=1"};
-    small_run_open(&run, 3, WORDS("tasks.third.train=10")); /* 40 images: 4 held out */
-    size_t width = run.experiment->model.clip->dimensions.image_width;
+    struct selector *selector = NULL;
+    float thresholds[3], means[40 * 64], errors[40];
+    assert_int_equal(run->experiment->model.clip->dimensions.image_width, 64);
     for (int q = 0; q < 3; q++) {
-        small_run_reopen(&run, 3, WORDS("tasks.third.train=10", quantiles[q]));
-        struct selector *selector;
-        must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
-        must(selector_train(selector, &run.experiment->data.tasks[2], NULL, &error));
+        small_run_reopen(run, 3, WORDS("tasks.third.train=10", quantiles[q])); /* 40 images: 4 held out */
+        selector = small_run_selector(run);
+        must(selector_train(selector, &run->experiment->data.tasks[2], NULL, &error));
         thresholds[q] = selector->thresholds[2];
-        selector_destroy(selector);
     }
-    struct selector *selector;
-    float means[40 * 64], errors[40];
-    assert_int_equal(width, 64);
-    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
-    must(selector_train(selector, &run.experiment->data.tasks[2], NULL, &error));
-    must(frozen_features(&run.experiment->model, &run.experiment->data, run.experiment->data.tasks[2].dataset,
+    must(frozen_features(&run->experiment->model, &run->experiment->data, run->experiment->data.tasks[2].dataset,
                          SPLIT_TRAIN, NULL, 40, means, NULL, NULL, &error));
     must(selector_errors(selector, 2, &(struct selector_images){.n = 40, .means = means}, errors, &error));
     qsort(errors, 40, sizeof *errors, compare);
@@ -141,8 +132,6 @@ TEST(held_out_images_are_training_images)
     }
     assert_true(least < 40 && largest < 40); /* both are losses of training images */
     assert_true(thresholds[0] < thresholds[1] && thresholds[1] < thresholds[2]);
-    selector_destroy(selector);
-    small_run_close(&run);
 }
 
 RUN_TEST(a_fixed_threshold_is_taken_as_it_is, "selector.threshold=0.0655", NULL)
@@ -150,7 +139,6 @@ RUN_TEST(a_fixed_threshold_is_taken_as_it_is, "selector.threshold=0.0655", NULL)
     struct selector *selector = train(run, 2);
     assert_float_equal(selector->thresholds[0], 0.0655, 1e-9);
     assert_float_equal(selector->thresholds[1], 0.0655, 1e-9);
-    selector_destroy(selector);
 }
 
 /* Rows around the task's own point, 64 wide: the first half of its values is high for task 0, the second for task 1,
@@ -169,12 +157,11 @@ enum { FIT = 200, HELD_OUT = 100, NEW = 100 };
 
 RUN_TEST(separable_features_find_their_router, "selector.iterations=300", "selector.code=16", NULL)
 {
-    struct selector *selector;
+    struct selector *selector = small_run_selector(run);
     static float features[(FIT + HELD_OUT) * 64], errors[3][NEW];
     const float *rows[3] = {errors[0], errors[1], errors[2]};
     int16_t routers[NEW];
     assert_int_equal(run->experiment->model.clip->dimensions.image_width, 64);
-    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     for (size_t k = 0; k < 3; k++) {
         draw_features(k, 0, FIT + HELD_OUT, features);
         must(selector_fit(selector, &run->experiment->data.tasks[k],
@@ -193,14 +180,11 @@ RUN_TEST(separable_features_find_their_router, "selector.iterations=300", "selec
         }
         assert_true(right >= 90);
     }
-    selector_destroy(selector);
 }
 
 /* Of 101 held-out losses the 0.99 quantile is the second largest; between two of them it lies on the line. */
-TEST(threshold_is_the_quantile_of_the_held_out_rows)
+RUN_TEST(threshold_is_the_quantile_of_the_held_out_rows, NULL)
 {
-    struct small_run run;
-    struct selector *selector;
     static float features[(FIT + 101) * 64], errors[101];
     static const struct {
         const char *override;
@@ -210,11 +194,10 @@ TEST(threshold_is_the_quantile_of_the_held_out_rows)
                   {"selector.quantile=0", 0},
                   {"selector.quantile=1", 100}};
     draw_features(1, 0, FIT + 101, features);
-    small_run_open(&run, 3, NULL);
     for (size_t q = 0; q < sizeof shares / sizeof *shares; q++) {
-        small_run_reopen(&run, 3, WORDS(shares[q].override));
-        must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
-        must(selector_fit(selector, &run.experiment->data.tasks[1],
+        small_run_reopen(run, 3, WORDS(shares[q].override));
+        struct selector *selector = small_run_selector(run);
+        must(selector_fit(selector, &run->experiment->data.tasks[1],
                           &(struct selector_images){.n = FIT + 101, .means = features}, FIT, &error));
         must(selector_errors(selector, 1, &(struct selector_images){.n = 101, .means = features + FIT * 64}, errors,
                              &error));
@@ -223,34 +206,26 @@ TEST(threshold_is_the_quantile_of_the_held_out_rows)
         double expected = shares[q].position == (double)low ? (double)errors[low]
                                                             : ((double)errors[low] + (double)errors[low + 1]) / 2;
         assert_true(fabs((double)selector->thresholds[1] - expected) < 1e-6 * expected);
-        selector_destroy(selector);
     }
-    small_run_close(&run);
 }
 
 /* A task alone or after others, in any order of calls: the same autoencoder, of the same seed. */
 RUN_TEST(depends_on_seed_and_task_alone, NULL)
 {
-    struct selector *all = train(run, 3), *one;
-    must(selector_create(&one, &run->experiment->model, &run->experiment->data, &error));
+    struct selector *all = train(run, 3), *one = small_run_selector(run);
     must(selector_train(one, &run->experiment->data.tasks[2], NULL, &error));
     size_t n = all->coders[2]->parameters->values_count;
-    float *a = small_run_values(run, all->coders[2]->parameters->values, n);
-    float *b = small_run_values(run, one->coders[2]->parameters->values, n);
-    float *other = small_run_values(run, all->coders[1]->parameters->values, n);
+    float *a = small_run_group(all->coders[2]->parameters), *b = small_run_group(one->coders[2]->parameters),
+          *other = small_run_group(all->coders[1]->parameters);
     assert_memory_equal(a, b, n * sizeof *a);
     assert_memory_not_equal(a, other, n * sizeof *a);
     assert_true(all->thresholds[2] == one->thresholds[2]);
-    selector_destroy(all);
-    selector_destroy(one);
 }
 
 RUN_TEST(stopping_leaves_it_untrained, NULL)
 {
-    struct selector *selector;
+    struct selector *selector = small_run_selector(run);
     struct stop stop = {.signal = 2};
-    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     assert_int_equal(selector_train(selector, &run->experiment->data.tasks[0], &stop, &error), ERROR_STOPPED);
     assert_int_equal(selector->trained, 0);
-    selector_destroy(selector);
 }

@@ -1,47 +1,17 @@
 /* Training on augmented images: what mixup and CutMix make of the loss, and that neither stops nor ranks are seen. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "datasets/loader.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
 enum { ITERATIONS = 7 };
 
-struct record {
-    size_t count, stop_at;
-    double loss[ITERATIONS];
-    struct stop stop;
-};
-
-static bool always(void *context, size_t iteration, size_t iterations)
-{
-    (void)context, (void)iteration, (void)iterations;
-    return true;
-}
-
-static status after(void *context, const struct step_report *report, struct error *failure)
-{
-    struct record *record = context;
-    (void)failure;
-    record->loss[record->count++] = report->loss;
-    record->stop.signal = record->count == record->stop_at ? 2 : 0;
-    return OK;
-}
-
 /* Of the second task: 18 images in batches of 8, 8 and 2. */
-static status train(struct small_run *run, struct record *record)
+static status train(struct small_run *run, struct small_training *training)
 {
-    struct training training = {.run = &run->experiment->method,
-                                .task = &run->experiment->data.tasks[1],
-                                .first = record->count,
-                                .stop = &record->stop,
-                                .wants_loss = always,
-                                .after = after,
-                                .context = record};
-    return train_task(&training, &error);
+    return small_run_train(run, 1, training);
 }
 
 static const char *const everything[] = {
@@ -50,9 +20,7 @@ static const char *const everything[] = {
 
 static void reopen(struct small_run *run, const char *method, size_t gpus)
 {
-    char word[32];
-    const char *overrides[16] = {method, word};
-    snprintf(word, sizeof word, "run.gpus=%zu", gpus);
+    const char *overrides[16] = {method, small_run_format("run.gpus=%zu", gpus)};
     memcpy(overrides + 2, everything, sizeof everything);
     small_run_reopen(run, 1, overrides);
 }
@@ -87,7 +55,7 @@ static status watch_cross_entropy(struct backend *backend, const struct cross_en
     return watch.watched->cross_entropy(backend, arguments, failure);
 }
 
-static void train_watched(struct small_run *run, struct record *record)
+static void train_watched(struct small_run *run, struct small_training *record)
 {
     struct backend *backend = run->experiment->model.backend;
     memset(&watch, 0, sizeof watch);
@@ -128,56 +96,49 @@ static void expect_labels_of_the_loader(const struct small_run *run)
 }
 
 /* The loss is own · CE(labels) + (1 − own) · CE(others). */
-TEST(the_loss_of_mixed_images)
+RUN_TEST(the_loss_of_mixed_images, NULL)
 {
     static const char *const kinds[] = {"training.mixup=1", "training.cutmix=1"};
-    struct small_run run;
     if (strcmp(test_backend_name(), "cpu") != 0)
         skip();
-    small_run_open(&run, 1, NULL);
     for (size_t k = 0; k < 2; k++) {
-        struct record record = {0};
-        small_run_reopen(&run, 1, WORDS("method.name=continual_ft", kinds[k], "training.iterations=7"));
-        train_watched(&run, &record);
-        expect_labels_of_the_loader(&run);
+        struct small_training record = {0};
+        small_run_reopen(run, 1, WORDS("method.name=continual_ft", kinds[k], "training.iterations=7"));
+        train_watched(run, &record);
+        expect_labels_of_the_loader(run);
         double own = (double)watch.shares[0], first = (double)watch.first, second = (double)watch.second;
         assert_true(own > 0.01 && own < 0.99 && fabs(first - second) > 1e-3);
         assert_true(fabs((double)watch.mixed - (own * first + (1 - own) * second)) < 1e-5);
         assert_true(fabs((double)watch.mixed - record.loss[0]) < 1e-6);
     }
-    small_run_close(&run);
 }
 
 RUN_TEST(stops_are_not_seen, NULL)
 {
-    struct record whole = {0}, parts = {.stop_at = 4};
+    struct small_training whole = {0}, parts = {.stop_at = 4};
     reopen(run, "method.name=moe_adapters", 1);
     must(train(run, &whole));
     reopen(run, "method.name=moe_adapters", 1);
     assert_int_equal(train(run, &parts), ERROR_STOPPED);
-    parts.stop.signal = 0;
     must(train(run, &parts));
-    assert_memory_equal(whole.loss, parts.loss, sizeof whole.loss);
+    assert_memory_equal(whole.loss, parts.loss, ITERATIONS * sizeof *whole.loss);
 }
 
 /* Partners and shares are those of the whole batch. */
-TEST(ranks_are_not_seen)
+RUN_TEST(ranks_are_not_seen, NULL)
 {
     if (small_run_gpus() < 2)
         skip();
-    struct small_run run;
-    struct record alone = {0};
-    small_run_open(&run, 1, NULL);
-    reopen(&run, "method.name=continual_ft", 1);
-    must(train(&run, &alone));
+    struct small_training alone = {0};
+    reopen(run, "method.name=continual_ft", 1);
+    must(train(run, &alone));
     for (size_t gpus = 2; gpus <= 3 && gpus <= small_run_gpus(); gpus++) {
-        struct record together = {0};
-        reopen(&run, "method.name=continual_ft", gpus);
-        must(train(&run, &together));
+        struct small_training together = {0};
+        reopen(run, "method.name=continual_ft", gpus);
+        must(train(run, &together));
         for (size_t i = 0; i < ITERATIONS; i++)
             assert_true(fabs(together.loss[i] - alone.loss[i]) < 1e-4);
     }
-    small_run_close(&run);
 }
 
 /* Methods whose loss is more than the cross-entropy train on augmented images, too. */
@@ -187,11 +148,11 @@ RUN_TEST(every_key_changes_the_loss, NULL)
                              *const keys[] = {"training.randaugment=2", "training.random_erasing=1", "training.mixup=1",
                                               "training.cutmix=1"};
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-        struct record plain = {.stop_at = 2};
+        struct small_training plain = {.stop_at = 2};
         small_run_reopen(run, 1, WORDS(methods[m]));
         assert_int_equal(train(run, &plain), ERROR_STOPPED);
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-            struct record augmented = {.stop_at = 2};
+            struct small_training augmented = {.stop_at = 2};
             small_run_reopen(run, 1, WORDS(methods[m], keys[k]));
             assert_int_equal(train(run, &augmented), ERROR_STOPPED);
             if (!isfinite(augmented.loss[0]) || fabs(augmented.loss[0] - plain.loss[0]) < 1e-6)

@@ -7,28 +7,7 @@
 #include "harness/heads/class_features.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/batches.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
-
-static const char *const overrides[] = {"method.name=diki",       "method.prefix_length=3",
-                                        "method.prefix_blocks=1", "selector.kind=task_gaussian",
-                                        "training.optimizer=sgd", "training.momentum=0",
-                                        "training.iterations=4",  "training.learning_rate=5",
-                                        "run.evaluation_batch=2", NULL};
-
-static void train(struct small_run *run, size_t task, struct selector *selector)
-{
-    struct run *e = run->experiment;
-    struct training training = {.run = &e->method, .task = &e->data.tasks[task]};
-    must(train_task(&training, &error));
-    must(selector_train(selector, training.task, NULL, &error));
-}
-
-static float *prefix_values(struct small_run *run)
-{
-    const struct parameters *group = run->experiment->model.prefixes->parameters;
-    return small_run_values(run, group->values, group->values_count);
-}
 
 /* Only the task's own prefixes change. */
 static void expect_trained(const struct prefixes *prefixes, size_t task, const float *before, const float *after)
@@ -100,20 +79,18 @@ static size_t answer_of(struct small_run *run, const struct test_set *set, size_
     return best;
 }
 
-TEST(images_take_the_prefixes_of_the_densest_task)
+RUN_TEST(images_take_the_prefixes_of_the_densest_task, "method.name=diki", "method.prefix_length=3",
+         "method.prefix_blocks=1", "selector.kind=task_gaussian", "training.optimizer=sgd", "training.momentum=0",
+         "training.iterations=4", "training.learning_rate=5", "run.evaluation_batch=2", NULL)
 {
-    struct small_run run;
-    struct selector *selector;
-    struct evaluator *evaluator;
-    small_run_open(&run, 1, overrides);
-    struct run *e = run.experiment;
-    must(selector_create(&selector, &e->model, &e->data, &error));
-    must(evaluator_create(&evaluator, &e->model, &e->data, &e->method, selector, &error));
+    struct run *e = run->experiment;
+    struct selector *selector = small_run_selector(run);
+    struct evaluator *evaluator = small_run_evaluator(run, selector, 0);
     for (size_t j = 0; j < 2; j++) {
-        float *before = prefix_values(&run);
-        train(&run, j, selector);
-        float *after = prefix_values(&run);
-        expect_trained(e->model.prefixes, j, before, after);
+        float *before = small_run_group(e->model.prefixes->parameters);
+        must(small_run_train(run, j, NULL));
+        must(selector_train(selector, &e->data.tasks[j], NULL, &error));
+        expect_trained(e->model.prefixes, j, before, small_run_group(e->model.prefixes->parameters));
     }
     must(evaluator_refresh(evaluator, &error));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
@@ -123,13 +100,10 @@ TEST(images_take_the_prefixes_of_the_densest_task)
         for (size_t i = 0; i < set->n; i++) {
             int densest = set->errors[1][i] < set->errors[0][i];
             assert_int_equal(set->router[i], densest);
-            assert_int_equal(set->predicted[i], answer_of(&run, set, i));
+            assert_int_equal(set->predicted[i], answer_of(run, set, i));
         }
         e->model.prefixes->text_weight = 1;
     }
-    evaluator_destroy(evaluator);
-    selector_destroy(selector);
-    small_run_close(&run);
 }
 
 RUN_TEST(every_task_needs_a_router, NULL)

@@ -4,58 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/run/checkpoint.h"
 #include "harness/train/services/merge_effects.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
 enum { ITERATIONS = 60, BLOCKS = 2, EXPERTS = 5 };
 
-static const char *const overrides[] = {"training.iterations=60", "merge.every=4", NULL};
+#define ON "training.iterations=60", "merge.every=4"
+#define OFF ON, "merge.analysis=no"
 
 /* After each iteration. */
 struct seen {
-    struct run *e;
-    double loss[ITERATIONS + 1];
+    struct small_training training;
     int32_t counts[ITERATIONS + 1][TOWERS][BLOCKS][EXPERTS];
 };
 
-static bool every_loss(void *context, size_t iteration, size_t iterations)
+static void look(struct small_training *training)
 {
-    (void)context;
-    (void)iteration;
-    (void)iterations;
-    return true;
-}
-
-static status look(void *context, const struct step_report *report, struct error *failure)
-{
-    struct seen *seen = context;
-    seen->loss[report->iteration] = report->loss;
+    struct seen *seen = (struct seen *)training;
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < BLOCKS; b++)
-            TRY(adapters_read_counts(seen->e->model.adapters, (enum tower)t, b, seen->counts[report->iteration][t][b],
-                                     failure));
-    return OK;
-}
-
-static void train(struct run *e, size_t first, const struct stop *stop, struct seen *seen)
-{
-    struct training training = {.run = &e->method, .task = &e->data.tasks[0], .first = first, .stop = stop};
-    if (seen != NULL) {
-        seen->e = e;
-        training.wants_loss = every_loss;
-        training.after = look;
-        training.context = seen;
-    }
-    assert_int_equal(train_task(&training, &error), stop != NULL ? ERROR_STOPPED : OK);
+            must(adapters_read_counts(training->run->experiment->model.adapters, (enum tower)t, b,
+                                      seen->counts[training->count][t][b], &error));
 }
 
 static double mean(const struct seen *seen, size_t first, size_t last)
 {
     double sum = 0;
     for (size_t i = first; i <= last; i++)
-        sum += seen->loss[i];
+        sum += seen->training.loss[i - 1];
     return sum / (double)(last - first + 1);
 }
 
@@ -94,101 +70,88 @@ static void check_effect(const struct run *e, const struct seen *seen, const str
     assert_int_equal(effect->known, at + EFFECT_WINDOW <= ITERATIONS && read <= ITERATIONS ? read : ITERATIONS + 1);
 }
 
-TEST(effects_are_those_of_counts_and_losses)
+RUN_TEST(effects_are_those_of_counts_and_losses, ON, NULL)
 {
-    static struct seen seen;
-    struct small_run run;
-    small_run_open(&run, 1, overrides);
-    train(run.experiment, 0, NULL, &seen);
-    const struct merge_effect_list *list = &run.experiment->method.effects;
+    static struct seen seen = {.training.look = look};
+    const struct method_run *method = &run->experiment->method;
+    const struct merge_effect_list *list = &method->effects;
     size_t merges = 0, whole = 0;
-    for (size_t i = 0; i < run.experiment->method.changes.count; i++)
-        merges += run.experiment->method.changes.changes[i].kind == CHANGE_MERGE;
+    must(small_run_train(run, 0, &seen.training));
+    for (size_t i = 0; i < method->changes.count; i++)
+        merges += method->changes.changes[i].kind == CHANGE_MERGE;
     assert_true(merges > 20);
     assert_int_equal(list->count, merges);
     for (size_t i = 0; i < list->count; i++) {
-        check_effect(run.experiment, &seen, &list->effects[i]);
+        check_effect(run->experiment, &seen, &list->effects[i]);
         whole += list->effects[i].iterations == EFFECT_WINDOW;
         assert_int_equal(list->effects[i].position, 0);
     }
     assert_true(whole >= 2 && whole < list->count);
-    small_run_close(&run);
 }
 
-static void stop_after(struct small_run *run, size_t iteration, const char *const *settings)
+/* Trains with stops until that iteration, and leaves an experiment with these overrides that goes on from there. */
+static void stop_after(struct small_run *run, size_t iteration, const char *const *overrides,
+                       struct small_training *training)
 {
-    struct stop stop = {.signal = 2};
-    struct checkpoint_place place;
-    bool found;
-    for (size_t i = 0; i < iteration; i++)
-        train(run->experiment, i, &stop, NULL);
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"),
-                         &(struct checkpoint_place){.iteration = iteration}, &error));
-    small_run_reopen(run, 1, settings);
-    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
-    assert_int_equal(place.iteration, iteration);
+    *training = (struct small_training){.every = SIZE_MAX};
+    for (size_t i = 1; i <= iteration; i++) {
+        training->stop_at = i;
+        assert_int_equal(small_run_train(run, 0, training), ERROR_STOPPED);
+    }
+    training->stop_at = 0;
+    small_run_resume(run, 0, iteration, overrides);
 }
 
-TEST(a_stop_loses_nothing)
+RUN_TEST(a_stop_loses_nothing, ON, NULL)
 {
-    struct small_run run;
-    small_run_open(&run, 1, overrides);
-    train(run.experiment, 0, NULL, NULL);
-    size_t count = run.experiment->method.effects.count;
+    struct small_training part;
+    must(small_run_train(run, 0, NULL));
+    size_t count = run->experiment->method.effects.count;
     struct merge_effect *whole = small_run_keep(malloc(count * sizeof *whole));
-    memcpy(whole, run.experiment->method.effects.effects, count * sizeof *whole);
-    small_run_reopen(&run, 1, overrides);
-    stop_after(&run, 55, overrides); /* a window has ended and is not read yet, others are open */
-    assert_int_equal(run.experiment->method.effects.count, 0);
-    train(run.experiment, 55, NULL, NULL);
-    assert_true(run.experiment->method.effects.count > 0);
-    size_t earlier = count - run.experiment->method.effects.count; /* those that were known before the stop */
+    memcpy(whole, run->experiment->method.effects.effects, count * sizeof *whole);
+    small_run_reopen(run, 1, WORDS(ON));
+    stop_after(run, 55, WORDS(ON), &part); /* a window has ended and is not read yet, others are open */
+    const struct merge_effect_list *list = &run->experiment->method.effects;
+    assert_int_equal(list->count, 0);
+    must(small_run_train(run, 0, &part));
+    assert_true(list->count > 0);
+    size_t earlier = count - list->count; /* those that were known before the stop */
     for (size_t i = earlier; i < count; i++) {
-        const struct merge_effect *found = &run.experiment->method.effects.effects[i - earlier];
+        const struct merge_effect *found = &list->effects[i - earlier];
         assert_int_equal(found->tower, whole[i].tower); /* what follows is without padding */
         assert_memory_equal(&found->block, &whole[i].block, sizeof *whole - offsetof(struct merge_effect, block));
     }
     for (size_t i = 0; i < earlier; i++)
         assert_true(whole[i].known <= 55);
-    small_run_close(&run);
 }
 
 /* On or off, also from one session to the next. */
-TEST(weights_do_not_depend_on_the_analysis)
+RUN_TEST(weights_do_not_depend_on_the_analysis, OFF, NULL)
 {
-    static const char *const off[] = {"training.iterations=60", "merge.every=4", "merge.analysis=no", NULL};
-    struct small_run run;
-    small_run_open(&run, 1, off);
-    train(run.experiment, 0, NULL, NULL);
-    assert_int_equal(run.experiment->method.effects.count, 0);
-    size_t n = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count;
-    float *expected = small_run_adapters(&run, TOWER_IMAGE);
+    must(small_run_train(run, 0, NULL));
+    assert_int_equal(run->experiment->method.effects.count, 0);
+    size_t n = run->experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count;
+    float *expected = small_run_adapters(run, TOWER_IMAGE);
     for (size_t i = 0; i < 3; i++) {
-        small_run_reopen(&run, 1, i == 2 ? off : overrides);
-        if (i == 1)
-            stop_after(&run, 30, off);
-        if (i == 2)
-            stop_after(&run, 30, overrides);
-        train(run.experiment, i > 0 ? 30 : 0, NULL, NULL);
-        float *found = small_run_adapters(&run, TOWER_IMAGE);
-        assert_memory_equal(found, expected, n * sizeof *found);
-        assert_true((run.experiment->method.effects.count > 0) == (i != 1));
+        struct small_training part = {.every = SIZE_MAX};
+        small_run_reopen(run, 1, i == 2 ? WORDS(OFF) : WORDS(ON));
+        if (i > 0)
+            stop_after(run, 30, i == 1 ? WORDS(OFF) : WORDS(ON), &part);
+        must(small_run_train(run, 0, &part));
+        assert_memory_equal(small_run_adapters(run, TOWER_IMAGE), expected, n * sizeof *expected);
+        assert_true((run->experiment->method.effects.count > 0) == (i != 1));
     }
-    small_run_close(&run);
 }
 
 /* The losses before the stop are unknown then. */
-TEST(an_analysis_that_begins_later_knows_no_earlier_losses)
+RUN_TEST(an_analysis_that_begins_later_knows_no_earlier_losses, OFF, NULL)
 {
-    static const char *const off[] = {"training.iterations=60", "merge.every=4", "merge.analysis=no", NULL};
     static struct seen seen;
-    struct small_run run;
-    small_run_open(&run, 1, off);
-    stop_after(&run, 30, overrides);
-    train(run.experiment, 30, NULL, &seen);
-    const struct merge_effect_list *list = &run.experiment->method.effects;
+    stop_after(run, 30, WORDS(ON), &seen.training);
+    seen.training.every = 0;
+    must(small_run_train(run, 0, &seen.training));
+    const struct merge_effect_list *list = &run->experiment->method.effects;
     assert_true(list->count > 0);
     for (size_t i = 0; i < list->count; i++)
         assert_true(fabs(list->effects[i].loss_before - mean(&seen, 31, list->effects[i].iteration)) < 1e-9);
-    small_run_close(&run);
 }

@@ -12,7 +12,6 @@
 #include "harness/train/frozen_features.h"
 #include "harness/train/services/merged.h"
 #include "harness/train/services/unified.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/whole_run.h"
 
 static struct parameters *group_of(const struct small_run *run)
@@ -21,16 +20,15 @@ static struct parameters *group_of(const struct small_run *run)
     return model->deltas != NULL ? model->deltas->parameters : model->clip->parameters;
 }
 
-/* With the zeros between tensors; the caller frees. */
+/* With the zeros between tensors. */
 static float *weights_of(const struct small_run *run)
 {
-    return small_run_values(run, group_of(run)->values, group_of(run)->values_count);
+    return small_run_group(group_of(run));
 }
 
 static void train(struct small_run *run, size_t task)
 {
-    must(train_task(&(struct training){.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]},
-                    &error));
+    must(small_run_train(run, task, NULL));
 }
 
 static void expect_weights(const struct small_run *run, const float *expected, double tolerance)
@@ -131,13 +129,10 @@ static size_t pack(const struct parameters *group, const float *values, const fl
 
 static void rule_holds(struct small_run *run, const char *rule, const char *trained, const char *start, double scale)
 {
-    char name[48], from[48], factor[48];
     float *changes[SMALL_RUN_TASKS];
-    snprintf(name, sizeof name, "method.name=%s", rule);
-    snprintf(from, sizeof from, "method.start=%s", start);
-    snprintf(factor, sizeof factor, "method.scale=%g", scale);
-    const char *const overrides[] = {name, from, factor, trained, NULL};
-    small_run_reopen(run, 1, overrides);
+    small_run_reopen(run, 1,
+                     WORDS(small_run_format("method.name=%s", rule), small_run_format("method.start=%s", start),
+                           small_run_format("method.scale=%g", scale), trained));
     const struct method *method = run->experiment->model.settings.method;
     const struct parameters *group = group_of(run);
     float *initial = weights_of(run), *merged = small_run_keep(malloc(group->values_count * sizeof *merged)),
@@ -346,15 +341,11 @@ static void expect_predictions(const struct test_set *set, const double *totals)
 static void models_answer(struct small_run *run, const char *task, const char *trained)
 {
     enum { MODELS = SMALL_RUN_TASKS + 1 };
-    const char *const overrides[] = {"method.name=condu", task, trained, "method.votes=2", NULL};
-    struct evaluator *evaluator;
-    small_run_reopen(run, 1, overrides);
+    small_run_reopen(run, 1, WORDS("method.name=condu", task, trained, "method.votes=2"));
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     struct run *e = run->experiment;
     const struct method *method = e->model.settings.method;
     bool given = strcmp(task, "method.task=unknown") != 0;
-    must(evaluator_create(&evaluator, &e->model, &e->data, &e->method, NULL, &error));
-    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-        must(evaluator_zero_shot(evaluator, j, NULL, &error));
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
         train(run, t);
         must(method->evaluation_end(&e->method, &error));
@@ -379,7 +370,6 @@ static void models_answer(struct small_run *run, const char *task, const char *t
         expect_predictions(set, totals);
         must(method->evaluation_end(&e->method, &error));
     }
-    evaluator_destroy(evaluator);
 }
 
 RUN_TEST(given_tasks_have_their_model_and_others_are_voted_on, "method.name=continual_ft", NULL)
@@ -411,10 +401,8 @@ RUN_TEST(estimates_count_what_is_kept, "method.name=continual_ft", NULL)
         double memory, kept; /* bytes a value */
     } expected[] = {{"mag_max", 12, 4}, {"task_arithmetic", 12, 4}, {"ties", 24, 12}, {"condu", 12.375, 4.375}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        char name[48];
         struct method_cost cost = {0};
-        snprintf(name, sizeof name, "method.name=%s", expected[i].name);
-        small_run_reopen(run, 1, WORDS(name));
+        small_run_reopen(run, 1, WORDS(small_run_format("method.name=%s", expected[i].name)));
         double n = (double)parameters_size(group_of(run)), rows = i == 3 ? 9 * 16 * sizeof(float) : 0;
         run->experiment->model.settings.method->cost(&run->experiment->method, &cost);
         assert_true(fabs(cost.memory - expected[i].memory * n - rows) < 1);

@@ -14,18 +14,14 @@
 #include "tests/harness/small_run.h"
 
 struct choice {
-    char policy[48], combiner[48], gpus[24];
     const char *overrides[8];
 };
 
 static const char *const *choose(struct choice *c, const char *policy, const char *combiner, size_t gpus)
 {
-    snprintf(c->policy, sizeof c->policy, "merge.policy=%s", policy);
-    snprintf(c->combiner, sizeof c->combiner, "combine.name=%s", combiner);
-    snprintf(c->gpus, sizeof c->gpus, "run.gpus=%zu", gpus);
-    c->overrides[0] = c->policy;
-    c->overrides[1] = c->combiner;
-    c->overrides[2] = c->gpus;
+    c->overrides[0] = small_run_format("merge.policy=%s", policy);
+    c->overrides[1] = small_run_format("combine.name=%s", combiner);
+    c->overrides[2] = small_run_format("run.gpus=%zu", gpus);
     c->overrides[3] = "training.learning_rate=1e-3";
     return c->overrides;
 }
@@ -43,12 +39,9 @@ struct values {
 static struct values values_of(const struct model *model)
 {
     struct values v;
-    must(model->backend->ops->bind(model->backend, &error));
     for (int t = 0; t < TOWERS; t++) {
-        const struct parameters *group = model->adapters->towers[t].parameters;
-        v.n[t] = group->values_count;
-        v.tower[t] = small_run_keep(malloc(v.n[t] * sizeof(float)));
-        must(model->backend->ops->download(model->backend, v.tower[t], group->values, v.n[t] * sizeof(float), &error));
+        v.n[t] = model->adapters->towers[t].parameters->values_count;
+        v.tower[t] = small_run_group(model->adapters->towers[t].parameters);
     }
     return v;
 }
@@ -57,10 +50,9 @@ static void expect_equal(const struct model *model, const struct values *expecte
                          const struct choice *c)
 {
     struct values found = values_of(model);
-    for (int t = 0; t < TOWERS; t++) {
+    for (int t = 0; t < TOWERS; t++)
         if (memcmp(found.tower[t], expected->tower[t], found.n[t] * sizeof(float)) != 0)
-            fail_msg("%s %s: %s has other weights", c->policy, c->combiner, what);
-    }
+            fail_msg("%s %s: %s has other weights", c->overrides[0], c->overrides[1], what);
 }
 
 /* Two tasks, so that squared gradients of the first are there in the second, stopped right before the merge. */
@@ -378,7 +370,7 @@ RUN_TEST(pairs_are_those_of_the_statistic, NULL)
 /* The same numbers under either name, and others without merging, which merge_experts refuses. */
 RUN_TEST(merge_experts_is_moe_adapters_with_merging, "method.name=merge_experts", NULL)
 {
-    const struct choice unused = {0};
+    const struct choice unused = {{"", ""}};
     train(run, 0);
     struct values merged = values_of(&run->experiment->model);
     small_run_reopen(run, 1, WORDS("method.name=moe_adapters"));

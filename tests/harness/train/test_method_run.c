@@ -5,12 +5,10 @@
 
 #include "harness/heads/trained.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/sequence.h"
 #include "harness/train/method.h"
 #include "harness/train/replicas.h"
 #include "harness/train/trainer.h"
-#include "tests/harness/small_run.h"
-#include "tests/results/matrix.h"
+#include "tests/harness/whole_run.h"
 
 enum { ITERATIONS = 6, MEMBERS = 3 };
 
@@ -161,77 +159,50 @@ static void adopt(struct method_run *run)
     must(method_open(run, model, data, &error));
 }
 
-static void open_run(struct small_run *run, bool first, size_t gpus)
+static void reopen(struct small_run *run, size_t gpus)
 {
-    char word[32];
-    snprintf(word, sizeof word, "run.gpus=%zu", gpus);
-    const char *const overrides[] = {"method.name=continual_ft", "training.learning_rate=2e-4", word, NULL};
-    if (first)
-        small_run_open(run, 1, overrides);
-    else
-        small_run_reopen(run, 1, overrides);
+    small_run_reopen(
+        run, 1,
+        WORDS("method.name=continual_ft", "training.learning_rate=2e-4", small_run_format("run.gpus=%zu", gpus)));
     for (size_t i = 1; gpus > 1 && i < gpus; i++)
         adopt(replicas_at(run->experiment->model.work.replicas, i));
     adopt(&run->experiment->method);
 }
 
-struct stop_after {
-    struct stop stop;
-    size_t iteration;
-};
-
-static bool stop_at(void *context, size_t iteration, size_t iterations)
+/* The second task, from where it was stopped on. */
+static status train(struct small_run *run, struct small_training *training)
 {
-    struct stop_after *after = context;
-    (void)iterations;
-    if (iteration == after->iteration)
-        after->stop.signal = 2;
-    return false;
-}
-
-/* The second task, from iteration first on; stopped after iteration `last` unless that is the last one. */
-static status train(struct small_run *run, size_t first, size_t last)
-{
-    struct stop_after after = {.iteration = last};
-    struct training training = {.run = &run->experiment->method,
-                                .task = &run->experiment->data.tasks[1],
-                                .first = first,
-                                .stop = &after.stop,
-                                .wants_loss = stop_at,
-                                .context = &after};
-    return train_task(&training, &error);
+    training->every = SIZE_MAX;
+    return small_run_train(run, 1, training);
 }
 
 static float *values_of(const struct small_run *run)
 {
-    const struct parameters *group = run->experiment->model.clip->parameters;
-    return small_run_values(run, group->values, group->values_count);
+    return small_run_group(run->experiment->model.clip->parameters);
 }
 
-TEST(stops_change_nothing)
+RUN_TEST(stops_change_nothing, NULL)
 {
-    struct small_run run;
-    open_run(&run, true, 1);
+    reopen(run, 1);
     memset(&calls, 0, sizeof calls);
-    must(train(&run, 0, ITERATIONS));
+    must(train(run, &(struct small_training){0}));
     assert_true(calls.begun == 1 && calls.resumed == 0 && calls.ended == 1);
-    size_t bytes = run.experiment->model.clip->parameters->values_count * sizeof(float);
-    float *whole = values_of(&run), *parts = NULL;
+    size_t bytes = run->experiment->model.clip->parameters->values_count * sizeof(float);
+    float *whole = values_of(run);
     for (size_t at = 1; at < ITERATIONS; at++) {
         struct checkpoint_place place = {.task = 1, .iteration = at}, found;
+        struct small_training part = {.stop_at = at};
         bool there;
-        open_run(&run, false, 1);
-        assert_int_equal(train(&run, 0, at), ERROR_STOPPED);
-        must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &place, &error));
-        open_run(&run, false, 1);
-        must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &found, &there, &error));
+        reopen(run, 1);
+        assert_int_equal(train(run, &part), ERROR_STOPPED);
+        must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume.safetensors"), &place, &error));
+        reopen(run, 1);
+        must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume.safetensors"), &found, &there, &error));
         assert_true(there && found.iteration == at);
-        must(train(&run, at, ITERATIONS));
-        parts = values_of(&run);
-        assert_memory_equal(parts, whole, bytes);
+        must(train(run, &part));
+        assert_memory_equal(values_of(run), whole, bytes);
     }
     assert_int_equal(calls.resumed, ITERATIONS - 1);
-    small_run_close(&run);
 }
 
 /* 18 images in batches of 8, 8 and 2, of which the third rank has 2, 2 and none; going on with a state that the others
@@ -241,16 +212,18 @@ TEST(several_gpus_share_any_loss)
     if (strcmp(test_backend_name(), "cpu") != 0)
         skip();
     struct small_run run;
-    open_run(&run, true, 1);
-    must(train(&run, 0, ITERATIONS));
+    struct small_training part = {.stop_at = 3};
+    small_run_open(&run, 1, NULL);
+    reopen(&run, 1);
+    must(train(&run, &(struct small_training){0}));
     size_t n = run.experiment->model.clip->parameters->values_count;
     float *alone = values_of(&run);
     memset(&calls, 0, sizeof calls);
-    open_run(&run, false, MEMBERS);
+    reopen(&run, MEMBERS);
     assert_int_equal(calls.opened, MEMBERS);
-    assert_int_equal(train(&run, 0, 3), ERROR_STOPPED);
+    assert_int_equal(train(&run, &part), ERROR_STOPPED);
     ((struct state *)replicas_at(run.experiment->model.work.replicas, 1)->state)->steps = 77;
-    must(train(&run, 3, ITERATIONS));
+    must(train(&run, &part));
     assert_true(calls.ended == 1 && calls.begun == 2 && calls.resumed == 1);
     float *together = values_of(&run);
     double squares = 0, size = 0;
@@ -261,48 +234,28 @@ TEST(several_gpus_share_any_loss)
     assert_true(squares <= 1e-6 * size);
     for (size_t i = 1; i < MEMBERS; i++) {
         const struct model *model = replicas_at(run.experiment->model.work.replicas, i)->model;
-        float *other = small_run_keep(malloc(n * sizeof *other));
-        must(model->backend->ops->download(model->backend, other, model->clip->parameters->values, n * sizeof *other,
-                                           &error));
-        assert_memory_equal(other, together, n * sizeof *other);
+        assert_memory_equal(small_run_group(model->clip->parameters), together, n * sizeof *together);
     }
     size_t closed = calls.closed;
     small_run_close(&run);
     assert_int_equal(calls.closed - closed, MEMBERS);
 }
 
-static struct run_matrix stored_matrix(struct small_run *run)
-{
-    struct store *store;
-    struct run_matrix matrix;
-    must(store_open(&store, small_run_file(run, "results.db"), STORE_READ, &error));
-    must(run_matrix_read(store, 1, &matrix, &error));
-    store_close(store);
-    return matrix;
-}
-
 /* Evaluating what a task began with makes the first row the zero-shot one; training goes on from what was trained. */
-TEST(weights_are_swapped_for_evaluation)
+RUN_TEST(weights_are_swapped_for_evaluation, NULL)
 {
-    struct small_run run;
-    struct store *store;
-    open_run(&run, true, 1);
+    reopen(run, 1);
     memset(&calls, 0, sizeof calls);
-    must(store_open(&store, small_run_file(&run, "results.db"), STORE_WRITE, &error));
-    struct sequence sequence = {.run = run.experiment, .store = store};
-    must(sequence_run(&sequence, &error));
-    store_close(store);
+    must(whole_run(run, "results.db", NULL));
     assert_int_equal(calls.evaluated, SMALL_RUN_TASKS);
-    assert_false(((struct state *)run.experiment->method.state)->swapped);
-    struct run_matrix m = stored_matrix(&run);
-    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-        assert_true(m.matrix.accuracy[j] == m.matrix.zero_shot[j]);
-    run_matrix_free(&m);
-    float *values = values_of(&run), *anchor;
-    size_t n = run.experiment->model.clip->parameters->values_count;
-    anchor = small_run_values(&run, ((struct state *)run.experiment->method.state)->anchor, n);
-    assert_memory_not_equal(values, anchor, n * sizeof *values);
-    small_run_close(&run);
+    const struct state *state = run->experiment->method.state;
+    assert_false(state->swapped);
+    expect_number(run, "results.db",
+                  "SELECT count(*) FROM evaluations AS a JOIN evaluations AS b USING (task, correct) "
+                  "WHERE a.after_task = 0 AND b.after_task = -1",
+                  SMALL_RUN_TASKS);
+    size_t n = run->experiment->model.clip->parameters->values_count;
+    assert_memory_not_equal(values_of(run), small_run_values(run, state->anchor, n), n * sizeof(float));
 }
 
 static unsigned groups_image_tower(const struct options *options)
@@ -312,19 +265,18 @@ static unsigned groups_image_tower(const struct options *options)
 }
 
 /* The other tower's weights stay, and so does logit_scale; what is trained is counted. */
-TEST(a_tower_is_trained_alone)
+RUN_TEST(a_tower_is_trained_alone, NULL)
 {
-    struct small_run run;
     struct method method = anchored;
     method.groups = groups_image_tower;
     method.loss = NULL;
-    open_run(&run, true, 1);
-    struct run *e = run.experiment;
+    reopen(run, 1);
+    struct run *e = run->experiment;
     e->model.settings.method = &method;
     must(run_reopen(e, GROUP_IMAGE_TOWER, WITH_METHOD, &error));
-    float *before = values_of(&run);
-    must(train(&run, 0, ITERATIONS));
-    float *after = values_of(&run);
+    float *before = values_of(run);
+    must(train(run, &(struct small_training){0}));
+    float *after = values_of(run);
     size_t trained = 0;
     for (size_t i = 0; i < e->model.clip->parameters->count; i++) {
         const struct parameter *p = &e->model.clip->parameters->list[i];
@@ -333,5 +285,4 @@ TEST(a_tower_is_trained_alone)
         assert_true((memcmp(before + p->offset, after + p->offset, p->size * sizeof *after) != 0) == image);
     }
     assert_int_equal(trained_values(&e->model), trained);
-    small_run_close(&run);
 }

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/checkpoint.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
 enum { OVERRIDES = 8 };
@@ -88,63 +86,57 @@ static void expect_close(const struct outcome *found, const struct outcome *expe
     }
 }
 
-static void open_run(struct small_run *run, const struct choice *choice, bool first, const char *more)
+/* Ended by NULL. */
+static const char *const *words_of(const struct choice *choice, const char *more)
 {
-    const char *overrides[OVERRIDES + 4] = {"training.learning_rate=2e-4", "training.iterations=4"};
+    static const char *overrides[OVERRIDES + 4];
     size_t count = 2;
+    overrides[0] = "training.learning_rate=2e-4";
+    overrides[1] = "training.iterations=4";
     for (; count <= OVERRIDES + 1 && choice->overrides[count - 2] != NULL; count++)
         overrides[count] = choice->overrides[count - 2];
     overrides[count] = more;
-    (first ? small_run_open : small_run_reopen)(run, 1, overrides);
+    overrides[count + 1] = NULL;
+    return overrides;
 }
 
-static void train_two(struct small_run *run, struct outcome *outcome)
+static void train_two(struct small_run *run, const char *const *overrides, struct outcome *outcome)
 {
+    small_run_reopen(run, 1, overrides);
     must(small_run_train(run, 0, NULL));
     must(small_run_train(run, 1, NULL));
     look_at(run, outcome);
 }
 
-TEST(stops_change_nothing)
+RUN_TEST(stops_change_nothing, NULL)
 {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i += test_every()) {
-        struct small_run run;
         struct outcome whole, parts;
         struct small_training part = {.every = SIZE_MAX, .stop_at = 3};
-        struct checkpoint_place place = {1, 3, 0}, found_place;
-        bool found;
-        open_run(&run, &choices[i], true, NULL);
-        train_two(&run, &whole);
-        open_run(&run, &choices[i], false, NULL);
-        must(small_run_train(&run, 0, NULL));
-        assert_int_equal(small_run_train(&run, 1, &part), ERROR_STOPPED);
-        must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume"), &place, &error));
-        open_run(&run, &choices[i], false, NULL);
-        must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume"), &found_place, &found, &error));
-        must(small_run_train(&run, 1, &part));
-        look_at(&run, &parts);
+        const char *const *overrides = words_of(&choices[i], NULL);
+        train_two(run, overrides, &whole);
+        small_run_reopen(run, 1, overrides);
+        must(small_run_train(run, 0, NULL));
+        assert_int_equal(small_run_train(run, 1, &part), ERROR_STOPPED);
+        small_run_resume(run, 1, 3, overrides);
+        must(small_run_train(run, 1, &part));
+        look_at(run, &parts);
         expect_same(&parts, &whole);
-        small_run_close(&run);
     }
 }
 
-TEST(ranks_train_together)
+RUN_TEST(ranks_train_together, NULL)
 {
     if (small_run_gpus() < 2)
         skip();
     for (size_t i = 1 % test_every(); i < sizeof choices / sizeof *choices; i += test_every()) {
-        struct small_run run;
         struct outcome alone, together, again;
-        open_run(&run, &choices[i], true, NULL);
-        train_two(&run, &alone);
-        open_run(&run, &choices[i], false, "run.gpus=2");
-        train_two(&run, &together);
-        open_run(&run, &choices[i], false, "run.gpus=2");
-        train_two(&run, &again);
+        train_two(run, words_of(&choices[i], NULL), &alone);
+        train_two(run, words_of(&choices[i], "run.gpus=2"), &together);
+        train_two(run, words_of(&choices[i], "run.gpus=2"), &again);
         if (!choices[i].shares_differ)
             expect_close(&together, &alone);
         expect_same(&again, &together);
-        small_run_close(&run);
     }
 }
 
@@ -168,16 +160,14 @@ static void expect_as_computed(struct small_run *run, struct evaluator *evaluato
     }
 }
 
-TEST(kept_features_are_those_computed)
+RUN_TEST(kept_features_are_those_computed, NULL)
 {
     for (size_t i = 2 % test_every(); i < sizeof choices / sizeof *choices; i += test_every()) {
-        struct small_run run;
-        open_run(&run, &choices[i], true, "training.learning_rate=1e-2");
-        struct evaluator *evaluator = small_run_evaluator(&run, NULL, 2);
+        small_run_reopen(run, 1, words_of(&choices[i], "training.learning_rate=1e-2"));
+        struct evaluator *evaluator = small_run_evaluator(run, NULL, 2);
         for (size_t k = 0; k < 2; k++) {
-            must(small_run_train(&run, k, NULL));
-            expect_as_computed(&run, evaluator, k);
+            must(small_run_train(run, k, NULL));
+            expect_as_computed(run, evaluator, k);
         }
-        small_run_close(&run);
     }
 }

@@ -244,12 +244,6 @@ TEST(classes_not_learned_lose)
     threads_destroy(pool);
 }
 
-static void train(struct small_run *run, size_t task)
-{
-    struct training training = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]};
-    must(train_task(&training, &error));
-}
-
 static const struct regression *regression_of(const struct small_run *run)
 {
     return run->experiment->method.state;
@@ -257,21 +251,16 @@ static const struct regression *regression_of(const struct small_run *run)
 
 /* Tasks that were not learned keep the answers of zero-shot CLIP, with every method and in both label spaces; a learned task's
  * colours are told apart. */
-TEST(others_keep_their_answers)
+RUN_TEST(others_keep_their_answers, NULL)
 {
     static const char *const methods[][2] = {{"method.name=ran_pac", "method.hidden=300"},
                                              {"method.name=simple_cil", NULL},
                                              {"method.name=lada", "method.rate=0.05"}};
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-        struct small_run run;
-        struct evaluator *evaluator;
-        small_run_open(&run, 1, WORDS(methods[m][0], methods[m][1]));
-        must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
-                              &error));
-        for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-            must(evaluator_zero_shot(evaluator, j, NULL, &error));
-        train(&run, 0);
-        train(&run, 1);
+        small_run_reopen(run, 1, WORDS(methods[m][0], methods[m][1]));
+        struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
+        must(small_run_train(run, 0, NULL));
+        must(small_run_train(run, 1, NULL));
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
             struct test_set *set = &evaluator->sets[j];
             must(evaluator_task(evaluator, 1, j, NULL, &error));
@@ -280,8 +269,6 @@ TEST(others_keep_their_answers)
             if (j < 2 && set->correct != set->n)
                 fail_msg("%s, task %zu: %zu of %zu", methods[m][0], j, set->correct, set->n);
         }
-        evaluator_destroy(evaluator);
-        small_run_close(&run);
     }
 }
 
@@ -289,13 +276,9 @@ TEST(others_keep_their_answers)
  * is compared with the task's own columns. */
 RUN_TEST(a_task_has_its_own_classes, "method.name=rail_primal", "method.hidden=300", "method.fusion=1", NULL)
 {
-    struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, &run->experiment->method, NULL,
-                          &error));
-    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-        must(evaluator_zero_shot(evaluator, j, NULL, &error));
-    train(run, 0);
-    train(run, 1);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
+    must(small_run_train(run, 0, NULL));
+    must(small_run_train(run, 1, NULL));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         struct test_set *set = &evaluator->sets[j];
         size_t classes = dataset_classes(set->task->dataset), first = j == 0 ? 0 : 2;
@@ -310,7 +293,6 @@ RUN_TEST(a_task_has_its_own_classes, "method.name=rail_primal", "method.hidden=3
         }
         assert_true(j == 2 || set->correct == set->n); /* fits on colours */
     }
-    evaluator_destroy(evaluator);
 }
 
 TEST(what_does_not_fit_is_refused_at_once)
