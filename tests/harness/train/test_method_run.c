@@ -267,7 +267,8 @@ static unsigned groups_image_tower(const struct options *options)
 /* The other tower's weights stay, and so does logit_scale; what is trained is counted. */
 RUN_TEST(a_tower_is_trained_alone, NULL)
 {
-    struct method method = anchored;
+    static struct method method; /* the run outlives this function */
+    method = anchored;
     method.groups = groups_image_tower;
     method.loss = NULL;
     reopen(run, 1);
