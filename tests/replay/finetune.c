@@ -1,21 +1,15 @@
 #include "tests/replay/finetune.h"
-#include "core/alloc.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/methods/methods.h"
 
 const json_t *finetune_task(const struct finetune *r, size_t task)
 {
-    return json_array_get(json_object_get(r->f->config, "tasks"), task);
-}
-
-static size_t whole(const json_t *object, const char *key)
-{
-    return (size_t)recorded_number(object, key);
+    return json_array_get(json_object_get(r->r->config, "tasks"), task);
 }
 
 /* --- What the loader and the tokenizer would give --- */
@@ -32,8 +26,8 @@ static status batch_of(void *context, const struct loader_settings *wanted, size
     const struct safetensors *file = r->data[wanted->task];
     const struct safetensor *images, *labels;
     const char *name = wanted->augment ? "images" : is_method(r, "zscl") ? "reference_outside" : "reference_current";
-    images = recorded_type(file, name, SAFETENSOR_F32);
-    labels = recorded_type(file, "labels", SAFETENSOR_I32);
+    images = recorded(file, "%s", name);
+    labels = recorded(file, "labels");
     if (images->rank != 5 || step >= images->shape[0] || (wanted->augment && images->shape[1] != labels->shape[1]))
         return error_set(error, ERROR_FORMAT, "%s: there is no batch %zu in %s", safetensors_path(file), step, name);
     size_t each = images->shape[2] * images->shape[3] * images->shape[4];
@@ -47,9 +41,8 @@ static status texts_of(void *context, size_t task, const int32_t **tokens, size_
 {
     (void)error;
     const struct finetune *r = context;
-    const struct safetensor *texts = is_method(r, "zscl")
-                                         ? recorded_type(r->common, "captions", SAFETENSOR_I32)
-                                         : recorded_type(r->data[task], "random_sentences", SAFETENSOR_I32);
+    const struct safetensor *texts =
+        is_method(r, "zscl") ? recorded(r->r->data, "captions") : recorded(r->data[task], "random_sentences");
     *tokens = texts->data;
     *count = texts->shape[0];
     return OK;
@@ -59,29 +52,28 @@ static status texts_of(void *context, size_t task, const int32_t **tokens, size_
 
 static void read_settings(struct finetune *r)
 {
-    const json_t *dims = json_object_get(r->f->config, "dims");
+    const json_t *dims = json_object_get(r->r->config, "dims");
     if (recorded_number(dims, "layer_norm_eps") != 1e-5)
-        must(error_set(&error, ERROR_FORMAT, "%s: expected a layer_norm_eps of 1e-5", r->f->folder));
-    r->settings = (struct settings){
-        .weights = r->weights,
-        .backend = *r->f->backend,
-        .gpus = r->f->members,
-        .stated = {.config = {whole(dims, "vision_heads"), whole(dims, "text_heads"), ACTIVATION_QUICK_GELU},
-                   .heads_by = "config.json",
-                   .activation_by = "config.json"}};
+        must(error_set(&error, ERROR_FORMAT, "%s: expected a layer_norm_eps of 1e-5", r->r->folder));
+    r->settings = (struct settings){.weights = r->weights,
+                                    .backend = r->r->settings,
+                                    .gpus = r->r->members,
+                                    .stated = {.config = {recorded_size(dims, "vision_heads"),
+                                                          recorded_size(dims, "text_heads"), ACTIVATION_QUICK_GELU},
+                                               .heads_by = "config.json",
+                                               .activation_by = "config.json"}};
 }
 
 void finetune_open(struct finetune *r)
 {
-    r->tasks = json_array_size(json_object_get(r->f->config, "tasks"));
-    r->weights = path_format("%s/clip.safetensors", r->f->folder);
+    r->tasks = json_array_size(json_object_get(r->r->config, "tasks"));
+    r->weights = path_format("%s/clip.safetensors", r->r->folder);
     r->recorded = (struct recorded){.context = r, .batch = batch_of, .texts = texts_of};
     if (r->tasks == 0 || r->tasks > FINETUNE_TASKS)
-        must(error_set(&error, ERROR_FORMAT, "%s: expected 1 to %d tasks", r->f->folder, FINETUNE_TASKS));
+        must(error_set(&error, ERROR_FORMAT, "%s: expected 1 to %d tasks", r->r->folder, FINETUNE_TASKS));
     read_settings(r);
-    r->common = recorded_open(r->f->folder, "common.safetensors");
     for (size_t t = 0; t < r->tasks; t++)
-        r->data[t] = recorded_open(r->f->folder, "task%zu.data.safetensors", t);
+        r->data[t] = recorded_open(r->r, "task%zu.data.safetensors", t);
 }
 
 static void free_options(struct finetune *r)
@@ -97,7 +89,6 @@ static void free_options(struct finetune *r)
 void finetune_close(struct finetune *r)
 {
     free_options(r);
-    safetensors_close(r->common);
     for (size_t t = 0; t < r->tasks && t < FINETUNE_TASKS; t++)
         safetensors_close(r->data[t]);
     free(r->weights);
@@ -107,7 +98,7 @@ void finetune_close(struct finetune *r)
 
 static void read_options(const struct finetune *r, struct options **options)
 {
-    const json_t *config = r->f->config, *sentences = json_object_get(config, "random_sentences");
+    const json_t *config = r->r->config, *sentences = json_object_get(config, "random_sentences");
     const struct {
         const char *option;
         double value;
@@ -155,15 +146,15 @@ static void name_classes(struct dataset **dataset, size_t classes)
 
 static void make_task(const struct finetune *r, size_t index, struct task *task)
 {
-    const json_t *own = finetune_task(r, index), *config = r->f->config, *betas = json_object_get(config, "betas");
-    const struct safetensor *tokens = recorded_type(r->data[index], "tokens", SAFETENSOR_I32);
+    const json_t *own = finetune_task(r, index), *config = r->r->config, *betas = json_object_get(config, "betas");
+    const struct safetensor *tokens = recorded(r->data[index], "tokens");
     size_t bytes = safetensor_elements(tokens) * sizeof(int32_t);
     task->index = index;
     task->settings = (struct task_settings){.name = json_string_value(json_object_get(own, "name")),
-                                            .iterations = whole(own, "steps"),
-                                            .schedule_end = whole(own, "iterations"),
-                                            .warmup = whole(own, "warmup"),
-                                            .batch = whole(config, "batch"),
+                                            .iterations = recorded_size(own, "steps"),
+                                            .schedule_end = recorded_size(own, "iterations"),
+                                            .warmup = recorded_size(own, "warmup"),
+                                            .batch = recorded_size(config, "batch"),
                                             .rate = recorded_number(own, "lr"),
                                             .rule = {.weight_decay = recorded_number(config, "weight_decay"),
                                                      .beta1 = json_number_value(json_array_get(betas, 0)),

@@ -1,10 +1,10 @@
 /* A folder like fixtures/methods/finetune_small, one of its methods, and the experiment that replays it: the trainer, the
  * methods and the resume files of the program, on recorded batches and texts.
  *
- *     struct finetune r = {.f = fixture};
- *     TRY(finetune_open(&r, error));
- *     TRY(finetune_choose(&r, "zscl", error));
- *     TRY(finetune_start(&r, &experiment, error));
+ *     struct finetune r = {.r = replay};
+ *     finetune_open(&r);
+ *     finetune_choose(&r, "zscl");
+ *     finetune_start(&r, &experiment);
  *     ... train_task ...
  *     run_close(experiment);
  *     finetune_close(&r);
@@ -13,8 +13,7 @@
 
 #include "harness/run/run.h"
 #include "harness/train/recorded.h"
-#include "models/files/safetensors.h"
-#include "tests/replay/replay_methods.h"
+#include "tests/replay/replay.h"
 
 enum { FINETUNE_TASKS = 16 };
 
@@ -22,8 +21,8 @@ enum { FINETUNE_TASKS = 16 };
 enum term { TERM_IMAGE, TERM_TEXT, TERM_L2, TERMS };
 
 struct finetune {
-    struct method_fixture *f;
-    struct safetensors *common, *data[FINETUNE_TASKS];
+    struct replay *r;
+    struct safetensors *data[FINETUNE_TASKS];
     char *weights;
     size_t tasks;
     struct settings settings;

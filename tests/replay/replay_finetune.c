@@ -12,45 +12,43 @@
 #include "models/class_head.h"
 #include "tests/replay/finetune.h"
 
-struct replay {
+struct trajectory {
     struct finetune r; /* first: the recorded context is both */
     struct run *e;
     struct report *report;
     struct safetensors *expect; /* of the task */
     size_t task;
     bool stops;
-    char *resume;       /* the resume file's path */
-    float *start, *now; /* host: weights when the task began; weights or gradients */
-    struct place {      /* of the task's digest of weights, per task */
-        char hash[DIGEST_SIZE];
-    } straight[FINETUNE_TASKS]; /* without stops */
+    char *resume;                               /* the resume file's path */
+    float *start, *now;                         /* host: weights when the task began; weights or gradients */
+    char straight[FINETUNE_TASKS][DIGEST_SIZE]; /* of the weights after each task without stops */
 };
 
-static double tolerance(const struct replay *p, const char *key)
+static double tolerance(const struct trajectory *p, const char *key)
 {
-    return recorded_number(p->r.f->tolerances, key);
+    return recorded_tolerance(p->r.r, key);
 }
 
-static const struct parameters *weights_of(const struct replay *p)
+static const struct parameters *weights_of(const struct trajectory *p)
 {
     return p->e->model.clip->parameters;
 }
 
-static void download(const struct replay *p, float *host, const float *device)
+static void download(const struct trajectory *p, float *host, const float *device)
 {
     must(p->e->model.backend->ops->download(p->e->model.backend, host, device,
                                             weights_of(p)->values_count * sizeof *host, &error));
 }
 
 /* A number that is recorded for every step; the method may lack it. */
-static void compare_step(const struct replay *p, const char *quantity, size_t step, double got, double allowed)
+static void compare_step(const struct trajectory *p, const char *quantity, size_t step, double got, double allowed)
 {
     const struct safetensor *expected = safetensors_find(p->expect, quantity);
     if (expected == NULL)
         return;
     report_exact(p->report, "steps", step < safetensor_elements(expected), "%s of step %zu", quantity, step);
     if (step < safetensor_elements(expected))
-        report_value(p->report, quantity, got, (double)((const float *)expected->data)[step], allowed);
+        report_value(p->report, quantity, got, recorded_value(expected, step), allowed);
 }
 
 /* --- Tensors without key biases, whose gradient is rounding noise --- */
@@ -76,7 +74,7 @@ static size_t drop_key_biases(const struct parameter *t, float *values)
 /* --- Within a step --- */
 
 /* "cross_entropy", of one term by what the total is without it; gradients are left at zero. */
-static void loss_with(struct replay *p, struct method_run *run, const struct options *options,
+static void loss_with(struct trajectory *p, struct method_run *run, const struct options *options,
                       const struct batch *batch, bool classification, double *value)
 {
     const struct model *model = run->model;
@@ -97,23 +95,23 @@ static void loss_with(struct replay *p, struct method_run *run, const struct opt
     *value = (double)loss;
 }
 
-static double recorded_step(const struct replay *p, const char *quantity, size_t step)
+static double recorded_step(const struct trajectory *p, const char *quantity, size_t step)
 {
     const struct safetensor *values = safetensors_find(p->expect, quantity);
-    return values != NULL && step < safetensor_elements(values) ? (double)((const float *)values->data)[step] : NAN;
+    return values != NULL && step < safetensor_elements(values) ? recorded_value(values, step) : NAN;
 }
 
 /* What the recorded l2 has to be multiplied by to be the term of the recorded total: 1, or its strength where the sum alone
  * was recorded. */
-static double l2_factor(const struct replay *p, size_t step)
+static double l2_factor(const struct trajectory *p, size_t step)
 {
     double term = recorded_step(p, "total", step) - recorded_step(p, "cross_entropy", step) -
                   recorded_step(p, "distill_image", step) - recorded_step(p, "distill_text", step),
-           l2 = recorded_step(p, "l2", step), strength = recorded_number(p->r.f->config, "l2");
+           l2 = recorded_step(p, "l2", step), strength = recorded_number(p->r.r->config, "l2");
     return fabs(strength * l2 - term) < fabs(l2 - term) ? strength : 1;
 }
 
-static void compare_terms(struct replay *p, struct method_run *run, const struct batch *batch)
+static void compare_terms(struct trajectory *p, struct method_run *run, const struct batch *batch)
 {
     static const char *const names[TERMS] = {"distill_image", "distill_text", "l2"};
     struct step_state state;
@@ -135,52 +133,44 @@ static void compare_terms(struct replay *p, struct method_run *run, const struct
 static status loss_in_terms(struct method_run *run, const struct task *task, const struct batch *batch,
                             struct error *error)
 {
-    struct replay *p = run->data->recorded->context;
+    struct trajectory *p = run->data->recorded->context;
     compare_terms(p, run, batch);
     return p->r.method->loss != NULL ? p->r.method->loss(run, task, batch, error)
                                      : classification_loss(run, task, batch, error);
 }
 
-static void compare_gradients(struct replay *p, const char *moment)
+static void compare_gradients(struct trajectory *p, const char *moment)
 {
     for (size_t i = 0; i < weights_of(p)->count; i++) {
         const struct parameter *t = &weights_of(p)->list[i];
-        char name[192];
-        snprintf(name, sizeof name, "grad_digest.%s.%s", moment, t->name);
-        const struct safetensor *expected = safetensors_find(p->expect, name);
+        const struct safetensor *expected = recorded_if_there(p->expect, "grad_digest.%s.%s", moment, t->name);
         bool trained = strcmp(t->name, "logit_scale") != 0;
-        report_exact(p->report, "gradients in the fixture", (expected != NULL) == trained, "%s", name);
-        if (expected == NULL)
-            continue;
-        const float *three = expected->data;
-        double largest = fmax(fabs((double)three[0]), fmax(fabs((double)three[1]), fabs((double)three[2])));
-        size_t n = drop_key_biases(t, p->now + t->offset);
-        report_digest(p->report, "gradient digests", p->now + t->offset, n, three,
-                      tolerance(p, "grad_digest_rel") * largest);
+        report_exact(p->report, "gradients in the fixture", (expected != NULL) == trained, "%s, %s", moment, t->name);
+        if (expected != NULL)
+            report_digest(p->report, "gradient digests", p->now + t->offset, drop_key_biases(t, p->now + t->offset),
+                          expected->data, tolerance(p, "grad_digest_rel") * recorded_largest(expected));
     }
 }
 
 /* The sum alone, without its strength, relative to its largest value in the task. */
-static void compare_distance(struct replay *p, size_t step)
+static void compare_distance(struct trajectory *p, size_t step)
 {
     const struct safetensor *expected = safetensors_find(p->expect, "l2_without_key_bias");
-    double sum = 0, largest = 0;
+    double sum = 0;
     if (expected == NULL)
         return;
-    for (size_t i = 0; i < safetensor_elements(expected); i++)
-        largest = fmax(largest, (double)((const float *)expected->data)[i]);
     for (size_t i = 0; i < weights_of(p)->count; i++) {
         const struct parameter *t = &weights_of(p)->list[i];
         for (size_t k = 0; k < t->size; k++)
             if (!is_bias_of_keys(t, k))
                 sum += pow((double)p->now[t->offset + k] - (double)p->start[t->offset + k], 2);
     }
-    compare_step(p, "l2_without_key_bias", step, sum, tolerance(p, "l2") * largest);
+    compare_step(p, "l2_without_key_bias", step, sum, tolerance(p, "l2") * recorded_largest(expected));
 }
 
 static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
-    struct replay *p = run->data->recorded->context;
+    struct trajectory *p = run->data->recorded->context;
     if (p->r.method->before_update != NULL)
         TRY(p->r.method->before_update(run, task, iteration, error));
     if (run->model->work.rank > 0)
@@ -196,15 +186,12 @@ static status before_update(struct method_run *run, const struct task *task, siz
 
 /* --- After a task --- */
 
-static void compare_tensor(struct replay *p, const char *prefix, const struct parameter *t, double *squares,
+static void compare_tensor(struct trajectory *p, const char *prefix, const struct parameter *t, double *squares,
                            size_t *compared)
 {
     const float *values = p->now + t->offset;
-    char name[192];
-    snprintf(name, sizeof name, "%sweights.%s", prefix, t->name);
-    const struct safetensor *whole = safetensors_find(p->expect, name);
-    snprintf(name, sizeof name, "%sdigest.%s", prefix, t->name);
-    const struct safetensor *digest = safetensors_find(p->expect, name);
+    const struct safetensor *whole = recorded_if_there(p->expect, "%sweights.%s", prefix, t->name),
+                            *digest = recorded_if_there(p->expect, "%sdigest.%s", prefix, t->name);
     bool fits = whole != NULL ? safetensor_elements(whole) == t->size : digest != NULL;
     if (whole == NULL && digest == NULL && strcmp(t->name, "logit_scale") == 0) {
         report_exact(p->report, "logit_scale stays", *values == p->start[t->offset], "%g", (double)*values);
@@ -214,7 +201,7 @@ static void compare_tensor(struct replay *p, const char *prefix, const struct pa
     if (whole == NULL && digest != NULL)
         report_digest(p->report, "weight digests", values, t->size, digest->data, tolerance(p, "digest"));
     for (size_t i = 0; whole != NULL && fits && i < t->size; i++) {
-        double expected = (double)((const float *)whole->data)[i];
+        double expected = recorded_value(whole, i);
         if (is_bias_of_keys(t, i))
             continue;
         report_value(p->report, "weights", (double)values[i], expected, tolerance(p, "weights_max"));
@@ -223,7 +210,7 @@ static void compare_tensor(struct replay *p, const char *prefix, const struct pa
     }
 }
 
-static void compare_weights(struct replay *p, const char *prefix)
+static void compare_weights(struct trajectory *p, const char *prefix)
 {
     double squares = 0;
     size_t compared = 0;
@@ -235,7 +222,7 @@ static void compare_weights(struct replay *p, const char *prefix)
 }
 
 /* Weights after the last optimizer step, where the fixture has them besides. */
-static void compare_raw_weights(struct replay *p)
+static void compare_raw_weights(struct trajectory *p)
 {
     for (size_t i = 0; i < safetensors_count(p->expect); i++)
         if (strncmp(safetensors_at(p->expect, i)->name, "raw.", 4) == 0) {
@@ -245,8 +232,8 @@ static void compare_raw_weights(struct replay *p)
 }
 
 /* Of one task's prompts: columns `first` … of the logits. */
-static void compare_prompts(struct replay *p, const struct task *task, const struct safetensor *probes, size_t first,
-                            const struct safetensor *expected)
+static void compare_prompts(struct trajectory *p, const struct task *task, const struct safetensor *probes,
+                            size_t first, const struct safetensor *expected)
 {
     struct run *e = p->e;
     struct encoding encoding = {.arena = &e->model.step_memory};
@@ -263,7 +250,7 @@ static void compare_prompts(struct replay *p, const struct task *task, const str
     must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features[TOWER_IMAGE], &error));
     must(clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &features[TOWER_TEXT], &error));
     must(class_head_logits(e->model.backend, &e->model.step_memory, &features[TOWER_IMAGE], &features[TOWER_TEXT],
-                           (float)recorded_number(p->r.f->config, "eval_logit_scale"), &head, &error));
+                           (float)recorded_number(p->r.r->config, "eval_logit_scale"), &head, &error));
     must(e->model.backend->ops->download(e->model.backend, p->now, head.logits.data, tensor_bytes(&head.logits),
                                          &error));
     for (size_t i = 0; i < probes->shape[0]; i++)
@@ -271,12 +258,11 @@ static void compare_prompts(struct replay *p, const struct task *task, const str
                       (const float *)expected->data + i * columns + first, classes, tolerance(p, "probe_logits"));
 }
 
-static void compare_probes(struct replay *p)
+static void compare_probes(struct trajectory *p)
 {
-    const struct safetensor *probes, *expected;
+    const struct safetensor *probes = recorded(p->r.r->data, "probe_images"),
+                            *expected = recorded(p->expect, "probe_logits");
     size_t first = 0;
-    probes = recorded_type(p->r.common, "probe_images", SAFETENSOR_F32);
-    expected = recorded_type(p->expect, "probe_logits", SAFETENSOR_F32);
     for (size_t t = 0; t < p->e->data.task_count; t++) {
         compare_prompts(p, &p->e->data.tasks[t], probes, first, expected);
         first += dataset_classes(p->e->data.tasks[t].dataset);
@@ -285,9 +271,9 @@ static void compare_probes(struct replay *p)
 }
 
 /* A run that was stopped ends with the same bits. */
-static void compare_bits(struct replay *p)
+static void compare_bits(struct trajectory *p)
 {
-    char hash[DIGEST_SIZE], *straight = p->straight[p->task].hash;
+    char hash[DIGEST_SIZE], *straight = p->straight[p->task];
     digest_bytes(p->now, weights_of(p)->values_count * sizeof *p->now, hash);
     if (p->stops)
         report_exact(p->report, "bits as without stops", strcmp(hash, straight) == 0, "%s, task %zu", p->r.method->name,
@@ -295,7 +281,7 @@ static void compare_bits(struct replay *p)
     memcpy(straight, hash, sizeof hash);
 }
 
-static void compare_after_task(struct replay *p)
+static void compare_after_task(struct trajectory *p)
 {
     const struct method *method = p->r.method;
     if (method->evaluation_begin != NULL)
@@ -308,7 +294,7 @@ static void compare_after_task(struct replay *p)
 
 /* --- Training --- */
 
-static void save(struct replay *p, size_t task, size_t iteration)
+static void save(struct trajectory *p, size_t task, size_t iteration)
 {
     must(checkpoint_save(p->e, NULL, p->resume, &(struct checkpoint_place){task, iteration, 0}, &error));
 }
@@ -321,7 +307,7 @@ static bool wants_loss(void *context, size_t iteration, size_t iterations)
 
 static status after_iteration(void *context, const struct step_report *report, struct error *error)
 {
-    struct replay *p = context;
+    struct trajectory *p = context;
     size_t step = report->iteration - 1;
     compare_step(p, "lr", step, report->rate, tolerance(p, "lr"));
     compare_step(p, "total", step, report->loss,
@@ -335,7 +321,7 @@ static status after_iteration(void *context, const struct step_report *report, s
 }
 
 /* Another experiment, which goes on from the resume file. */
-static void go_on(struct replay *p, size_t *iteration)
+static void go_on(struct trajectory *p, size_t *iteration)
 {
     struct checkpoint_place place;
     bool found;
@@ -347,7 +333,7 @@ static void go_on(struct replay *p, size_t *iteration)
     *iteration = place.iteration;
 }
 
-static status train(struct replay *p, size_t first, struct error *error)
+static status train(struct trajectory *p, size_t first, struct error *error)
 {
     struct training training = {.run = &p->e->method,
                                 .task = &p->e->data.tasks[p->task],
@@ -358,7 +344,7 @@ static status train(struct replay *p, size_t first, struct error *error)
     return train_task(&training, error);
 }
 
-static void replay_task(struct replay *p)
+static void replay_task(struct trajectory *p)
 {
     struct error error = {0};
     size_t first = 0;
@@ -371,7 +357,7 @@ static void replay_task(struct replay *p)
     compare_after_task(p);
 }
 
-static void replay_tasks(struct replay *p)
+static void replay_tasks(struct trajectory *p)
 {
     size_t iteration;
     finetune_start(&p->r, &p->e);
@@ -379,7 +365,7 @@ static void replay_tasks(struct replay *p)
     p->now = xmalloc(weights_of(p)->values_count * sizeof *p->now);
     for (p->task = 0; p->task < p->r.tasks; p->task++) {
         safetensors_close(p->expect);
-        p->expect = recorded_open(p->r.f->folder, "%s.task%zu.safetensors", p->r.method->name, p->task);
+        p->expect = recorded_open(p->r.r, "%s.task%zu.safetensors", p->r.method->name, p->task);
         replay_task(p);
         if (!p->stops || p->task + 1 == p->r.tasks)
             continue;
@@ -390,13 +376,13 @@ static void replay_tasks(struct replay *p)
 }
 
 /* Terms are compared where one member trains without stops, and every one of its iterations is launched anew. */
-static void replay_method(struct replay *p, const char *name, bool stops, struct report *report)
+static void replay_method(struct trajectory *p, const char *name, bool stops, struct report *report)
 {
     finetune_choose(&p->r, name);
     p->stops = stops;
     p->report = report;
     p->r.watched.before_update = before_update;
-    if (!p->r.f->stops && p->r.f->members == 1) {
+    if (!p->r.r->stops && p->r.r->members == 1) {
         p->r.watched.loss = loss_in_terms;
         p->r.watched.loss_repeats = false;
     }
@@ -411,42 +397,42 @@ static void replay_method(struct replay *p, const char *name, bool stops, struct
 }
 
 /* 0-based iterations after which the mean takes the weights in: multiples of average_every. */
-static void check_averages(struct replay *p)
+static void check_averages(struct trajectory *p)
 {
-    size_t every = (size_t)recorded_number(p->r.f->config, "average_every");
+    size_t every = recorded_size(p->r.r->config, "average_every");
     for (size_t t = 0; t < p->r.tasks; t++) {
         const json_t *task = finetune_task(&p->r, t), *averaged = json_object_get(task, "averaged_at");
-        size_t steps = (size_t)recorded_number(task, "steps"), count = (steps + every - 1) / every;
+        size_t steps = recorded_size(task, "steps"), count = (steps + every - 1) / every;
         bool same = json_array_size(averaged) == count;
         for (size_t i = 0; same && i < count; i++)
-            same = (size_t)json_integer_value(json_array_get(averaged, i)) == i * every;
-        report_exact(p->r.f->report, "iterations that are averaged", same, "task %zu: every %zu", t, every);
+            same = recorded_at(averaged, i) == i * every;
+        report_exact(&p->r.r->report, "iterations that are averaged", same, "task %zu: every %zu", t, every);
     }
 }
 
-static void replay_methods(struct replay *p)
+static void replay_methods(struct trajectory *p)
 {
     static const char ending[] = ".task0.safetensors";
     struct directory directory;
     struct report unused = {0};
-    must(directory_list(&directory, p->r.f->folder, &error));
+    must(directory_list(&directory, p->r.r->folder, &error));
     for (size_t i = 0; i < directory.count; i++) {
         char *name = directory.names[i], *end = strstr(name, ending);
         if (end == NULL)
             continue;
         *end = 0;
-        if (p->r.f->method != NULL && strcmp(p->r.f->method, name) != 0)
+        if (p->r.r->method != NULL && strcmp(p->r.r->method, name) != 0)
             continue;
-        if (p->r.f->stops)
+        if (p->r.r->stops)
             replay_method(p, name, false, &unused);
-        replay_method(p, name, p->r.f->stops, p->r.f->report);
+        replay_method(p, name, p->r.r->stops, &p->r.r->report);
     }
     directory_free(&directory);
 }
 
-void replay_finetune(struct method_fixture *fixture)
+void replay_finetune(struct replay *r)
 {
-    struct replay p = {.r.f = fixture};
+    struct trajectory p = {.r.r = r};
     char folder[] = "/tmp/mtil-replay-XXXXXX";
     if (mkdtemp(folder) == NULL || (p.resume = path_format("%s/resume.safetensors", folder)) == NULL)
         must(error_set(&error, ERROR_IO, "%s: cannot be made", folder));

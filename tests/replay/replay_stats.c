@@ -1,26 +1,21 @@
-/* Replays files in the format of fixtures/stats/paired.json and compares every number.
- *
- *     build/tests/replay_stats FILE…
- *
- * Prints a line per quantity with the largest deviation and its tolerance; exits with 0 only when all hold, with 77
- * when a file is absent.
+/* Files in the format of fixtures/stats/paired.json.
  *
  * Tolerances are relative, 1e-9 and for p-values 1e-7, plus what rounding alone does to a number that nearly cancels.
  * null, NaN and Infinity stand for what is not defined or not finite. Where the definition leaves a choice, each is
  * right: an interval without width may be null; so may Wilcoxon's p with several differences of 0, and the exact p of a sample too
  * large to be enumerated; differences that tie
  * on paper alone, as 68.3 − 68.2 and 67.5 − 67.4 do, may count as tied or not. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "results/statistics/permutation.h"
 #include "results/statistics/statistics.h"
-#include "tests/replay/report.h"
+#include "tests/replay/replay.h"
 
 #define RELATIVE 1e-9
 #define RELATIVE_P 1e-7
@@ -49,19 +44,20 @@ static void add_plain_json(struct text *plain, const char *json)
     }
 }
 
-static status read_json(const char *path, json_t **root, struct error *error)
+static json_t *read_json(const char *path)
 {
     struct bytes bytes;
     struct text plain = {0};
     json_error_t fault;
-    TRY(file_read(path, FILE_LIMIT, &bytes, error));
+    must(file_read(path, FILE_LIMIT, &bytes, &error));
     add_plain_json(&plain, (const char *)bytes.data);
-    *root = json_loads(plain.data ? plain.data : "", 0, &fault);
+    json_t *root = json_loads(plain.data ? plain.data : "", 0, &fault);
     bytes_free(&bytes);
     text_free(&plain);
-    return json_is_object(*root) ? OK
-                                 : error_set(error, ERROR_FORMAT, "expected a JSON object, found line %d: %s",
-                                             *root ? 1 : fault.line, *root ? "something else" : fault.text);
+    if (!json_is_object(root))
+        must(error_set(&error, ERROR_FORMAT, "%s: expected a JSON object, found line %d: %s", path,
+                       root ? 1 : fault.line, root ? "something else" : fault.text));
+    return root;
 }
 
 /* NAN for null and for whatever is no number. */
@@ -116,9 +112,7 @@ static bool read_sample(const json_t *entry, struct sample *sample)
     const json_t *stated = json_object_get(entry, "n");
     if (n == 0 || json_array_size(b) != n || (stated && (size_t)json_integer_value(stated) != n))
         return false;
-    sample->a = calloc(4 * n, sizeof *sample->a);
-    if (!sample->a)
-        abort();
+    sample->a = xcalloc(4 * n, sizeof *sample->a);
     sample->b = sample->a + n;
     sample->difference = sample->b + n;
     sample->ranks = sample->difference + n;
@@ -230,16 +224,14 @@ static void check_t(struct report *report, const json_t *entry, const struct sam
                                .rounding = ROUNDING_P + rounding / error_of_mean * fmin(1, of_t)});
 }
 
-static status check_paired(struct report *report, const json_t *entry, struct error *error)
+static void check_paired(struct report *report, const json_t *entry)
 {
     struct sample sample;
     bool fits = read_sample(entry, &sample);
-    if (!fits || !sample.finite) {
-        free(sample.a);
-        return error_set(error, ERROR_FORMAT, "paired: expected n finite values in a and in b, found %zu and %zu%s",
-                         json_array_size(json_object_get(entry, "a")), json_array_size(json_object_get(entry, "b")),
-                         fits ? ", not all finite" : "");
-    }
+    if (!fits || !sample.finite)
+        must(error_set(&error, ERROR_FORMAT, "paired: expected n finite values in a and in b, found %zu and %zu%s",
+                       json_array_size(json_object_get(entry, "a")), json_array_size(json_object_get(entry, "b")),
+                       fits ? ", not all finite" : ""));
     struct expectation plain = {.relative = RELATIVE, .rounding = 4 * EPSILON * sample.magnitude};
     check(report, "mean_a", json_object_get(entry, "mean_a"), statistics_mean(sample.a, sample.n), plain);
     check(report, "mean_b", json_object_get(entry, "mean_b"), statistics_mean(sample.b, sample.n), plain);
@@ -249,22 +241,18 @@ static status check_paired(struct report *report, const json_t *entry, struct er
     check_t(report, entry, &sample);
     check_exact_tests(report, entry, &sample);
     free(sample.a);
-    return OK;
 }
 
 /* ---- The other parts ---- */
 
-static status check_holm(struct report *report, const json_t *entry, struct error *error)
+static void check_holm(struct report *report, const json_t *entry)
 {
     const json_t *p = json_object_get(entry, "p"), *adjusted = json_object_get(entry, "adjusted");
     size_t n = json_array_size(p), tests = 0;
-    double *family = calloc(n + 1, sizeof *family);
-    if (!family)
-        abort();
+    double *family = xcalloc(n + 1, sizeof *family);
     for (size_t i = 0; i < n; i++)
         if (!isnan(number_of(json_array_get(p, i))))
             family[tests++] = number_of(json_array_get(p, i));
-    (void)error;
     report_exact(report, "holm, family", n == json_array_size(adjusted), "found %zu, expected %zu", n,
                  json_array_size(adjusted));
     for (size_t i = 0; i < n; i++)
@@ -272,77 +260,41 @@ static status check_holm(struct report *report, const json_t *entry, struct erro
               statistics_holm(number_of(json_array_get(p, i)), family, tests),
               (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
     free(family);
-    return OK;
 }
 
-static status check_mcnemar(struct report *report, const json_t *entry, struct error *error)
+static void check_mcnemar(struct report *report, const json_t *entry)
 {
-    (void)error;
     json_int_t a = json_integer_value(json_object_get(entry, "only_a_right")),
                b = json_integer_value(json_object_get(entry, "only_b_right"));
     check(report, "mcnemar", json_object_get(entry, "p_exact"), statistics_mcnemar((uint64_t)a, (uint64_t)b),
           (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
-    return OK;
 }
 
-static status check_wilson(struct report *report, const json_t *entry, struct error *error)
+static void check_wilson(struct report *report, const json_t *entry)
 {
-    (void)error;
     const json_t *interval = json_object_get(entry, "ci");
     struct interval got = statistics_wilson((uint64_t)json_integer_value(json_object_get(entry, "correct")),
                                             (uint64_t)json_integer_value(json_object_get(entry, "n")), 0.95);
     struct expectation plain = {.relative = RELATIVE, .rounding = 4 * EPSILON};
     check(report, "wilson95", json_array_get(interval, 0), got.low, plain);
     check(report, "wilson95", json_array_get(interval, 1), got.high, plain);
-    return OK;
 }
 
 /* A part is a list of entries, or one. */
 static const struct part {
     const char *name;
-    status (*check)(struct report *, const json_t *entry, struct error *);
+    void (*check)(struct report *, const json_t *entry);
 } parts[] = {{"paired", check_paired}, {"holm", check_holm}, {"mcnemar", check_mcnemar}, {"wilson95", check_wilson}};
 
-static status check_part(struct report *report, const struct part *part, const json_t *entries, struct error *error)
+void replay_stats(struct replay *r)
 {
-    if (json_is_object(entries))
-        return part->check(report, entries, error);
-    for (size_t i = 0; i < json_array_size(entries); i++)
-        TRY(part->check(report, json_array_get(entries, i), error));
-    return OK;
-}
-
-static status replay(const char *path, bool *good, struct error *error)
-{
-    struct report report = {.folder = path};
-    json_t *root;
-    status result = read_json(path, &root, error);
-    for (size_t i = 0; result == OK && i < sizeof parts / sizeof *parts; i++)
-        result = check_part(&report, &parts[i], json_object_get(root, parts[i].name), error);
+    json_t *root = read_json(r->folder);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const json_t *entries = json_object_get(root, parts[i].name);
+        if (json_is_object(entries))
+            parts[i].check(&r->report, entries);
+        for (size_t k = 0; k < json_array_size(entries); k++)
+            parts[i].check(&r->report, json_array_get(entries, k));
+    }
     json_decref(root);
-    *good = result == OK && report_finish(&report);
-    return result;
-}
-
-int main(int argc, char **argv)
-{
-    int failed = 0, absent = 0;
-    if (argc < 2) {
-        fprintf(stderr, "usage: replay_stats FILE...\n");
-        return 2;
-    }
-    for (int i = 1; i < argc; i++) {
-        struct error error;
-        bool good = false;
-        if (!file_exists(argv[i])) {
-            printf("%s: skipped, no such file\n", argv[i]);
-            absent++;
-        } else if (replay(argv[i], &good, &error) != OK) {
-            fprintf(stderr, "%s: %s\n", argv[i], error.message);
-            failed++;
-        } else if (!good) {
-            failed++;
-        }
-    }
-    return failed > 0 ? 1 : absent > 0 ? 77 : 0;
 }
