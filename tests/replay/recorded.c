@@ -3,16 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/replay/pyjson.h"
 #include "tests/replay/replay.h"
 
 json_t *recorded_json(const struct replay *r, const char *name)
 {
-    json_error_t where;
+    json_t *json;
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", r->folder, name);
-    json_t *json = json_load_file(path, 0, &where);
-    if (json == NULL)
-        must(error_set(&error, ERROR_FORMAT, "%s:%d: %s", path, where.line, where.text));
+    must(pyjson_read(&json, path, &error));
     return json;
 }
 

@@ -11,10 +11,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
-#include "core/text.h"
 #include "results/statistics/permutation.h"
 #include "results/statistics/statistics.h"
+#include "tests/replay/pyjson.h"
 #include "tests/replay/replay.h"
 
 #define RELATIVE 1e-9
@@ -22,54 +21,6 @@
 #define ROUNDING_P 1e-15 /* some of SciPy's small p are 1 less something */
 #define EPSILON 2.3e-16
 #define ENUMERATED 24 /* the largest n of which it can be asked that all 2^n signs were tried */
-
-/* ---- JSON, with Python's words for what JSON has no numbers for ---- */
-
-/* "NaN" becomes null and "Infinity" a string, outside strings. */
-static void add_plain_json(struct text *plain, const char *json)
-{
-    bool inside = false;
-    for (const char *at = json; *at; at++) {
-        inside ^= *at == '"' && (at == json || at[-1] != '\\');
-        bool negative = strncmp(at, "-Infinity", 9) == 0;
-        if (!inside && strncmp(at, "NaN", 3) == 0) {
-            text_add(plain, "null");
-            at += 2;
-        } else if (!inside && (negative || strncmp(at, "Infinity", 8) == 0)) {
-            text_add(plain, negative ? "\"-inf\"" : "\"inf\"");
-            at += negative ? 8 : 7;
-        } else {
-            text_add_bytes(plain, at, 1);
-        }
-    }
-}
-
-static json_t *read_json(const char *path)
-{
-    struct bytes bytes;
-    struct text plain = {0};
-    json_error_t fault;
-    must(file_read(path, FILE_LIMIT, &bytes, &error));
-    add_plain_json(&plain, (const char *)bytes.data);
-    json_t *root = json_loads(plain.data ? plain.data : "", 0, &fault);
-    bytes_free(&bytes);
-    text_free(&plain);
-    if (!json_is_object(root))
-        must(error_set(&error, ERROR_FORMAT, "%s: expected a JSON object, found line %d: %s", path,
-                       root ? 1 : fault.line, root ? "something else" : fault.text));
-    return root;
-}
-
-/* NAN for null and for whatever is no number. */
-static double number_of(const json_t *value)
-{
-    const char *word = json_string_value(value);
-    if (word)
-        return strcmp(word, "inf") == 0    ? (double)INFINITY
-               : strcmp(word, "-inf") == 0 ? -(double)INFINITY
-                                           : (double)NAN;
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
 
 /* ---- Comparing ---- */
 
@@ -81,7 +32,7 @@ struct expectation {
 static void check(struct report *report, const char *quantity, const json_t *expected, double got,
                   struct expectation how)
 {
-    double number = number_of(expected);
+    double number = pyjson_number(expected);
     char unusual[64]; /* a line of its own, since the quantity's has deviations */
     snprintf(unusual, sizeof unusual, "%s, %s", quantity, isinf(number) ? "infinite" : "undefined");
     if (!expected && !isnan(got))
@@ -117,8 +68,8 @@ static bool read_sample(const json_t *entry, struct sample *sample)
     sample->difference = sample->b + n;
     sample->ranks = sample->difference + n;
     for (size_t i = 0; i < n; i++) {
-        sample->a[i] = number_of(json_array_get(a, i));
-        sample->b[i] = number_of(json_array_get(b, i));
+        sample->a[i] = pyjson_number(json_array_get(a, i));
+        sample->b[i] = pyjson_number(json_array_get(b, i));
         sample->difference[i] = sample->b[i] - sample->a[i];
         sample->magnitude = fmax(sample->magnitude, fmax(fabs(sample->a[i]), fabs(sample->b[i])));
         sample->finite &= isfinite(sample->difference[i]) != 0;
@@ -164,7 +115,7 @@ static void check_wilcoxon(struct report *report, const json_t *expected, struct
 {
     bool ties;
     size_t zeros = count_zeros(sample, &ties);
-    bool undefined = ties || zeros > 1 || zeros == sample->n, ranked = ties && !isnan(number_of(expected));
+    bool undefined = ties || zeros > 1 || zeros == sample->n, ranked = ties && !isnan(pyjson_number(expected));
     ranked = ranked && rank_strictly(sample);
     double got = ties && !ranked ? (double)NAN
                                  : permutation_signed_ranks(ranked ? sample->ranks : sample->difference, sample->n);
@@ -190,7 +141,7 @@ static void check_exact_tests(struct report *report, const json_t *entry, struct
 /* Without spread t is what rounding leaves, or nothing. */
 static void check_flat(struct report *report, const json_t *t, const json_t *p, const struct sample *sample)
 {
-    double t_number = number_of(t), p_number = number_of(p);
+    double t_number = pyjson_number(t), p_number = pyjson_number(p);
     bool good_t = isnan(t_number) || (sample->zero ? t_number == 0 : fabs(t_number) > 1e6);
     bool good_p = isnan(p_number) || (sample->zero ? p_number == 1 : fabs(p_number) < 1e-3);
     report_exact(report, "t without spread", good_t, "expected %.17g", t_number);
@@ -251,13 +202,13 @@ static void check_holm(struct report *report, const json_t *entry)
     size_t n = json_array_size(p), tests = 0;
     double *family = xcalloc(n + 1, sizeof *family);
     for (size_t i = 0; i < n; i++)
-        if (!isnan(number_of(json_array_get(p, i))))
-            family[tests++] = number_of(json_array_get(p, i));
+        if (!isnan(pyjson_number(json_array_get(p, i))))
+            family[tests++] = pyjson_number(json_array_get(p, i));
     report_exact(report, "holm, family", n == json_array_size(adjusted), "found %zu, expected %zu", n,
                  json_array_size(adjusted));
     for (size_t i = 0; i < n; i++)
         check(report, "holm", json_array_get(adjusted, i),
-              statistics_holm(number_of(json_array_get(p, i)), family, tests),
+              statistics_holm(pyjson_number(json_array_get(p, i)), family, tests),
               (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
     free(family);
 }
@@ -288,7 +239,8 @@ static const struct part {
 
 void replay_stats(struct replay *r)
 {
-    json_t *root = read_json(r->folder);
+    json_t *root;
+    must(pyjson_read(&root, r->folder, &error));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const json_t *entries = json_object_get(root, parts[i].name);
         if (json_is_object(entries))
