@@ -3,35 +3,26 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The dispatch that nobody computes with. */
-static status take_dispatch(struct decisions *d, const struct route *r, struct dispatch *out, struct error *error)
+#include "core/alloc.h"
+
+/* What a routing fills that nobody computes with. */
+static status take_outputs(struct decisions *d, struct route *r, struct dispatch *out, struct error *error)
 {
-    size_t choices = r->batch * out->top_k;
-    struct tensor memory;
-    *out = (struct dispatch){.samples = r->batch, .experts = r->experts, .top_k = out->top_k};
+    size_t choices = r->batch * out->top_k, logits = r->batch * r->experts;
     const struct {
         void *place;
         size_t count;
-    } wanted[] = {{&out->chosen, choices}, {&out->gates, choices},  {&out->slot, choices},
-                  {&out->sample, choices}, {&out->choice, choices}, {&out->offsets, r->experts + 1}};
+    } wanted[] = {{&out->chosen, choices},    {&out->gates, choices},  {&out->slot, choices},
+                  {&out->sample, choices},    {&out->choice, choices}, {&out->offsets, r->experts + 1},
+                  {&r->noise_logits, logits}, {&r->drawn, logits},     {&r->counts, r->experts}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        struct tensor memory;
         TRY(tensor_take(&memory, &d->room, TENSOR_I32, "watched routing", 1, &wanted[i].count, error));
         *(void **)wanted[i].place = memory.data;
     }
-    return OK;
-}
-
-static status take_rest(struct decisions *d, struct route *r, struct error *error)
-{
-    struct tensor memory;
-    size_t logits[] = {r->batch, r->experts};
-    TRY(tensor_take(&memory, &d->room, TENSOR_F32, "noise logits", 2, logits, error));
-    r->noise_logits = memory.data;
-    TRY(tensor_take(&memory, &d->room, TENSOR_F32, "noise", 2, logits, error));
-    r->drawn = memory.data;
-    TRY(tensor_take(&memory, &d->room, TENSOR_I32, "counts", 1, &r->experts, error));
-    r->counts = memory.data;
     r->used = NULL;
+    r->top_k = out->top_k;
+    r->dispatch = out;
     return d->watched->zero(d->backend, r->counts, r->experts * sizeof *r->counts, error);
 }
 
@@ -46,10 +37,8 @@ static status keep(struct decisions *d, const struct route *r, const struct disp
                                   .samples = r->batch,
                                   .top_k = r->top_k,
                                   .width = wide->top_k,
-                                  .chosen = malloc(n * sizeof *seen->chosen),
-                                  .gates = malloc(n * sizeof *seen->gates)};
-    if (seen->chosen == NULL || seen->gates == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu choices", n);
+                                  .chosen = xmalloc(n * sizeof *seen->chosen),
+                                  .gates = xmalloc(n * sizeof *seen->gates)};
     TRY(d->watched->download(d->backend, seen->chosen, wide->chosen, n * sizeof *seen->chosen, error));
     return d->watched->download(d->backend, seen->gates, wide->gates, n * sizeof *seen->gates, error);
 }
@@ -60,12 +49,11 @@ static status watch_route(struct backend *backend, const struct route *route, st
     struct decisions *d = (struct decisions *)backend->ops;
     TRY(d->watched->route(backend, route, error));
     struct route again = *route;
-    struct dispatch wide = {.top_k = route->top_k < route->experts ? route->top_k + 1 : route->top_k};
+    struct dispatch wide = {.samples = route->batch,
+                            .experts = route->experts,
+                            .top_k = route->top_k < route->experts ? route->top_k + 1 : route->top_k};
     arena_reset(&d->room);
-    TRY(take_dispatch(d, route, &wide, error));
-    TRY(take_rest(d, &again, error));
-    again.top_k = wide.top_k;
-    again.dispatch = &wide;
+    TRY(take_outputs(d, &again, &wide, error));
     TRY(d->watched->route(backend, &again, error));
     return keep(d, route, &wide, error);
 }
