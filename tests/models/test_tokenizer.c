@@ -24,12 +24,6 @@ enum { CAPTIONS = sizeof captions / sizeof *captions };
 
 static struct scratch scratch;
 
-/* The caller frees. */
-static char *in_folder(const char *name)
-{
-    return path_format("%s/%s", scratch.path, name);
-}
-
 static struct tokenizer *open_tokenizer(const char *path)
 {
     struct tokenizer *tokenizer;
@@ -156,7 +150,7 @@ TEST(unusable_texts_are_refused)
 TEST(gzip_gives_the_same_vocabulary)
 {
     struct tokenizer *plain = open_tokenizer(vocabulary_file);
-    char *path = in_folder("packed.txt.gz");
+    const char *path = scratch_file(&scratch, "packed.txt.gz");
     struct bytes bytes = read_vocabulary();
     gzFile packed = gzopen(path, "wb");
     assert_int_equal(gzwrite(packed, bytes.data, (unsigned)bytes.size), (int)bytes.size);
@@ -171,7 +165,6 @@ TEST(gzip_gives_the_same_vocabulary)
     tokenizer_close(plain);
     tokenizer_close(unpacked);
     bytes_free(&bytes);
-    free(path);
 }
 
 /* Rewrites a vocabulary as vocab.json and merges.txt, with every id below the start token turned around. */
@@ -194,23 +187,21 @@ static void write_huggingface(const char *merges_text, int32_t start)
     }
     json_object_set_new(names, "<|startoftext|>", json_integer(start));
     json_object_set_new(names, "<|endoftext|>", json_integer(start + 1));
-    char *path = in_folder("vocab.json");
-    assert_int_equal(json_dump_file(names, path, JSON_COMPACT), 0);
+    assert_int_equal(json_dump_file(names, scratch_file(&scratch, "vocab.json"), JSON_COMPACT), 0);
     scratch_write_text(&scratch, "merges.txt", merges_text);
     json_decref(names);
     free(copy);
-    free(path);
 }
 
 TEST(both_file_formats_agree)
 {
     struct tokenizer *openai = open_tokenizer(vocabulary_file);
-    char *paths[] = {strdup(scratch.path), in_folder("vocab.json"), in_folder("merges.txt")};
+    static const char *const files[] = {"", "vocab.json", "merges.txt"};
     struct bytes bytes = read_vocabulary();
     int32_t start = tokenizer_start(openai);
     write_huggingface((char *)bytes.data, start);
     for (size_t i = 0; i < 3; i++) {
-        struct tokenizer *other = open_tokenizer(paths[i]);
+        struct tokenizer *other = open_tokenizer(i == 0 ? scratch.path : scratch_file(&scratch, files[i]));
         assert_int_equal(tokenizer_vocabulary(other), tokenizer_vocabulary(openai));
         for (size_t j = 0; j < CAPTIONS; j++) {
             int32_t expected[CONTEXT], row[CONTEXT];
@@ -222,7 +213,6 @@ TEST(both_file_formats_agree)
             assert_int_equal(row[tokens - 1], tokenizer_end(openai));
         }
         tokenizer_close(other);
-        free(paths[i]);
     }
     tokenizer_close(openai);
     bytes_free(&bytes);
@@ -247,13 +237,11 @@ TEST(damaged_merge_files_are_refused)
         {"#version: 0.2\na b\nab zz\n", ":3: 'zz'"},
         {"\x1f\x8b broken", "gzip"},
     };
-    char *path = in_folder("damaged.txt");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scratch_write_text(&scratch, "damaged.txt", cases[i][0]);
-        expect_refused(path, cases[i][1]);
+        expect_refused(scratch_file(&scratch, "damaged.txt"), cases[i][1]);
     }
     expect_refused("absent.txt.gz", "absent.txt.gz");
-    free(path);
 }
 
 TEST(damaged_json_vocabularies_are_refused)
@@ -268,13 +256,12 @@ TEST(damaged_json_vocabularies_are_refused)
         {"{\"a\":1}", "every byte"},
     };
     struct tokenizer *tokenizer = open_tokenizer(vocabulary_file);
-    char *merges = in_folder("merges.txt");
     struct bytes bytes = read_vocabulary();
     write_huggingface((char *)bytes.data, tokenizer_start(tokenizer));
     scratch_write_text(&scratch, "merges.txt", "#version: 0.2\nq q\n");
     expect_refused(scratch.path, "no id for 'qq'");
     write_huggingface((char *)bytes.data, tokenizer_start(tokenizer) + 5);
-    assert_int_equal(unlink(merges), 0);
+    assert_int_equal(unlink(scratch_file(&scratch, "merges.txt")), 0);
     expect_refused(scratch.path, "merges.txt");
     scratch_write_text(&scratch, "merges.txt", "#version: 0.2\n");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -283,7 +270,6 @@ TEST(damaged_json_vocabularies_are_refused)
     }
     tokenizer_close(tokenizer);
     bytes_free(&bytes);
-    free(merges);
 }
 
 struct crowd {

@@ -1,10 +1,10 @@
 /* roots/: every reader on its small root: class names, number of templates, and of each item its place, file, label
  * and pixels. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/digest.h"
 #include "core/file.h"
 #include "datasets/formats/mat.h"
@@ -108,55 +108,26 @@ static void check_versions(struct report *report, const struct dataset_reader *r
     }
 }
 
-/* --- which reader a root is for ----------------------------------------------------------------------------------- */
+/* --- every root ---------------------------------------------------------------------------------------------------- */
 
-/* The reader whose name is what stands in name before its first, or a later, "_": "mnist" of "mnist_gz". */
-static const struct dataset_reader *reader_by_name(const char *name)
+/* "stanford cars" of the list is the reader stanford_cars. */
+static const struct dataset_reader *find_reader(const json_t *expected)
 {
     const struct dataset_reader *reader;
-    struct error error;
-    char stem[64];
-    snprintf(stem, sizeof stem, "%s", name);
-    for (char *p = stem; *p != 0; p++)
-        *p = *p == ' ' || *p == '-' ? '_' : (char)tolower((unsigned char)*p);
-    for (char *end = stem + strlen(stem); end != NULL; end = strrchr(stem, '_')) {
-        *end = 0;
-        if (dataset_reader_find(&reader, stem, &error) == OK)
-            return reader;
-    }
-    return NULL;
-}
-
-/* The reader that finds its folder in root; NULL when none or several do. */
-static const struct dataset_reader *reader_by_folder(const char *root)
-{
-    size_t count, found = 0;
-    const struct dataset_reader *const *readers = dataset_readers(&count), *reader = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (dataset_found(readers[i], root)) {
-            reader = readers[i];
-            found++;
-        }
-    }
-    return found == 1 ? reader : NULL;
-}
-
-static const struct dataset_reader *find_reader(const char *name, const char *root, const json_t *expected)
-{
-    const struct dataset_reader *reader = reader_by_name(name);
-    if (reader == NULL)
-        reader = reader_by_name(pyjson_text(expected, "name"));
-    return reader != NULL ? reader : reader_by_folder(root);
+    char *name = xstrdup(pyjson_text(expected, "name"));
+    for (char *space = name; (space = strchr(space, ' ')) != NULL;)
+        *space = '_';
+    must(dataset_reader_find(&reader, name, &error));
+    free(name);
+    return reader;
 }
 
 static void check_folder(struct report *report, const char *roots, const char *name)
 {
     char *root = path_format("%s/%s", roots, name);
     json_t *expected = part_json(report, root, root, "expected.json");
-    const struct dataset_reader *reader = expected != NULL ? find_reader(name, root, expected) : NULL;
-    if (expected != NULL && reader == NULL)
-        skip_item("roots", "%s: there is no reader of this name, nor one for its folders", root);
-    else if (reader != NULL && options_find(reader->options, "version") != NULL)
+    const struct dataset_reader *reader = expected != NULL ? find_reader(expected) : NULL;
+    if (reader != NULL && options_find(reader->options, "version") != NULL)
         check_versions(report, reader, root, expected);
     else if (reader != NULL)
         check_root(report, reader, root, NULL, expected);
