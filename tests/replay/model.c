@@ -145,7 +145,8 @@ void model_compare_gates(struct model *m, const char *quantity, const struct mod
     const struct dispatch *dispatch = &m->adapters->towers[tower].passes[block].routed.dispatch;
     size_t top_k = dispatch->top_k, experts = dispatch->experts, batch = pass->passes[tower].batch, n = batch * top_k;
     int32_t *chosen = replay_download(m->r, dispatch->chosen, n * sizeof *chosen);
-    float *values = replay_download(m->r, dispatch->gates, n * sizeof *values), *gates = xcalloc(batch * experts, 4);
+    float *values = replay_download(m->r, dispatch->gates, n * sizeof *values),
+          *gates = xcalloc(batch * experts, sizeof *gates);
     char choices[80];
     snprintf(choices, sizeof choices, "%s, chosen experts", quantity);
     for (size_t i = 0; i < n; i++)

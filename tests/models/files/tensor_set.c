@@ -68,6 +68,12 @@ struct safetensor *tensor_set_find(struct tensor_set *set, const char *name)
     return &set->tensors[i];
 }
 
+void tensor_set_drop(struct tensor_set *set, const char *name)
+{
+    struct safetensor *tensor = tensor_set_find(set, name);
+    *tensor = set->tensors[--set->count];
+}
+
 void tensor_set_write(const struct tensor_set *set, const char *path)
 {
     assert_ok(safetensors_write(path, set->tensors, set->count, NULL, 0, &error));

@@ -30,6 +30,7 @@ void tensor_set_rename(struct tensor_set *set, const struct safetensors *file, c
 
 /* The test fails where there is none. */
 struct safetensor *tensor_set_find(struct tensor_set *set, const char *name);
+void tensor_set_drop(struct tensor_set *set, const char *name);
 
 void tensor_set_write(const struct tensor_set *set, const char *path);
 void tensor_set_free(struct tensor_set *set);

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/files/safetensors.h"
 #include "models/vit.h"
 #include "tests/datasets/scratch.h"
 #include "tests/models/device.h"
+#include "tests/models/files/tensor_set.h"
 #include "tests/models/vit.h"
 
 static const struct vit_settings plain = {
@@ -182,25 +182,23 @@ struct change {
 
 static void rewrite(const struct change *change, const struct safetensors_metadata *metadata, size_t metadata_count)
 {
+    static struct tensor_set set;
     struct safetensors *file;
     must(safetensors_open(&file, f.path, &error));
-    size_t count = 0, all = safetensors_count(file);
-    struct safetensor *list = calloc(all + 1, sizeof *list);
-    assert_non_null(list);
-    for (size_t i = 0; i < all; i++) {
-        struct safetensor tensor = *safetensors_at(file, i);
-        if (change->drop != NULL && strcmp(tensor.name, change->drop) == 0)
-            continue;
-        if (change->spoil != NULL && strcmp(tensor.name, change->spoil) == 0)
-            tensor.data = draw(&f.d, safetensor_elements(&tensor), 1.0f).host;
-        if (change->without != NULL && strncmp(tensor.name, change->without, strlen(change->without)) == 0)
-            tensor.name += strlen(change->without);
-        list[count++] = tensor;
+    set.count = 0;
+    tensor_set_copy(&set, file);
+    if (change->drop != NULL)
+        tensor_set_drop(&set, change->drop);
+    if (change->spoil != NULL) {
+        struct safetensor *tensor = tensor_set_find(&set, change->spoil);
+        tensor->data = draw(&f.d, safetensor_elements(tensor), 1.0f).host;
     }
+    for (size_t i = 0; change->without != NULL && i < set.count; i++)
+        if (strncmp(set.tensors[i].name, change->without, strlen(change->without)) == 0)
+            set.tensors[i].name += strlen(change->without);
     if (change->more != NULL)
-        list[count++] = *change->more;
-    must(safetensors_write(f.path, list, count, metadata, metadata_count, &error));
-    free(list);
+        set.tensors[set.count++] = *change->more;
+    must(safetensors_write(f.path, set.tensors, set.count, metadata, metadata_count, &error));
     safetensors_close(file);
 }
 
