@@ -36,15 +36,14 @@ const struct clip_dimensions vit_b_16 = {.embed = 512,
 static const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0,  0, 9, 3, 10, 0,  0, 0,
                                                         9, 4, 4, 5,  10, 0, 9, 7, 1,  10, 0, 0};
 
-static void disturb_weights(struct small *s)
+void small_disturb(struct device *d, struct parameters *group, float deviation)
 {
-    struct parameters *group = s->clip->parameters;
     size_t bytes = group->values_count * sizeof(float);
-    float *values = from_device(&s->d, group->values, bytes);
-    const float *noise = draw(&s->d, group->values_count, 0.05f).host;
+    float *values = from_device(d, group->values, bytes);
+    const float *noise = draw(d, group->values_count, deviation).host;
     for (size_t i = 0; i < group->values_count; i++)
         values[i] += noise[i];
-    must(s->d.ops->upload(s->d.backend, parameters_write_all(group), values, bytes, &error));
+    must(d->ops->upload(d->backend, parameters_write_all(group), values, bytes, &error));
 }
 
 static void open_form(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation,
@@ -55,7 +54,7 @@ static void open_form(struct small *s, size_t threads, enum parameters_mode mode
     must(s->d.ops->arena_create(s->d.backend, &s->step, (size_t)1 << 30, "step", &error));
     must(clip_create(&s->clip, s->d.backend, &s->d.memory, dimensions, mode, activation, &error));
     must(clip_initialize(s->clip, 3, &error));
-    disturb_weights(s);
+    small_disturb(&s->d, s->clip->parameters, 0.05f);
     int32_t labels[SMALL_IMAGES];
     for (int b = 0; b < SMALL_IMAGES; b++)
         labels[b] = (b + 1) % SMALL_PROMPTS;

@@ -37,6 +37,9 @@ void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum
 void small_open_siglip(struct small *s, size_t threads, enum parameters_mode mode);
 void small_close(struct small *s);
 
+/* Adds normal numbers to all values of a group. */
+void small_disturb(struct device *d, struct parameters *group, float deviation);
+
 /* The features of all images and prompts, for inference; in the step arena until the next call. */
 void small_encode(struct small *s);
 

@@ -1,7 +1,7 @@
 """Compares ran_pac, simple_cil and lada with PyTorch on random tensors: draws them, computes what the papers' formulas give, writes
-both as a folder for replay_methods, and runs it. Needs torch and safetensors; exit status 77, "skipped", without them.
+both as a folder for replay_fixtures, and runs it. Needs torch and safetensors; exit status 77, "skipped", without them.
 
-    python tests/replay/check_classes.py build/tests/replay_methods [--public FOLDER] [--keep FOLDER]
+    python tests/replay/check_classes.py build/tests/replay_fixtures [--public FOLDER] [--keep FOLDER]
 
 FOLDER may hold files of the public code, which are run unchanged on the same tensors and are what is compared with then: RanPAC.py
 and inc_net.py (RanPAC/RanPAC), simplecil.py (LAMDA-PILOT, models/), lada.py (MaolinLuo/LADA, models/; needs scikit-learn). They need tqdm.

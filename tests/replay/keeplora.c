@@ -1,44 +1,46 @@
 /* fixtures/rivals/keeplora: the subspace that must not change, and the low-rank start of each task, task by task. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
 #include "harness/methods/keep_lora.h"
-#include "tests/replay/replay_rivals.h"
+#include "tests/replay/replay.h"
 
 #define PRODUCTS 1e-6
 #define PROJECTORS 2e-4
 
-struct recorded_keeplora {
-    struct rival_fixture *f;
+struct keeplora {
+    struct replay *r;
     struct subspace u;
     size_t rank;
-    double feature_share;
 };
 
-/* got [d, d] in double precision */
-static void compare(const struct recorded_keeplora *r, const char *quantity, const double *got, double tolerance,
-                    const char *name)
+static const struct safetensor *of_shape(const struct keeplora *k, const struct safetensor *tensor, size_t rows,
+                                         size_t columns)
 {
-    const struct safetensor *expected = rival_tensor(r->f, 2, "%s", name);
-    if (safetensor_elements(expected) != r->u.n * r->u.n)
-        must(error_set(&error, ERROR_FORMAT, "%s: %s: expected [%zu, %zu]", r->f->folder, name, r->u.n, r->u.n));
-    for (size_t i = 0; i < safetensor_elements(expected); i++)
-        report_value(r->f->report, quantity, got[i], (double)((const float *)expected->data)[i], tolerance);
+    if (tensor->rank != 2 || tensor->shape[0] != rows || tensor->shape[1] != columns)
+        must(error_set(&error, ERROR_FORMAT, "%s: %s: expected [%zu, %zu]", k->r->folder, tensor->name, rows, columns));
+    return tensor;
+}
+
+/* got [d, d] */
+static void compare(const struct keeplora *k, const char *quantity, const double *got, double tolerance,
+                    const struct safetensor *expected)
+{
+    replay_doubles(k->r, quantity, got, of_shape(k, expected, k->u.n, k->u.n), tolerance);
 }
 
 /* after: 0 for the weight, 1 + t for task t */
-static void compare_subspace(const struct recorded_keeplora *r, size_t after, const char *name)
+static void compare_subspace(const struct keeplora *k, size_t after, const struct safetensor *expected)
 {
-    const json_t *recorded = json_array_get(json_object_get(r->f->config, "ranks"), after);
-    const struct subspace *u = &r->u;
+    size_t rank = recorded_at(json_object_get(k->r->config, "ranks"), after);
+    const struct subspace *u = &k->u;
     double *projector = xcalloc(u->n * u->n, sizeof *projector);
-    report_exact(r->f->report, "ranks of U", u->rank == (int32_t)json_integer_value(recorded),
-                 "%s: found %d, expected %d", name, u->rank, (int)json_integer_value(recorded));
-    for (size_t k = 0; k < (size_t)u->rank; k++)
+    report_exact(&k->r->report, "ranks of U", (size_t)u->rank == rank, "%s: found %d, expected %zu", expected->name,
+                 u->rank, rank);
+    for (size_t b = 0; b < (size_t)u->rank; b++)
         for (size_t i = 0; i < u->n * u->n; i++)
-            projector[i] += u->basis[k * u->n + i / u->n] * u->basis[k * u->n + i % u->n];
-    compare(r, "projector of U", projector, PROJECTORS, name);
+            projector[i] += u->basis[b * u->n + i / u->n] * u->basis[b * u->n + i % u->n];
+    compare(k, "projector of U", projector, PROJECTORS, expected);
     free(projector);
 }
 
@@ -52,24 +54,22 @@ static double *widened(const float *values, size_t n)
 }
 
 /* gradient [d, d]: of one matrix */
-static void replay_start(const struct recorded_keeplora *r, size_t task, char matrix, const float *gradient)
+static void replay_start(const struct keeplora *k, size_t task, char matrix, const float *gradient)
 {
-    size_t d = r->u.n;
-    char name[64];
-    float *a = xmalloc(r->rank * d * sizeof *a), *b = xmalloc(r->rank * d * sizeof *b);
+    size_t d = k->u.n;
+    float *a = xmalloc(k->rank * d * sizeof *a), *b = xmalloc(k->rank * d * sizeof *b);
     double *product = xcalloc(d * d, sizeof *product), *projector = xcalloc(d * d, sizeof *projector),
            *wide = widened(gradient, d * d);
-    must(keep_lora_start(&r->u, wide, d, d, r->rank, a, b, &error));
-    for (size_t k = 0; k < r->rank; k++)
+    must(keep_lora_start(&k->u, wide, d, d, k->rank, a, b, &error));
+    for (size_t n = 0; n < k->rank; n++)
         for (size_t i = 0; i < d; i++)
             for (size_t j = 0; j < d; j++) {
-                product[i * d + j] += (double)a[k * d + i] * (double)b[k * d + j];
-                projector[i * d + j] += (double)a[k * d + i] * (double)a[k * d + j];
+                product[i * d + j] += (double)a[n * d + i] * (double)b[n * d + j];
+                projector[i * d + j] += (double)a[n * d + i] * (double)a[n * d + j];
             }
-    snprintf(name, sizeof name, "task%zu.start.%c.product", task, matrix);
-    compare(r, "A B at the start", product, PRODUCTS, name);
-    snprintf(name, sizeof name, "task%zu.start.%c.projector", task, matrix);
-    compare(r, "A of the start", projector, PROJECTORS, name);
+    compare(k, "A B at the start", product, PRODUCTS, recorded(k->r->data, "task%zu.start.%c.product", task, matrix));
+    compare(k, "A of the start", projector, PROJECTORS,
+            recorded(k->r->data, "task%zu.start.%c.projector", task, matrix));
     free(a);
     free(b);
     free(product);
@@ -77,65 +77,43 @@ static void replay_start(const struct recorded_keeplora *r, size_t task, char ma
     free(wide);
 }
 
-static void replay_starts(const struct recorded_keeplora *r, size_t task)
+static void replay_starts(const struct keeplora *k, size_t task)
 {
-    const struct safetensor *in, *out;
-    size_t d = r->u.n;
-    in = rival_tensor(r->f, 2, "task%zu.gradient.in_proj", task);
-    out = rival_tensor(r->f, 2, "task%zu.gradient.out_proj", task);
-    if (safetensor_elements(in) != 3 * d * d || safetensor_elements(out) != d * d || r->rank > d)
-        must(error_set(&error, ERROR_FORMAT, "%s: task %zu: expected gradients of [%zu, %zu] and [%zu, %zu]",
-                       r->f->folder, task, 3 * d, d, d, d));
+    size_t d = k->u.n;
+    const float *in = recorded_floats(k->r->data, 3 * d * d, "task%zu.gradient.in_proj", task);
     for (size_t part = 0; part < 3; part++)
-        replay_start(r, task, "qkv"[part], (const float *)in -> data + part * d * d);
-    replay_start(r, task, 'o', out->data);
+        replay_start(k, task, "qkv"[part], in + part * d * d);
+    replay_start(k, task, 'o', recorded_floats(k->r->data, d * d, "task%zu.gradient.out_proj", task));
 }
 
-static void replay_extension(struct recorded_keeplora *r, size_t task)
+static void replay_extension(struct keeplora *k, size_t task)
 {
-    const struct safetensor *recorded;
-    char name[64];
-    recorded = rival_tensor(r->f, 2, "task%zu.features", task);
-    size_t d = r->u.n, n = recorded->shape[1];
-    const float *f = recorded->data;
-    if (recorded->shape[0] != d)
-        must(error_set(&error, ERROR_FORMAT, "%s: task%zu.features: expected %zu rows, found %zu", r->f->folder, task,
-                       d, recorded->shape[0]));
+    const struct safetensor *features = recorded(k->r->data, "task%zu.features", task);
+    size_t d = k->u.n, n = features->shape[1];
+    const float *f = of_shape(k, features, d, n)->data;
     double *products = xcalloc(d * d, sizeof *products);
     for (size_t i = 0; i < d * d; i++)
-        for (size_t k = 0; k < n; k++)
-            products[i] += (double)f[i / d * n + k] * (double)f[i % d * n + k];
+        for (size_t s = 0; s < n; s++)
+            products[i] += (double)f[i / d * n + s] * (double)f[i % d * n + s];
     must(keep_lora_inputs(products, d, &error));
-    must(subspace_extend(&r->u, products, d, d, r->feature_share, &error));
+    must(subspace_extend(&k->u, products, d, d, recorded_number(k->r->config, "feature_share"), &error));
     free(products);
-    snprintf(name, sizeof name, "task%zu.projector", task);
-    compare_subspace(r, task + 1, name);
+    compare_subspace(k, task + 1, recorded(k->r->data, "task%zu.projector", task));
 }
 
-static void replay_tasks(struct recorded_keeplora *r)
+void replay_keeplora(struct replay *r)
 {
-    const struct safetensor *weight;
-    size_t tasks;
-    double weight_share;
-    tasks = rival_size(r->f, "tasks");
-    r->rank = rival_size(r->f, "rank");
-    weight_share = rival_number(r->f, "weight_share");
-    r->feature_share = rival_number(r->f, "feature_share");
-    weight = rival_tensor(r->f, 2, "weight");
-    r->u.n = weight->shape[0];
+    const struct safetensor *weight = recorded(r->data, "weight");
+    struct keeplora k = {.r = r, .u.n = weight->shape[0], .rank = recorded_size(r->config, "rank")};
+    if (k.rank > k.u.n)
+        must(error_set(&error, ERROR_FORMAT, "%s: rank %zu of %zu", r->folder, k.rank, k.u.n));
     double *wide = widened(weight->data, safetensor_elements(weight));
-    must(subspace_extend(&r->u, wide, r->u.n, weight->shape[1], weight_share, &error));
+    must(subspace_extend(&k.u, wide, k.u.n, weight->shape[1], recorded_number(r->config, "weight_share"), &error));
     free(wide);
-    compare_subspace(r, 0, "projector.weight");
-    for (size_t t = 0; t < tasks; t++) {
-        replay_starts(r, t);
-        replay_extension(r, t);
+    compare_subspace(&k, 0, recorded(r->data, "projector.weight"));
+    for (size_t t = 0; t < recorded_size(r->config, "tasks"); t++) {
+        replay_starts(&k, t);
+        replay_extension(&k, t);
     }
-}
-
-void replay_keeplora(struct rival_fixture *fixture)
-{
-    struct recorded_keeplora r = {.f = fixture};
-    replay_tasks(&r);
-    subspace_free(&r.u);
+    subspace_free(&k.u);
 }

@@ -1,19 +1,17 @@
-#include "tests/replay/recorded.h"
-
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/replay/report.h"
+#include "tests/replay/pyjson.h"
+#include "tests/replay/replay.h"
 
-json_t *recorded_json(const char *folder, const char *name)
+json_t *recorded_json(const struct replay *r, const char *name)
 {
-    json_error_t where;
+    json_t *json;
     char path[1024];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    json_t *json = json_load_file(path, 0, &where);
-    if (json == NULL)
-        must(error_set(&error, ERROR_FORMAT, "%s:%d: %s", path, where.line, where.text));
+    snprintf(path, sizeof path, "%s/%s", r->folder, name);
+    must(pyjson_read(&json, path, &error));
     return json;
 }
 
@@ -25,45 +23,109 @@ double recorded_number(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
-struct safetensors *recorded_open(const char *folder, const char *name, ...)
+size_t recorded_size(const json_t *object, const char *key)
+{
+    double number = recorded_number(object, key);
+    if (!(number >= 0 && number < 1e9))
+        must(error_set(&error, ERROR_FORMAT, "config.json: %s: expected a size, found %g", key, number));
+    return (size_t)number;
+}
+
+size_t recorded_at(const json_t *list, size_t index)
+{
+    const json_t *value = json_array_get(list, index);
+    return json_is_integer(value) ? (size_t)json_integer_value(value) : SIZE_MAX;
+}
+
+double recorded_tolerance(const struct replay *r, const char *key)
+{
+    return recorded_number(json_object_get(r->config, "tolerances"), key);
+}
+
+#define FULL_NAME(full, name)                                                                                          \
+    char full[192];                                                                                                    \
+    va_list arguments;                                                                                                 \
+    va_start(arguments, name);                                                                                         \
+    vsnprintf(full, sizeof full, name, arguments);                                                                     \
+    va_end(arguments)
+
+struct safetensors *recorded_open(const struct replay *r, const char *name, ...)
 {
     struct safetensors *file;
-    char full[192], path[1024];
-    va_list arguments;
-    va_start(arguments, name);
-    vsnprintf(full, sizeof full, name, arguments);
-    va_end(arguments);
-    snprintf(path, sizeof path, "%s/%s", folder, full);
+    char path[1024];
+    FULL_NAME(full, name);
+    snprintf(path, sizeof path, "%s/%s", r->folder, full);
     must(safetensors_open(&file, path, &error));
     return file;
 }
 
+const struct safetensor *recorded_if_there(const struct safetensors *file, const char *name, ...)
+{
+    FULL_NAME(full, name);
+    return safetensors_find(file, full);
+}
+
 const struct safetensor *recorded(const struct safetensors *file, const char *name, ...)
 {
-    char full[192];
-    va_list arguments;
-    va_start(arguments, name);
-    vsnprintf(full, sizeof full, name, arguments);
-    va_end(arguments);
+    FULL_NAME(full, name);
     const struct safetensor *tensor = safetensors_find(file, full);
     if (tensor == NULL)
         must(error_set(&error, ERROR_FORMAT, "%s: tensor %s is missing", safetensors_path(file), full));
+    if (tensor->type == SAFETENSOR_F32)
+        must(safetensors_expect_finite(file, full, tensor->data, safetensor_elements(tensor), &error));
     return tensor;
 }
 
-const struct safetensor *recorded_type(const struct safetensors *file, const char *name, enum safetensor_type type)
+const float *recorded_floats(const struct safetensors *file, size_t n, const char *name, ...)
 {
-    const struct safetensor *tensor = recorded(file, "%s", name);
-    if (tensor->type != type)
-        must(error_set(&error, ERROR_FORMAT, "%s: expected a tensor %s of type %s", safetensors_path(file), name,
-                       safetensor_type_name(type)));
-    return tensor;
-}
-
-const float *recorded_floats(const struct safetensors *file, const char *name, size_t n)
-{
-    const struct safetensor *tensor = recorded_type(file, name, SAFETENSOR_F32);
-    if (safetensor_elements(tensor) != n)
-        must(error_set(&error, ERROR_FORMAT, "%s: expected %s with %zu floats", safetensors_path(file), name, n));
+    FULL_NAME(full, name);
+    const struct safetensor *tensor = recorded(file, "%s", full);
+    if (tensor->type != SAFETENSOR_F32 || safetensor_elements(tensor) != n)
+        must(error_set(&error, ERROR_FORMAT, "%s: expected %s with %zu floats", safetensors_path(file), full, n));
     return tensor->data;
+}
+
+const int32_t *recorded_integers(const struct safetensors *file, const char *name, ...)
+{
+    FULL_NAME(full, name);
+    const struct safetensor *tensor = recorded(file, "%s", full);
+    if (tensor->type != SAFETENSOR_I32)
+        must(error_set(&error, ERROR_FORMAT, "%s: expected %s of integers", safetensors_path(file), full));
+    return tensor->data;
+}
+
+double recorded_value(const struct safetensor *tensor, size_t i)
+{
+    return tensor->type == SAFETENSOR_F64 ? ((const double *)tensor->data)[i]
+                                          : (double)((const float *)tensor->data)[i];
+}
+
+double recorded_largest(const struct safetensor *tensor)
+{
+    double largest = 0;
+    for (size_t i = 0; i < safetensor_elements(tensor); i++)
+        largest = fmax(largest, fabs(recorded_value(tensor, i)));
+    return largest;
+}
+
+void replay_floats(struct replay *r, const char *quantity, const float *got, const struct safetensor *expected,
+                   double tolerance)
+{
+    for (size_t i = 0; i < safetensor_elements(expected); i++)
+        report_value(&r->report, quantity, (double)got[i], recorded_value(expected, i), tolerance);
+}
+
+void replay_doubles(struct replay *r, const char *quantity, const double *got, const struct safetensor *expected,
+                    double tolerance)
+{
+    for (size_t i = 0; i < safetensor_elements(expected); i++)
+        report_value(&r->report, quantity, got[i], recorded_value(expected, i), tolerance);
+}
+
+void replay_compare(struct replay *r, const char *quantity, const float *got, const struct safetensor *expected,
+                    double tolerance)
+{
+    float *values = replay_download(r, got, safetensor_elements(expected) * sizeof *values);
+    replay_floats(r, quantity, values, expected, tolerance);
+    free(values);
 }

@@ -94,21 +94,21 @@ static long resident_most(void)
 
 static bool is_pixels(const json_t *file, const struct reading *reading)
 {
-    const char *hash = part_text(file, "rgb_sha256");
+    const char *hash = pyjson_text(file, "rgb_sha256");
     bool other_decoder = json_integer_value(json_array_get(json_object_get(file, "system_jpeg_diff"), 0)) > 0;
     return *hash == 0 || other_decoder || strcmp(hash, reading->hex) == 0;
 }
 
-static void check_file(struct part *part, const char *folder, const json_t *file)
+static void check_file(struct report *report, const char *folder, const json_t *file)
 {
-    const char *name = part_text(file, "file"), *expect = part_text(file, "expect");
+    const char *name = pyjson_text(file, "file"), *expect = pyjson_text(file, "expect");
     struct error error = {0};
     struct reading reading = {0};
     bool may_fail = strcmp(expect, "error") == 0, may_succeed = strcmp(expect, "ok") == 0;
     if (strcmp(expect, "either") == 0)
         may_fail = may_succeed = true;
     if (*name == 0 || (!may_fail && !may_succeed)) {
-        part_skip(part, "\"%s\": expect is \"%s\", known are error, ok and either", name, expect);
+        skip_item("corrupted", "\"%s\": expect is \"%s\", known are error, ok and either", name, expect);
         return;
     }
     char *path = path_format("%s/corrupted/%s", folder, name);
@@ -117,16 +117,18 @@ static void check_file(struct part *part, const char *folder, const json_t *file
     long grown = resident_most() - before;
     bool good =
         result == OK ? may_succeed && is_pixels(file, &reading) : may_fail && strstr(error.message, name) != NULL;
-    part_check(part, good, "%s: expected %s, found %s %s", name, expect, result == OK ? "pixels" : "the error",
-               error.message);
-    part_check(part, grown < KIBIBYTES_MOST + 4 * reading.pixel_kibibytes, "%s: took %ld KiB of memory", name, grown);
+    report_exact(report, "corrupted", good, "%s: expected %s, found %s %s", name, expect,
+                 result == OK ? "pixels" : "the error", error.message);
+    report_exact(report, "corrupted", grown < KIBIBYTES_MOST + 4 * reading.pixel_kibibytes,
+                 "%s: took %ld KiB of memory", name, grown);
     free(path);
 }
 
-void part_corrupted(struct part *part, const char *folder)
+void part_corrupted(struct report *report, const char *folder)
 {
-    json_t *expected = part_json(part, folder, "corrupted/expected.json"), *files = json_object_get(expected, "files");
+    json_t *expected = part_json(report, "corrupted", folder, "corrupted/expected.json"),
+           *files = json_object_get(expected, "files");
     for (size_t i = 0; i < json_array_size(files); i++)
-        check_file(part, folder, json_array_get(files, i));
+        check_file(report, folder, json_array_get(files, i));
     json_decref(expected);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "adapters/merge.h"
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/mini/mini.h"
@@ -22,12 +23,160 @@
 #include "harness/run/run.h"
 #include "harness/train/trainer.h"
 #include "tests/datasets/scratch.h"
-#include "tests/replay/decisions.h"
 #include "tests/replay/report.h"
 
 #define CLOSE 1e-4
 
+enum { OVERRIDES = 64 };
+
 static const char *const tower_names[TOWERS] = {"image", "text"};
+
+/* --- What routers decide, and by how much: the backend's route operation is asked twice --- */
+
+enum { DECISIONS_ROUTINGS = 256, DECISIONS_BLOCK_BITS = 40 };
+
+/* One call of route. */
+struct routing_seen {
+    int tower, block;
+    size_t samples, top_k, width; /* width: top_k and, unless all experts are chosen, the next one */
+    int32_t *chosen;              /* [samples, width], the K best first */
+    float *gates;                 /* of a softmax over them */
+};
+
+struct decisions {
+    struct backend_ops ops; /* first: the backend's table while it is watched */
+    const struct backend_ops *watched;
+    struct backend *backend;
+    struct arena room; /* device */
+    size_t count;
+    struct routing_seen routings[DECISIONS_ROUTINGS];
+};
+
+/* What a routing fills that nobody computes with. */
+static status take_outputs(struct decisions *d, struct route *r, struct dispatch *out, struct error *error)
+{
+    size_t choices = r->batch * out->top_k, logits = r->batch * r->experts;
+    const struct {
+        void *place;
+        size_t count;
+    } wanted[] = {{&out->chosen, choices},    {&out->gates, choices},  {&out->slot, choices},
+                  {&out->sample, choices},    {&out->choice, choices}, {&out->offsets, r->experts + 1},
+                  {&r->noise_logits, logits}, {&r->drawn, logits},     {&r->counts, r->experts}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        struct tensor memory;
+        TRY(tensor_take(&memory, &d->room, TENSOR_I32, "watched routing", 1, &wanted[i].count, error));
+        *(void **)wanted[i].place = memory.data;
+    }
+    r->used = NULL;
+    r->top_k = out->top_k;
+    r->dispatch = out;
+    return d->watched->zero(d->backend, r->counts, r->experts * sizeof *r->counts, error);
+}
+
+static status keep(struct decisions *d, const struct route *r, const struct dispatch *wide, struct error *error)
+{
+    size_t n = wide->samples * wide->top_k;
+    if (d->count == DECISIONS_ROUTINGS)
+        return error_set(error, ERROR_ARGUMENT, "more than %d routings in a step", DECISIONS_ROUTINGS);
+    struct routing_seen *seen = &d->routings[d->count++];
+    *seen = (struct routing_seen){.tower = (int)(r->noise_base >> (DECISIONS_BLOCK_BITS + 16)),
+                                  .block = (int)(r->noise_base >> DECISIONS_BLOCK_BITS & 0xffff),
+                                  .samples = r->batch,
+                                  .top_k = r->top_k,
+                                  .width = wide->top_k,
+                                  .chosen = xmalloc(n * sizeof *seen->chosen),
+                                  .gates = xmalloc(n * sizeof *seen->gates)};
+    TRY(d->watched->download(d->backend, seen->chosen, wide->chosen, n * sizeof *seen->chosen, error));
+    return d->watched->download(d->backend, seen->gates, wide->gates, n * sizeof *seen->gates, error);
+}
+
+/* The table is the first member of the decisions. */
+static status watch_route(struct backend *backend, const struct route *route, struct error *error)
+{
+    struct decisions *d = (struct decisions *)backend->ops;
+    TRY(d->watched->route(backend, route, error));
+    struct route again = *route;
+    struct dispatch wide = {.samples = route->batch,
+                            .experts = route->experts,
+                            .top_k = route->top_k < route->experts ? route->top_k + 1 : route->top_k};
+    arena_reset(&d->room);
+    TRY(take_outputs(d, &again, &wide, error));
+    TRY(d->watched->route(backend, &again, error));
+    return keep(d, route, &wide, error);
+}
+
+/* Every step is asked for one by one: what is recorded cannot be watched. */
+static status record_nothing(struct backend *backend, struct recording *recording, recorded_body body, void *context,
+                             struct error *error)
+{
+    (void)backend;
+    *recording = (struct recording){0};
+    return body(context, error);
+}
+
+static status decisions_watch(struct decisions *d, struct backend *backend, struct error *error)
+{
+    *d = (struct decisions){.ops = *backend->ops, .watched = backend->ops, .backend = backend};
+    TRY(backend->ops->arena_create(backend, &d->room, (size_t)64 << 20, "watched routing", error));
+    d->ops.route = watch_route;
+    d->ops.record = record_nothing;
+    backend->ops = &d->ops;
+    return OK;
+}
+
+static void decisions_clear(struct decisions *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        free(d->routings[i].chosen);
+        free(d->routings[i].gates);
+    }
+    d->count = 0;
+}
+
+static void decisions_end(struct decisions *d)
+{
+    if (d->backend == NULL)
+        return;
+    decisions_clear(d);
+    d->backend->ops = d->watched;
+    d->watched->arena_destroy(d->backend, &d->room);
+    d->backend = NULL;
+}
+
+/* The K experts of a sample; NULL where its router is off. Their order says nothing. */
+static const int32_t *routing_experts(const struct routing_seen *routing, size_t sample)
+{
+    const int32_t *chosen = routing->chosen + sample * routing->width;
+    return chosen[0] >= 0 ? chosen : NULL;
+}
+
+/* Whether both chose the same experts for the sample. */
+static bool routing_same(const struct routing_seen *a, const struct routing_seen *b, size_t sample)
+{
+    const int32_t *of_a = routing_experts(a, sample), *of_b = routing_experts(b, sample);
+    if (of_a == NULL || of_b == NULL)
+        return of_a == of_b;
+    for (size_t i = 0; i < a->top_k; i++) {
+        bool found = false;
+        for (size_t k = 0; k < b->top_k; k++)
+            found = found || of_a[i] == of_b[k];
+        if (!found)
+            return false;
+    }
+    return a->top_k == b->top_k;
+}
+
+/* K-th logit minus the next one; INFINITY when all experts are chosen or the router is off. Gates of one softmax: the logarithm of
+ * their quotient is the difference of the logits. */
+static double routing_margin(const struct routing_seen *routing, size_t sample)
+{
+    const float *gates = routing->gates + sample * routing->width;
+    if (routing->width == routing->top_k || routing_experts(routing, sample) == NULL)
+        return (double)INFINITY;
+    return log((double)gates[routing->top_k - 1]) - log((double)gates[routing->top_k]);
+}
+
+/* --- Two sides --- */
 
 struct side {
     struct suite *suite;
@@ -41,7 +190,7 @@ struct replay {
     const char *backend;
     size_t steps, after;
     double disturb;
-    const char *overrides[64];
+    const char *overrides[OVERRIDES];
     size_t override_count;
     struct side cpu, other;
     struct scratch scratch;
@@ -53,38 +202,19 @@ struct replay {
 
 /* --- The two runs --- */
 
-static status load_suite(const struct replay *r, const char *backend, struct suite **suite, struct error *error)
+static void open_side(struct replay *r, struct side *side, const char *backend)
 {
     char *made[] = {path_format("run.backend=%s", backend), path_format("training.iterations=%zu", r->steps),
                     path_format("data.root=%s/data", r->scratch.path)};
-    const char *all[sizeof r->overrides / sizeof *r->overrides + 8] = {"data.order=mnist,eurosat", "merge.every=5"};
-    size_t count = 2;
-    bool named = true;
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
-        named = named && made[i] != NULL;
-        all[count++] = made[i];
-    }
-    for (size_t i = 0; i < r->override_count; i++)
-        all[count++] = r->overrides[i];
-    status result = named ? suite_load(suite, "mini", settings_sections, all, count, error)
-                          : error_set(error, ERROR_MEMORY, "no memory for a name");
+    const char *all[OVERRIDES + 5] = {"data.order=mnist,eurosat", "merge.every=5", made[0], made[1], made[2]};
+    memcpy(all + 5, r->overrides, r->override_count * sizeof *all);
+    must(suite_load(&side->suite, "mini", settings_sections, all, 5 + r->override_count, &error));
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         free(made[i]);
-    return result;
-}
-
-static status write_data(const struct suite *suite, struct error *error)
-{
-    const char *root = options_text(suite_options(suite, "data"), "root");
-    return mini_write(root, &(struct mini_settings){.seed = 1}, error);
-}
-
-static status open_side(struct replay *r, struct side *side, const char *backend, struct error *error)
-{
-    TRY(load_suite(r, backend, &side->suite, error));
-    TRY(write_data(side->suite, error));
-    TRY(run_open(&side->experiment, side->suite, 1, NULL, error));
-    return decisions_watch(&side->decisions, side->experiment->model.backend, error);
+    must(mini_write(options_text(suite_options(side->suite, "data"), "root"), &(struct mini_settings){.seed = 1},
+                    &error));
+    must(run_open(&side->experiment, side->suite, 1, NULL, &error));
+    must(decisions_watch(&side->decisions, side->experiment->model.backend, &error));
 }
 
 static void close_side(struct side *side)
@@ -109,9 +239,9 @@ static status stop_after_it(void *context, const struct step_report *report, str
     return OK;
 }
 
-static status train_one(struct side *side, size_t task, size_t iteration, struct error *error)
+static void train_one(struct side *side, size_t task, size_t iteration)
 {
-    struct error stopped;
+    struct error stopped = {.code = OK};
     struct training training = {.run = &side->experiment->method,
                                 .task = &side->experiment->data.tasks[task],
                                 .first = iteration,
@@ -122,44 +252,35 @@ static status train_one(struct side *side, size_t task, size_t iteration, struct
     side->stop.signal = 0;
     decisions_clear(&side->decisions);
     expert_changes_clear(&side->experiment->method.changes);
-    status result = train_task(&training, &stopped);
-    if (result != OK && result != ERROR_STOPPED)
-        *error = stopped;
-    return result == ERROR_STOPPED ? OK : result;
+    if (train_task(&training, &stopped) != OK && stopped.code != ERROR_STOPPED)
+        report_abort(&stopped);
 }
 
 /* The other side goes on from where the CPU is. */
-static status share(struct replay *r, size_t task, size_t iteration, struct error *error)
+static void share(struct replay *r, size_t task, size_t iteration)
 {
     bool end = iteration == r->cpu.experiment->data.tasks[task].settings.iterations, found;
     struct checkpoint_place place = {.task = end ? task + 1 : task, .iteration = end ? 0 : iteration};
-    TRY(checkpoint_save(r->cpu.experiment, NULL, r->checkpoint, &place, error));
-    TRY(checkpoint_load(r->other.experiment, NULL, r->checkpoint, &place, &found, error));
-    return found ? OK : error_set(error, ERROR_IO, "%s: the checkpoint is gone", r->checkpoint);
+    must(checkpoint_save(r->cpu.experiment, NULL, r->checkpoint, &place, &error));
+    must(checkpoint_load(r->other.experiment, NULL, r->checkpoint, &place, &found, &error));
+    must(found ? OK : error_set(&error, ERROR_IO, "%s: the checkpoint is gone", r->checkpoint));
 }
 
 /* Every third value of the first blocks' routers. */
-static status disturb(struct replay *r, struct error *error)
+static void disturb(struct replay *r)
 {
-    struct adapters *adapters = r->other.experiment->model.adapters;
     struct backend *backend = r->other.experiment->model.backend;
     for (int t = 0; r->disturb != 0 && t < TOWERS; t++) {
-        const struct adapter_tower *tower = &adapters->towers[t];
-        const size_t *shape = tower->parameters->list[tower->banks[0].routers].shape;
-        size_t n = shape[0] * shape[1] * shape[2];
-        float *values = malloc(n * sizeof *values),
-              *device = parameters_weight(tower->parameters, tower->banks[0].routers).value;
-        if (values == NULL)
-            return error_set(error, ERROR_MEMORY, "no memory for %zu values", n);
-        status result = backend->ops->download(backend, values, device, n * sizeof *values, error);
-        for (size_t i = 0; i < n; i += 3)
+        const struct adapter_tower *tower = &r->other.experiment->model.adapters->towers[t];
+        const struct parameter *router = &tower->parameters->list[tower->banks[0].routers];
+        size_t bytes = router->size * sizeof(float);
+        float *values = xmalloc(bytes), *device = parameters_write(tower->parameters, router->offset, router->size);
+        must(backend->ops->download(backend, values, device, bytes, &error));
+        for (size_t i = 0; i < router->size; i += 3)
             values[i] += (float)r->disturb;
-        if (result == OK)
-            result = backend->ops->upload(backend, device, values, n * sizeof *values, error);
+        must(backend->ops->upload(backend, device, values, bytes, &error));
         free(values);
-        TRY(result);
     }
-    return OK;
 }
 
 /* --- What they decided --- */
@@ -195,15 +316,13 @@ static void compare_routing(struct replay *r, const char *where, const struct ro
     }
 }
 
-static status compare_routings(struct replay *r, const char *where, struct error *error)
+static void compare_routings(struct replay *r, const char *where)
 {
     enum { SAMPLES = 65536 };
     const struct decisions *a = &r->cpu.decisions, *b = &r->other.decisions;
     report_exact(&r->report, "number of routings", a->count == b->count && a->count > 0, "%s: %zu and %zu", where,
                  a->count, b->count);
-    bool *apart = calloc(TOWERS * SAMPLES, sizeof *apart);
-    if (apart == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for samples");
+    bool *apart = xcalloc(TOWERS * SAMPLES, sizeof *apart);
     for (size_t i = 0; i < a->count && i < b->count; i++) {
         const struct routing_seen *x = &a->routings[i], *y = &b->routings[i];
         bool alike = x->tower == y->tower && x->block == y->block && x->samples == y->samples && x->width == y->width;
@@ -212,21 +331,19 @@ static status compare_routings(struct replay *r, const char *where, struct error
             compare_routing(r, where, x, y, apart + x->tower * SAMPLES);
     }
     free(apart);
-    return OK;
 }
 
-static status compare_counts(struct replay *r, const char *where, struct error *error)
+static void compare_counts(struct replay *r, const char *where)
 {
     const struct adapters *a = r->cpu.experiment->model.adapters, *b = r->other.experiment->model.adapters;
     int32_t x[ADAPTER_EXPERTS], y[ADAPTER_EXPERTS];
     for (int t = 0; t < TOWERS; t++)
         for (size_t k = 0; k < a->towers[t].blocks; k++) {
-            TRY(adapters_read_counts(a, (enum tower)t, k, x, error));
-            TRY(adapters_read_counts(b, (enum tower)t, k, y, error));
+            must(adapters_read_counts(a, (enum tower)t, k, x, &error));
+            must(adapters_read_counts(b, (enum tower)t, k, y, &error));
             report_exact(&r->report, "counts", memcmp(x, y, a->settings.experts * sizeof *x) == 0, "%s, %s block %zu",
                          where, tower_names[t], k);
         }
-    return OK;
 }
 
 static bool same_change(const struct expert_change *a, const struct expert_change *b)
@@ -250,48 +367,40 @@ static void compare_changes(struct replay *r, const char *where)
 }
 
 /* Counts, merges and freezes follow from routing: they are compared where nothing was listed. */
-static status compare_step(struct replay *r, size_t task, size_t iteration, struct error *error)
+static void compare_step(struct replay *r, size_t task, size_t iteration)
 {
     char where[64];
     size_t listed = r->listed;
     snprintf(where, sizeof where, "task %zu, iteration %zu", task, iteration + 1);
-    TRY(compare_routings(r, where, error));
-    if (r->listed > listed)
-        return share(r, task, iteration + 1, error);
-    report_value(&r->report, "loss", r->other.loss, r->cpu.loss, 1e-3 * fabs(r->cpu.loss));
-    TRY(compare_counts(r, where, error));
-    compare_changes(r, where);
-    return OK;
-}
-
-static status run_steps(struct replay *r, struct error *error)
-{
-    size_t task = 0, iteration = r->after, iterations = r->cpu.experiment->data.tasks[0].settings.iterations;
-    for (size_t i = 0; i < r->after; i++)
-        TRY(train_one(&r->cpu, 0, i, error));
-    TRY(share(r, 0, r->after, error));
-    TRY(disturb(r, error));
-    for (size_t step = 0; step < r->steps; step++) {
-        TRY(train_one(&r->cpu, task, iteration, error));
-        TRY(train_one(&r->other, task, iteration, error));
-        TRY(compare_step(r, task, iteration, error));
-        if (++iteration == iterations) {
-            task++;
-            iteration = 0;
-        }
+    compare_routings(r, where);
+    if (r->listed > listed) {
+        share(r, task, iteration + 1);
+        return;
     }
-    return OK;
+    report_value(&r->report, "loss", r->other.loss, r->cpu.loss, 1e-3 * fabs(r->cpu.loss));
+    compare_counts(r, where);
+    compare_changes(r, where);
 }
 
-static status run(struct replay *r, struct error *error)
+static void run(struct replay *r)
 {
-    struct gpus gpus;
-    if (strcmp(r->backend, "cuda") == 0)
-        TRY(backend_gpus(&gpus, error));
-    TRY(open_side(r, &r->other, r->backend, error));
-    TRY(open_side(r, &r->cpu, "cpu", error));
+    open_side(r, &r->other, r->backend);
+    open_side(r, &r->cpu, "cpu");
     printf("%s\n%s\n", r->cpu.experiment->model.backend->description, r->other.experiment->model.backend->description);
-    return run_steps(r, error);
+    size_t iterations = r->cpu.experiment->data.tasks[0].settings.iterations;
+    for (size_t i = 0; i < r->after; i++)
+        train_one(&r->cpu, 0, i);
+    share(r, 0, r->after);
+    disturb(r);
+    for (size_t step = r->after; step < r->after + r->steps; step++) {
+        train_one(&r->cpu, step / iterations, step % iterations);
+        train_one(&r->other, step / iterations, step % iterations);
+        compare_step(r, step / iterations, step % iterations);
+    }
+    printf("listed as too close to tell: %zu; smallest distance of the K-th and next logits %.3g\n", r->listed,
+           r->smallest);
+    close_side(&r->cpu);
+    close_side(&r->other);
 }
 
 /* --- Command line --- */
@@ -318,7 +427,7 @@ static bool read_words(int argc, char **argv, struct replay *r)
         bool option = strncmp(argv[i], "--", 2) == 0;
         if (option && i + 1 == argc)
             return false;
-        if (!option && r->override_count == sizeof r->overrides / sizeof *r->overrides)
+        if (!option && r->override_count == OVERRIDES)
             return false;
         if (!option)
             r->overrides[r->override_count++] = argv[i];
@@ -332,28 +441,28 @@ static bool read_words(int argc, char **argv, struct replay *r)
     return r->after < r->steps;
 }
 
+static struct replay r = {
+    .backend = "auto", .steps = 20, .after = 10, .smallest = (double)INFINITY, .report.folder = "decisions"};
+
+static void remove_scratch(void)
+{
+    scratch_remove(&r.scratch);
+}
+
 int main(int argc, char **argv)
 {
-    struct error error;
-    static struct replay r = {.backend = "auto", .steps = 20, .after = 10, .smallest = (double)INFINITY};
+    struct gpus gpus;
     if (!read_words(argc, argv, &r)) {
         fprintf(stderr, "usage: replay_decisions [--backend cpu|cuda] [--steps N] [--after N] [--disturb X] "
                         "[key=value…], with fewer steps after than in all\n");
         return 2;
     }
-    r.report.folder = "decisions";
+    if (strcmp(r.backend, "cuda") == 0)
+        must(backend_gpus(&gpus, &error));
     scratch_create(&r.scratch);
+    atexit(remove_scratch);
     r.checkpoint = path_format("%s/checkpoint.safetensors", r.scratch.path);
-    status result = r.checkpoint != NULL ? run(&r, &error) : error_set(&error, ERROR_MEMORY, "no memory for a path");
-    if (result != OK)
-        fprintf(stderr, "%s%s\n", result == ERROR_DEVICE ? "skipped, " : "", error.message);
-    else
-        printf("listed as too close to tell: %zu; smallest distance of the K-th and next logits %.3g\n", r.listed,
-               r.smallest);
-    bool good = result == OK && report_finish(&r.report);
-    close_side(&r.cpu);
-    close_side(&r.other);
+    run(&r);
     free(r.checkpoint);
-    scratch_remove(&r.scratch);
-    return good ? 0 : result == ERROR_DEVICE ? 77 : 1;
+    return report_finish(&r.report) ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-/* fixtures/methods/finetune_small: losses, gradients, weights and answers of the methods that train both towers. */
+/* fixtures/methods/finetune_small: losses, gradients, weights and answers of the methods that train both towers. The trainer, the
+ * methods and the resume files of the program run on recorded batches and texts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,50 +8,208 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "harness/methods/methods.h"
 #include "harness/run/checkpoint.h"
+#include "harness/run/run.h"
+#include "harness/train/recorded.h"
 #include "harness/train/trainer.h"
 #include "models/class_head.h"
-#include "tests/replay/finetune.h"
+#include "tests/replay/replay.h"
 
-struct replay {
-    struct finetune r; /* first: the recorded context is both */
-    struct run *e;
+enum { TASKS_MOST = 16 };
+
+/* A term of the loss that the method's options can leave out. */
+enum term { TERM_IMAGE, TERM_TEXT, TERM_L2, TERMS };
+
+struct trajectory {
+    struct replay *r;
+    struct safetensors *data[TASKS_MOST];
+    char *weights, *resume; /* paths; resume: of the resume file */
+    size_t tasks;
+    struct settings settings;
+    struct recorded recorded;
+    char straight[TASKS_MOST][DIGEST_SIZE]; /* of the weights after each task without stops */
+    /* of the method */
+    const struct method *method;
+    struct method watched;          /* the method with what compares on top: what is trained with */
+    struct options *options;        /* as config.json has them */
+    struct options *without[TERMS]; /* the same with a weight of 0; NULL: the method has no such term */
     struct report *report;
-    struct safetensors *expect; /* of the task */
-    size_t task;
     bool stops;
-    char *resume;       /* the resume file's path */
+    struct run *e;
     float *start, *now; /* host: weights when the task began; weights or gradients */
-    struct place {      /* of the task's digest of weights, per task */
-        char hash[DIGEST_SIZE];
-    } straight[FINETUNE_TASKS]; /* without stops */
+    /* of the task */
+    size_t task;
+    struct safetensors *expect;
 };
 
-static double tolerance(const struct replay *p, const char *key)
+static const json_t *task_of(const struct trajectory *p, size_t task)
 {
-    return recorded_number(p->r.f->tolerances, key);
+    return json_array_get(json_object_get(p->r->config, "tasks"), task);
 }
 
-static const struct parameters *weights_of(const struct replay *p)
+/* --- What the loader and the tokenizer would give --- */
+
+static status batch_of(void *context, const struct loader_settings *wanted, size_t step, struct recorded_batch *batch,
+                       struct error *error)
+{
+    const struct trajectory *p = context;
+    const struct safetensors *file = p->data[wanted->task];
+    const char *name = wanted->augment                        ? "images"
+                       : strcmp(p->method->name, "zscl") == 0 ? "reference_outside"
+                                                              : "reference_current";
+    const struct safetensor *images = recorded(file, "%s", name), *labels = recorded(file, "labels");
+    if (images->rank != 5 || step >= images->shape[0] || (wanted->augment && images->shape[1] != labels->shape[1]))
+        return error_set(error, ERROR_FORMAT, "%s: there is no batch %zu in %s", safetensors_path(file), step, name);
+    size_t each = images->shape[2] * images->shape[3] * images->shape[4];
+    *batch = (struct recorded_batch){.images = (const float *)images->data + step * images->shape[1] * each,
+                                     .labels = (const int32_t *)labels->data + step * labels->shape[1],
+                                     .count = images->shape[1]};
+    return OK;
+}
+
+static status texts_of(void *context, size_t task, const int32_t **tokens, size_t *count, struct error *error)
+{
+    (void)error;
+    const struct trajectory *p = context;
+    const struct safetensor *texts = strcmp(p->method->name, "zscl") == 0 ? recorded(p->r->data, "captions")
+                                                                          : recorded(p->data[task], "random_sentences");
+    *tokens = texts->data;
+    *count = texts->shape[0];
+    return OK;
+}
+
+/* --- Opening --- */
+
+static void open_folder(struct trajectory *p)
+{
+    const json_t *config = p->r->config, *dims = json_object_get(config, "dims");
+    p->tasks = json_array_size(json_object_get(config, "tasks"));
+    p->weights = path_format("%s/clip.safetensors", p->r->folder);
+    p->recorded = (struct recorded){.context = p, .batch = batch_of, .texts = texts_of};
+    if (p->tasks == 0 || p->tasks > TASKS_MOST || recorded_number(dims, "layer_norm_eps") != 1e-5)
+        must(error_set(&error, ERROR_FORMAT, "%s: expected 1 to %d tasks and a layer_norm_eps of 1e-5", p->r->folder,
+                       TASKS_MOST));
+    p->settings = (struct settings){.weights = p->weights,
+                                    .backend = p->r->settings,
+                                    .gpus = p->r->members,
+                                    .stated = {.config = {recorded_size(dims, "vision_heads"),
+                                                          recorded_size(dims, "text_heads"), ACTIVATION_QUICK_GELU},
+                                               .heads_by = "config.json",
+                                               .activation_by = "config.json"}};
+    for (size_t t = 0; t < p->tasks; t++)
+        p->data[t] = recorded_open(p->r, "task%zu.data.safetensors", t);
+}
+
+static void free_options(struct trajectory *p)
+{
+    options_destroy(p->options);
+    for (int i = 0; i < TERMS; i++) {
+        options_destroy(p->without[i]);
+        p->without[i] = NULL;
+    }
+}
+
+/* --- A method --- */
+
+static void read_options(const struct trajectory *p, struct options **options)
+{
+    const json_t *config = p->r->config, *sentences = json_object_get(config, "random_sentences");
+    const struct {
+        const char *option;
+        double value;
+    } values[] = {{"temperature", recorded_number(config, "temperature")},
+                  {"l2", recorded_number(config, "l2")},
+                  {"alpha", recorded_number(config, "wise_alpha")},
+                  {"average_every", recorded_number(config, "average_every")},
+                  {"reference_batch", recorded_number(config, "reference_batch")},
+                  {"sentences", recorded_number(sentences, "count")},
+                  {"words", recorded_number(sentences, "words")}};
+    must(options_create(options, p->method->options, &error));
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.17g", values[i].value);
+        if (options_find(p->method->options, values[i].option) != NULL)
+            must(options_set(*options, values[i].option, text, "config.json", &error));
+    }
+}
+
+static void choose(struct trajectory *p, const char *name)
+{
+    static const char *const weights[TERMS] = {"image_weight", "text_weight", "l2"};
+    must(method_find(&p->method, name, &error));
+    read_options(p, &p->options);
+    for (int i = 0; i < TERMS; i++)
+        if (options_find(p->method->options, weights[i]) != NULL) {
+            read_options(p, &p->without[i]);
+            must(options_set(p->without[i], weights[i], "0", "test", &error));
+        }
+    p->watched = *p->method;
+    p->settings.method = &p->watched;
+    p->settings.method_options = p->options;
+}
+
+static void make_task(const struct trajectory *p, size_t index, struct task *task)
+{
+    const json_t *own = task_of(p, index), *config = p->r->config, *betas = json_object_get(config, "betas");
+    const struct safetensor *tokens = recorded(p->data[index], "tokens");
+    static const char *const template = "{}";
+    size_t bytes = safetensor_elements(tokens) * sizeof(int32_t), classes = tokens->shape[0];
+    const char **names = xmalloc(classes * sizeof *names);
+    for (size_t c = 0; c < classes; c++)
+        names[c] = "class";
+    dataset_of_names(&task->dataset, names, classes, &template, 1);
+    free(names);
+    task->index = index;
+    task->settings = (struct task_settings){.name = json_string_value(json_object_get(own, "name")),
+                                            .iterations = recorded_size(own, "steps"),
+                                            .schedule_end = recorded_size(own, "iterations"),
+                                            .warmup = recorded_size(own, "warmup"),
+                                            .batch = recorded_size(config, "batch"),
+                                            .rate = recorded_number(own, "lr"),
+                                            .rule = {.weight_decay = recorded_number(config, "weight_decay"),
+                                                     .beta1 = json_number_value(json_array_get(betas, 0)),
+                                                     .beta2 = json_number_value(json_array_get(betas, 1)),
+                                                     .epsilon = recorded_number(config, "eps")},
+                                            .smoothing = (float)recorded_number(config, "label_smoothing")};
+    task->prompts = xmalloc(bytes);
+    memcpy(task->prompts, tokens->data, bytes);
+}
+
+/* From the weights before the first task. */
+static void start(struct trajectory *p)
+{
+    struct task *tasks = xcalloc(p->tasks, sizeof *tasks);
+    for (size_t t = 0; t < p->tasks; t++)
+        make_task(p, t, &tasks[t]);
+    must(run_open_recorded(&p->e, &p->settings, &p->recorded, tasks, p->tasks, &error));
+}
+
+static double tolerance(const struct trajectory *p, const char *key)
+{
+    return recorded_tolerance(p->r, key);
+}
+
+static const struct parameters *weights_of(const struct trajectory *p)
 {
     return p->e->model.clip->parameters;
 }
 
-static void download(const struct replay *p, float *host, const float *device)
+static void download(const struct trajectory *p, float *host, const float *device)
 {
     must(p->e->model.backend->ops->download(p->e->model.backend, host, device,
                                             weights_of(p)->values_count * sizeof *host, &error));
 }
 
 /* A number that is recorded for every step; the method may lack it. */
-static void compare_step(const struct replay *p, const char *quantity, size_t step, double got, double allowed)
+static void compare_step(const struct trajectory *p, const char *quantity, size_t step, double got, double allowed)
 {
     const struct safetensor *expected = safetensors_find(p->expect, quantity);
     if (expected == NULL)
         return;
     report_exact(p->report, "steps", step < safetensor_elements(expected), "%s of step %zu", quantity, step);
     if (step < safetensor_elements(expected))
-        report_value(p->report, quantity, got, (double)((const float *)expected->data)[step], allowed);
+        report_value(p->report, quantity, got, recorded_value(expected, step), allowed);
 }
 
 /* --- Tensors without key biases, whose gradient is rounding noise --- */
@@ -76,7 +235,7 @@ static size_t drop_key_biases(const struct parameter *t, float *values)
 /* --- Within a step --- */
 
 /* "cross_entropy", of one term by what the total is without it; gradients are left at zero. */
-static void loss_with(struct replay *p, struct method_run *run, const struct options *options,
+static void loss_with(struct trajectory *p, struct method_run *run, const struct options *options,
                       const struct batch *batch, bool classification, double *value)
 {
     const struct model *model = run->model;
@@ -86,9 +245,9 @@ static void loss_with(struct replay *p, struct method_run *run, const struct opt
     float loss;
     must(ops->zero(model->backend, model->loss, sizeof *model->loss, &error));
     run->options = options;
-    must(classification || p->r.method->loss == NULL ? classification_loss(run, task, batch, &error)
-                                                     : p->r.method->loss(run, task, batch, &error));
-    run->options = p->r.options;
+    must(classification || p->method->loss == NULL ? classification_loss(run, task, batch, &error)
+                                                   : p->method->loss(run, task, batch, &error));
+    run->options = p->options;
     arena_release(run->step_memory, mark);
     must(ops->download(model->backend, &loss, model->loss, sizeof loss, &error));
     must(ops->zero(model->backend, model->clip->parameters->gradients,
@@ -97,35 +256,33 @@ static void loss_with(struct replay *p, struct method_run *run, const struct opt
     *value = (double)loss;
 }
 
-static double recorded_step(const struct replay *p, const char *quantity, size_t step)
-{
-    const struct safetensor *values = safetensors_find(p->expect, quantity);
-    return values != NULL && step < safetensor_elements(values) ? (double)((const float *)values->data)[step] : NAN;
-}
-
 /* What the recorded l2 has to be multiplied by to be the term of the recorded total: 1, or its strength where the sum alone
  * was recorded. */
-static double l2_factor(const struct replay *p, size_t step)
+static double l2_factor(const struct trajectory *p, size_t step)
 {
-    double term = recorded_step(p, "total", step) - recorded_step(p, "cross_entropy", step) -
-                  recorded_step(p, "distill_image", step) - recorded_step(p, "distill_text", step),
-           l2 = recorded_step(p, "l2", step), strength = recorded_number(p->r.f->config, "l2");
-    return fabs(strength * l2 - term) < fabs(l2 - term) ? strength : 1;
+    static const char *const names[] = {"total", "cross_entropy", "distill_image", "distill_text", "l2"};
+    double values[5], strength = recorded_number(p->r->config, "l2");
+    for (size_t i = 0; i < 5; i++) {
+        const struct safetensor *steps = safetensors_find(p->expect, names[i]);
+        values[i] = steps != NULL && step < safetensor_elements(steps) ? recorded_value(steps, step) : NAN;
+    }
+    double term = values[0] - values[1] - values[2] - values[3];
+    return fabs(strength * values[4] - term) < fabs(values[4] - term) ? strength : 1;
 }
 
-static void compare_terms(struct replay *p, struct method_run *run, const struct batch *batch)
+static void compare_terms(struct trajectory *p, struct method_run *run, const struct batch *batch)
 {
     static const char *const names[TERMS] = {"distill_image", "distill_text", "l2"};
     struct step_state state;
     double whole, part;
     must(run->model->backend->ops->download(run->model->backend, &state, run->model->state, sizeof state, &error));
-    loss_with(p, run, p->r.options, batch, true, &part);
+    loss_with(p, run, p->options, batch, true, &part);
     compare_step(p, "cross_entropy", state.step, part, tolerance(p, "losses"));
-    loss_with(p, run, p->r.options, batch, false, &whole);
+    loss_with(p, run, p->options, batch, false, &whole);
     for (int i = 0; i < TERMS; i++) {
-        if (p->r.without[i] == NULL)
+        if (p->without[i] == NULL)
             continue;
-        loss_with(p, run, p->r.without[i], batch, false, &part);
+        loss_with(p, run, p->without[i], batch, false, &part);
         double factor = i == TERM_L2 ? l2_factor(p, state.step) : 1;
         compare_step(p, names[i], state.step, (whole - part) / factor,
                      tolerance(p, i == TERM_L2 ? "l2_public" : "losses"));
@@ -135,54 +292,46 @@ static void compare_terms(struct replay *p, struct method_run *run, const struct
 static status loss_in_terms(struct method_run *run, const struct task *task, const struct batch *batch,
                             struct error *error)
 {
-    struct replay *p = run->data->recorded->context;
+    struct trajectory *p = run->data->recorded->context;
     compare_terms(p, run, batch);
-    return p->r.method->loss != NULL ? p->r.method->loss(run, task, batch, error)
-                                     : classification_loss(run, task, batch, error);
+    return p->method->loss != NULL ? p->method->loss(run, task, batch, error)
+                                   : classification_loss(run, task, batch, error);
 }
 
-static void compare_gradients(struct replay *p, const char *moment)
+static void compare_gradients(struct trajectory *p, const char *moment)
 {
     for (size_t i = 0; i < weights_of(p)->count; i++) {
         const struct parameter *t = &weights_of(p)->list[i];
-        char name[192];
-        snprintf(name, sizeof name, "grad_digest.%s.%s", moment, t->name);
-        const struct safetensor *expected = safetensors_find(p->expect, name);
+        const struct safetensor *expected = recorded_if_there(p->expect, "grad_digest.%s.%s", moment, t->name);
         bool trained = strcmp(t->name, "logit_scale") != 0;
-        report_exact(p->report, "gradients in the fixture", (expected != NULL) == trained, "%s", name);
-        if (expected == NULL)
-            continue;
-        const float *three = expected->data;
-        double largest = fmax(fabs((double)three[0]), fmax(fabs((double)three[1]), fabs((double)three[2])));
-        size_t n = drop_key_biases(t, p->now + t->offset);
-        report_digest(p->report, "gradient digests", p->now + t->offset, n, three,
-                      tolerance(p, "grad_digest_rel") * largest);
+        report_exact(p->report, "gradients in the fixture", (expected != NULL) == trained, "%s, %s", moment, t->name);
+        if (expected != NULL)
+            report_digest(p->report, "gradient digests", p->now + t->offset, drop_key_biases(t, p->now + t->offset),
+                          expected->data, tolerance(p, "grad_digest_rel") * recorded_largest(expected));
     }
 }
 
 /* The sum alone, without its strength, relative to its largest value in the task. */
-static void compare_distance(struct replay *p, size_t step)
+static void compare_distance(struct trajectory *p, size_t step)
 {
     const struct safetensor *expected = safetensors_find(p->expect, "l2_without_key_bias");
-    double sum = 0, largest = 0;
+    double sum = 0;
     if (expected == NULL)
         return;
-    for (size_t i = 0; i < safetensor_elements(expected); i++)
-        largest = fmax(largest, (double)((const float *)expected->data)[i]);
     for (size_t i = 0; i < weights_of(p)->count; i++) {
         const struct parameter *t = &weights_of(p)->list[i];
         for (size_t k = 0; k < t->size; k++)
             if (!is_bias_of_keys(t, k))
                 sum += pow((double)p->now[t->offset + k] - (double)p->start[t->offset + k], 2);
     }
-    compare_step(p, "l2_without_key_bias", step, sum, tolerance(p, "l2") * largest);
+    compare_step(p, "l2_without_key_bias", step, sum, tolerance(p, "l2") * recorded_largest(expected));
 }
 
 static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
-    struct replay *p = run->data->recorded->context;
-    if (p->r.method->before_update != NULL)
-        TRY(p->r.method->before_update(run, task, iteration, error));
+    struct trajectory *p = run->data->recorded->context;
+    if (p->method->before_update != NULL)
+        TRY(p->method->before_update(run, task, iteration, error));
     if (run->model->work.rank > 0)
         return OK;
     download(p, p->now, weights_of(p)->values);
@@ -196,15 +345,12 @@ static status before_update(struct method_run *run, const struct task *task, siz
 
 /* --- After a task --- */
 
-static void compare_tensor(struct replay *p, const char *prefix, const struct parameter *t, double *squares,
+static void compare_tensor(struct trajectory *p, const char *prefix, const struct parameter *t, double *squares,
                            size_t *compared)
 {
     const float *values = p->now + t->offset;
-    char name[192];
-    snprintf(name, sizeof name, "%sweights.%s", prefix, t->name);
-    const struct safetensor *whole = safetensors_find(p->expect, name);
-    snprintf(name, sizeof name, "%sdigest.%s", prefix, t->name);
-    const struct safetensor *digest = safetensors_find(p->expect, name);
+    const struct safetensor *whole = recorded_if_there(p->expect, "%sweights.%s", prefix, t->name),
+                            *digest = recorded_if_there(p->expect, "%sdigest.%s", prefix, t->name);
     bool fits = whole != NULL ? safetensor_elements(whole) == t->size : digest != NULL;
     if (whole == NULL && digest == NULL && strcmp(t->name, "logit_scale") == 0) {
         report_exact(p->report, "logit_scale stays", *values == p->start[t->offset], "%g", (double)*values);
@@ -214,7 +360,7 @@ static void compare_tensor(struct replay *p, const char *prefix, const struct pa
     if (whole == NULL && digest != NULL)
         report_digest(p->report, "weight digests", values, t->size, digest->data, tolerance(p, "digest"));
     for (size_t i = 0; whole != NULL && fits && i < t->size; i++) {
-        double expected = (double)((const float *)whole->data)[i];
+        double expected = recorded_value(whole, i);
         if (is_bias_of_keys(t, i))
             continue;
         report_value(p->report, "weights", (double)values[i], expected, tolerance(p, "weights_max"));
@@ -223,7 +369,7 @@ static void compare_tensor(struct replay *p, const char *prefix, const struct pa
     }
 }
 
-static void compare_weights(struct replay *p, const char *prefix)
+static void compare_weights(struct trajectory *p, const char *prefix)
 {
     double squares = 0;
     size_t compared = 0;
@@ -235,7 +381,7 @@ static void compare_weights(struct replay *p, const char *prefix)
 }
 
 /* Weights after the last optimizer step, where the fixture has them besides. */
-static void compare_raw_weights(struct replay *p)
+static void compare_raw_weights(struct trajectory *p)
 {
     for (size_t i = 0; i < safetensors_count(p->expect); i++)
         if (strncmp(safetensors_at(p->expect, i)->name, "raw.", 4) == 0) {
@@ -245,38 +391,35 @@ static void compare_raw_weights(struct replay *p)
 }
 
 /* Of one task's prompts: columns `first` … of the logits. */
-static void compare_prompts(struct replay *p, const struct task *task, const struct safetensor *probes, size_t first,
-                            const struct safetensor *expected)
+static void compare_prompts(struct trajectory *p, const struct task *task, const struct safetensor *probes,
+                            size_t first, const struct safetensor *expected)
 {
-    struct run *e = p->e;
-    struct encoding encoding = {.arena = &e->model.step_memory};
-    struct tensor features[TOWERS];
-    struct tensor images = {0};
+    struct model *model = &p->e->model;
+    struct encoding encoding = {.arena = &model->step_memory};
+    struct tensor features[TOWERS], images = {0};
     struct tower_pass pass;
     struct texts texts;
     struct class_head head;
     size_t classes = dataset_classes(task->dataset), columns = expected->shape[1];
-    arena_reset(&e->model.step_memory);
-    must(tensor_take(&images, &e->model.step_memory, TENSOR_F32, "probes", 4, probes->shape, &error));
-    must(e->model.backend->ops->upload(e->model.backend, images.data, probes->data, tensor_bytes(&images), &error));
-    must(texts_create(&texts, e->model.clip, &e->model.step_memory, task->prompts, classes, &error));
-    must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features[TOWER_IMAGE], &error));
-    must(clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &features[TOWER_TEXT], &error));
-    must(class_head_logits(e->model.backend, &e->model.step_memory, &features[TOWER_IMAGE], &features[TOWER_TEXT],
-                           (float)recorded_number(p->r.f->config, "eval_logit_scale"), &head, &error));
-    must(e->model.backend->ops->download(e->model.backend, p->now, head.logits.data, tensor_bytes(&head.logits),
-                                         &error));
+    arena_reset(&model->step_memory);
+    must(tensor_take(&images, &model->step_memory, TENSOR_F32, "probes", 4, probes->shape, &error));
+    must(model->backend->ops->upload(model->backend, images.data, probes->data, tensor_bytes(&images), &error));
+    must(texts_create(&texts, model->clip, &model->step_memory, task->prompts, classes, &error));
+    must(clip_encode_images(model->clip, &encoding, &images, &pass, &features[TOWER_IMAGE], &error));
+    must(clip_encode_texts(model->clip, &encoding, &texts, &pass, &features[TOWER_TEXT], &error));
+    must(class_head_logits(model->backend, &model->step_memory, &features[TOWER_IMAGE], &features[TOWER_TEXT],
+                           (float)recorded_number(p->r->config, "eval_logit_scale"), &head, &error));
+    must(model->backend->ops->download(model->backend, p->now, head.logits.data, tensor_bytes(&head.logits), &error));
     for (size_t i = 0; i < probes->shape[0]; i++)
         report_values(p->report, "probe_logits", p->now + i * classes,
                       (const float *)expected->data + i * columns + first, classes, tolerance(p, "probe_logits"));
 }
 
-static void compare_probes(struct replay *p)
+static void compare_probes(struct trajectory *p)
 {
-    const struct safetensor *probes, *expected;
+    const struct safetensor *probes = recorded(p->r->data, "probe_images"),
+                            *expected = recorded(p->expect, "probe_logits");
     size_t first = 0;
-    probes = recorded_type(p->r.common, "probe_images", SAFETENSOR_F32);
-    expected = recorded_type(p->expect, "probe_logits", SAFETENSOR_F32);
     for (size_t t = 0; t < p->e->data.task_count; t++) {
         compare_prompts(p, &p->e->data.tasks[t], probes, first, expected);
         first += dataset_classes(p->e->data.tasks[t].dataset);
@@ -285,19 +428,19 @@ static void compare_probes(struct replay *p)
 }
 
 /* A run that was stopped ends with the same bits. */
-static void compare_bits(struct replay *p)
+static void compare_bits(struct trajectory *p)
 {
-    char hash[DIGEST_SIZE], *straight = p->straight[p->task].hash;
+    char hash[DIGEST_SIZE], *straight = p->straight[p->task];
     digest_bytes(p->now, weights_of(p)->values_count * sizeof *p->now, hash);
     if (p->stops)
-        report_exact(p->report, "bits as without stops", strcmp(hash, straight) == 0, "%s, task %zu", p->r.method->name,
+        report_exact(p->report, "bits as without stops", strcmp(hash, straight) == 0, "%s, task %zu", p->method->name,
                      p->task);
     memcpy(straight, hash, sizeof hash);
 }
 
-static void compare_after_task(struct replay *p)
+static void compare_after_task(struct trajectory *p)
 {
-    const struct method *method = p->r.method;
+    const struct method *method = p->method;
     if (method->evaluation_begin != NULL)
         must(method->evaluation_begin(&p->e->method, &error));
     compare_weights(p, "");
@@ -308,7 +451,7 @@ static void compare_after_task(struct replay *p)
 
 /* --- Training --- */
 
-static void save(struct replay *p, size_t task, size_t iteration)
+static void save(struct trajectory *p, size_t task, size_t iteration)
 {
     must(checkpoint_save(p->e, NULL, p->resume, &(struct checkpoint_place){task, iteration, 0}, &error));
 }
@@ -321,7 +464,7 @@ static bool wants_loss(void *context, size_t iteration, size_t iterations)
 
 static status after_iteration(void *context, const struct step_report *report, struct error *error)
 {
-    struct replay *p = context;
+    struct trajectory *p = context;
     size_t step = report->iteration - 1;
     compare_step(p, "lr", step, report->rate, tolerance(p, "lr"));
     compare_step(p, "total", step, report->loss,
@@ -335,53 +478,49 @@ static status after_iteration(void *context, const struct step_report *report, s
 }
 
 /* Another experiment, which goes on from the resume file. */
-static void go_on(struct replay *p, size_t *iteration)
+static void go_on(struct trajectory *p, size_t *iteration)
 {
     struct checkpoint_place place;
     bool found;
     run_close(p->e);
-    p->e = NULL;
-    finetune_start(&p->r, &p->e);
+    start(p);
     must(checkpoint_load(p->e, NULL, p->resume, &place, &found, &error));
     report_exact(p->report, "resume files", found && place.task == p->task, "task %zu", place.task);
     *iteration = place.iteration;
 }
 
-static status train(struct replay *p, size_t first, struct error *error)
+static void replay_task(struct trajectory *p)
 {
-    struct training training = {.run = &p->e->method,
-                                .task = &p->e->data.tasks[p->task],
-                                .first = first,
-                                .wants_loss = wants_loss,
-                                .after = after_iteration,
-                                .context = p};
-    return train_task(&training, error);
-}
-
-static void replay_task(struct replay *p)
-{
-    struct error error = {0};
-    size_t first = 0;
-    status result;
+    status result = ERROR_STOPPED;
     download(p, p->start, weights_of(p)->values);
-    while ((result = train(p, first, &error)) == ERROR_STOPPED)
-        go_on(p, &first);
-    if (result != OK)
-        report_abort(&error);
+    for (size_t first = 0; result == ERROR_STOPPED;) {
+        struct error error = {0};
+        struct training training = {.run = &p->e->method,
+                                    .task = &p->e->data.tasks[p->task],
+                                    .first = first,
+                                    .wants_loss = wants_loss,
+                                    .after = after_iteration,
+                                    .context = p};
+        result = train_task(&training, &error);
+        if (result == ERROR_STOPPED)
+            go_on(p, &first);
+        else if (result != OK)
+            report_abort(&error);
+    }
     compare_after_task(p);
 }
 
-static void replay_tasks(struct replay *p)
+static void replay_tasks(struct trajectory *p)
 {
     size_t iteration;
-    finetune_start(&p->r, &p->e);
+    start(p);
     p->start = xmalloc(weights_of(p)->values_count * sizeof *p->start);
     p->now = xmalloc(weights_of(p)->values_count * sizeof *p->now);
-    for (p->task = 0; p->task < p->r.tasks; p->task++) {
-        safetensors_close(p->expect);
-        p->expect = recorded_open(p->r.f->folder, "%s.task%zu.safetensors", p->r.method->name, p->task);
+    for (p->task = 0; p->task < p->tasks; p->task++) {
+        p->expect = recorded_open(p->r, "%s.task%zu.safetensors", p->method->name, p->task);
         replay_task(p);
-        if (!p->stops || p->task + 1 == p->r.tasks)
+        safetensors_close(p->expect);
+        if (!p->stops || p->task + 1 == p->tasks)
             continue;
         save(p, ++p->task, 0);
         go_on(p, &iteration);
@@ -390,71 +529,70 @@ static void replay_tasks(struct replay *p)
 }
 
 /* Terms are compared where one member trains without stops, and every one of its iterations is launched anew. */
-static void replay_method(struct replay *p, const char *name, bool stops, struct report *report)
+static void replay_method(struct trajectory *p, const char *name, bool stops, struct report *report)
 {
-    finetune_choose(&p->r, name);
+    choose(p, name);
     p->stops = stops;
     p->report = report;
-    p->r.watched.before_update = before_update;
-    if (!p->r.f->stops && p->r.f->members == 1) {
-        p->r.watched.loss = loss_in_terms;
-        p->r.watched.loss_repeats = false;
+    p->watched.before_update = before_update;
+    if (!p->r->stops && p->r->members == 1) {
+        p->watched.loss = loss_in_terms;
+        p->watched.loss_repeats = false;
     }
     replay_tasks(p);
     run_close(p->e);
-    p->e = NULL;
-    safetensors_close(p->expect);
-    p->expect = NULL;
+    free_options(p);
     free(p->start);
     free(p->now);
-    p->start = p->now = NULL;
 }
 
 /* 0-based iterations after which the mean takes the weights in: multiples of average_every. */
-static void check_averages(struct replay *p)
+static void check_averages(struct trajectory *p)
 {
-    size_t every = (size_t)recorded_number(p->r.f->config, "average_every");
-    for (size_t t = 0; t < p->r.tasks; t++) {
-        const json_t *task = finetune_task(&p->r, t), *averaged = json_object_get(task, "averaged_at");
-        size_t steps = (size_t)recorded_number(task, "steps"), count = (steps + every - 1) / every;
+    size_t every = recorded_size(p->r->config, "average_every");
+    for (size_t t = 0; t < p->tasks; t++) {
+        const json_t *task = task_of(p, t), *averaged = json_object_get(task, "averaged_at");
+        size_t steps = recorded_size(task, "steps"), count = (steps + every - 1) / every;
         bool same = json_array_size(averaged) == count;
         for (size_t i = 0; same && i < count; i++)
-            same = (size_t)json_integer_value(json_array_get(averaged, i)) == i * every;
-        report_exact(p->r.f->report, "iterations that are averaged", same, "task %zu: every %zu", t, every);
+            same = recorded_at(averaged, i) == i * every;
+        report_exact(&p->r->report, "iterations that are averaged", same, "task %zu: every %zu", t, every);
     }
 }
 
-static void replay_methods(struct replay *p)
+static void replay_methods(struct trajectory *p)
 {
     static const char ending[] = ".task0.safetensors";
     struct directory directory;
     struct report unused = {0};
-    must(directory_list(&directory, p->r.f->folder, &error));
+    must(directory_list(&directory, p->r->folder, &error));
     for (size_t i = 0; i < directory.count; i++) {
         char *name = directory.names[i], *end = strstr(name, ending);
         if (end == NULL)
             continue;
         *end = 0;
-        if (p->r.f->method != NULL && strcmp(p->r.f->method, name) != 0)
+        if (p->r->method != NULL && strcmp(p->r->method, name) != 0)
             continue;
-        if (p->r.f->stops)
+        if (p->r->stops)
             replay_method(p, name, false, &unused);
-        replay_method(p, name, p->r.f->stops, p->r.f->report);
+        replay_method(p, name, p->r->stops, &p->r->report);
     }
     directory_free(&directory);
 }
 
-void replay_finetune(struct method_fixture *fixture)
+void replay_finetune(struct replay *r)
 {
-    struct replay p = {.r.f = fixture};
+    struct trajectory p = {.r = r};
     char folder[] = "/tmp/mtil-replay-XXXXXX";
     if (mkdtemp(folder) == NULL || (p.resume = path_format("%s/resume.safetensors", folder)) == NULL)
         must(error_set(&error, ERROR_IO, "%s: cannot be made", folder));
-    finetune_open(&p.r);
+    open_folder(&p);
     check_averages(&p);
     replay_methods(&p);
-    finetune_close(&p.r);
+    for (size_t t = 0; t < p.tasks; t++)
+        safetensors_close(p.data[t]);
     unlink(p.resume);
     rmdir(folder);
     free(p.resume);
+    free(p.weights);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/digest.h"
 #include "core/file.h"
 #include "datasets/image/image.h"
@@ -20,43 +21,44 @@ static int recorded_difference(const json_t *file)
 
 static const char *base_name(const json_t *file)
 {
-    const char *path = part_text(file, "file"), *slash = strrchr(path, '/');
+    const char *path = pyjson_text(file, "file"), *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
 }
 
 static status open_image(struct image *image, const char *folder, const json_t *file, struct error *error)
 {
-    char *path = path_format("%s/preprocess/%s", folder, part_text(file, "file"));
+    char *path = path_format("%s/preprocess/%s", folder, pyjson_text(file, "file"));
     status result = image_decode_file(image, path, error);
     free(path);
     return result;
 }
 
-static void check_decoded(struct part *part, const char *folder, const json_t *file)
+static void check_decoded(struct report *report, const char *folder, const json_t *file)
 {
     struct image image;
     struct error error = {0};
     char hex[65] = "";
-    const char *expected = part_text(file, "rgb_sha256");
+    const char *expected = pyjson_text(file, "rgb_sha256");
     bool read = open_image(&image, folder, file, &error) == OK;
     if (read)
         digest_bytes(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
     bool size = read && image.width == json_integer_value(json_object_get(file, "w")) &&
                 image.height == json_integer_value(json_object_get(file, "h"));
     bool same = strcmp(hex, expected) == 0;
-    part_check(part, size && (same || recorded_difference(file) > 0), "%s: other pixels %s", base_name(file),
-               error.message);
+    report_exact(report, "decode", size && (same || recorded_difference(file) > 0), "%s: other pixels %s",
+                 base_name(file), error.message);
     if (size && !same && recorded_difference(file) > 0)
         printf("  decode: %s differs as recorded for another libjpeg-turbo; its transforms are compared within %d\n",
                base_name(file), 2 * recorded_difference(file));
     image_free(&image);
 }
 
-void part_decode(struct part *part, const char *folder)
+void part_decode(struct report *report, const char *folder)
 {
-    json_t *manifest = part_json(part, folder, "preprocess/manifest.json"), *files = json_object_get(manifest, "files");
+    json_t *manifest = part_json(report, "decode", folder, "preprocess/manifest.json"),
+           *files = json_object_get(manifest, "files");
     for (size_t i = 0; i < json_array_size(files); i++)
-        check_decoded(part, folder, json_array_get(files, i));
+        check_decoded(report, folder, json_array_get(files, i));
     json_decref(manifest);
 }
 
@@ -70,21 +72,22 @@ static int largest_difference(const uint8_t *a, const uint8_t *b, size_t count)
 }
 
 /* Compares pixels [height, width, 3] with a tensor. */
-static void compare(struct part *part, const struct safetensor *expected, const uint8_t *pixels, size_t count,
+static void compare(struct report *report, const struct safetensor *expected, const uint8_t *pixels, size_t count,
                     int tolerance)
 {
     bool shape = expected->type == SAFETENSOR_U8 && safetensor_elements(expected) == count;
     int difference = shape ? largest_difference(pixels, expected->data, count) : -1;
-    part_check(part, shape && difference <= tolerance, "%s: off by up to %d", expected->name, difference);
+    report_exact(report, "preprocess", shape && difference <= tolerance, "%s: off by up to %d", expected->name,
+                 difference);
 }
 
 /* The same floats, or within what the tolerance of the pixels allows. */
-static void compare_normalized(struct part *part, const struct safetensor *expected, const uint8_t *pixels, size_t side,
-                               int tolerance)
+static void compare_normalized(struct report *report, const struct safetensor *expected, const uint8_t *pixels,
+                               size_t side, int tolerance)
 {
     static const float level = 1 / 255.0F / 0.26130258F; /* of one step of a pixel, at most */
     size_t count = side * side * 3;
-    float *planes = malloc(count * sizeof *planes), *values = malloc(count * sizeof *values);
+    float *planes = xmalloc(count * sizeof *planes), *values = xmalloc(count * sizeof *values);
     struct error error;
     normalize(pixels, (int)side, planes);
     bool same = expected->type == SAFETENSOR_F32 && safetensor_elements(expected) == count &&
@@ -93,7 +96,7 @@ static void compare_normalized(struct part *part, const struct safetensor *expec
         same = memcmp(planes, values, count * sizeof *planes) == 0;
     for (size_t i = 0; same && tolerance > 0 && i < count; i++)
         same = fabsf(planes[i] - values[i]) <= level * (float)(tolerance + 1);
-    part_check(part, same, "%s: not the same floats", expected->name);
+    report_exact(report, "preprocess", same, "%s: not the same floats", expected->name);
     free(planes);
     free(values);
 }
@@ -154,40 +157,38 @@ static status crop(const json_t *file, const struct key *key, const struct image
     return image_training_crop(image, area, key->resolution, pixels, error);
 }
 
-static void check_tensor(struct part *part, const struct safetensor *expected, const struct key *key,
+static void check_tensor(struct report *report, const struct safetensor *expected, const struct key *key,
                          const json_t *file, const struct image *image)
 {
     int tolerance = recorded_difference(file);
     struct error error;
     if (strcmp(key->kind, "rgb") == 0) {
-        compare(part, expected, image->pixels, (size_t)image->width * (size_t)image->height * 3, tolerance);
+        compare(report, expected, image->pixels, (size_t)image->width * (size_t)image->height * 3, tolerance);
         return;
     }
     bool normalized = strcmp(key->kind, "norm") == 0;
     size_t side = (size_t)key->resolution;
     if (!normalized && strcmp(key->kind, "eval") != 0 && strcmp(key->kind, "train") != 0) {
-        part_skip(part, "%s: what this should be is not known", expected->name);
+        skip_item("preprocess", "%s: what this should be is not known", expected->name);
         return;
     }
-    uint8_t *pixels = side >= 1 && side <= 4096 ? malloc(side * side * 3) : NULL;
-    if (pixels == NULL)
-        part_check(part, false, "%s: an image of this size cannot be compared", expected->name);
-    else if (crop(file, key, image, pixels, &error) != OK)
-        part_check(part, false, "%s: %s", expected->name, error.message);
+    uint8_t *pixels = xmalloc(side * side * 3);
+    if (crop(file, key, image, pixels, &error) != OK)
+        report_exact(report, "preprocess", false, "%s: %s", expected->name, error.message);
     else if (normalized)
-        compare_normalized(part, expected, pixels, side, 2 * tolerance);
+        compare_normalized(report, expected, pixels, side, 2 * tolerance);
     else
-        compare(part, expected, pixels, side * side * 3, 2 * tolerance);
+        compare(report, expected, pixels, side * side * 3, 2 * tolerance);
     free(pixels);
 }
 
-static void check_image(struct part *part, const struct safetensors *tensors, const char *folder, const json_t *file,
-                        bool *used)
+static void check_image(struct report *report, const struct safetensors *tensors, const char *folder,
+                        const json_t *file, bool *used)
 {
     struct image image;
     struct error error;
     if (open_image(&image, folder, file, &error) != OK) {
-        part_check(part, false, "%s", error.message);
+        report_exact(report, "preprocess", false, "%s", error.message);
         return;
     }
     for (size_t i = 0; i < safetensors_count(tensors); i++) {
@@ -196,40 +197,37 @@ static void check_image(struct part *part, const struct safetensors *tensors, co
         if (!read_key(&key, tensor->name, base_name(file)))
             continue;
         used[i] = true;
-        check_tensor(part, tensor, &key, file, &image);
+        check_tensor(report, tensor, &key, file, &image);
     }
     image_free(&image);
 }
 
-/* What Pillow's later versions do is not what is expected here. */
-static bool is_other_pillow(const char *name)
+static void check_images(struct report *report, const struct safetensors *tensors, const char *folder,
+                         const json_t *files)
 {
-    return strncmp(name, "newer_pillow.", strlen("newer_pillow.")) == 0;
-}
-
-static void check_images(struct part *part, const struct safetensors *tensors, const char *folder, const json_t *files)
-{
-    bool *used = calloc(safetensors_count(tensors) + 1, sizeof *used);
-    for (size_t i = 0; used != NULL && i < json_array_size(files); i++)
-        check_image(part, tensors, folder, json_array_get(files, i), used);
-    for (size_t i = 0; used != NULL && i < safetensors_count(tensors); i++)
-        if (!used[i] && !is_other_pillow(safetensors_at(tensors, i)->name))
-            part_skip(part, "%s: belongs to no file of the manifest", safetensors_at(tensors, i)->name);
+    static const char other_pillow[] = "newer_pillow."; /* what its later versions do is not expected here */
+    bool *used = xcalloc(safetensors_count(tensors) + 1, sizeof *used);
+    for (size_t i = 0; i < json_array_size(files); i++)
+        check_image(report, tensors, folder, json_array_get(files, i), used);
+    for (size_t i = 0; i < safetensors_count(tensors); i++) {
+        const char *name = safetensors_at(tensors, i)->name;
+        if (!used[i] && strncmp(name, other_pillow, sizeof other_pillow - 1) != 0)
+            skip_item("preprocess", "%s: belongs to no file of the manifest", name);
+    }
     free(used);
 }
 
-void part_preprocess(struct part *part, const char *folder)
+void part_preprocess(struct report *report, const char *folder)
 {
-    struct safetensors *tensors = NULL;
-    struct error error;
-    json_t *manifest = part_json(part, folder, "preprocess/manifest.json"), *files = json_object_get(manifest, "files");
+    struct safetensors *tensors;
+    json_t *manifest = part_json(report, "preprocess", folder, "preprocess/manifest.json"),
+           *files = json_object_get(manifest, "files");
     char *path = path_format("%s/preprocess/preprocess.safetensors", folder);
-    part->absent = part->absent || !file_exists(path);
-    if (manifest != NULL && !part->absent && safetensors_open(&tensors, path, &error) != OK)
-        part_check(part, false, "%s", error.message);
-    if (tensors != NULL)
-        check_images(part, tensors, folder, files);
-    safetensors_close(tensors);
+    if (manifest != NULL && file_exists(path)) {
+        must(safetensors_open(&tensors, path, &error));
+        check_images(report, tensors, folder, files);
+        safetensors_close(tensors);
+    }
     free(path);
     json_decref(manifest);
 }

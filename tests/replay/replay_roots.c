@@ -1,21 +1,21 @@
 /* roots/: every reader on its small root: class names, number of templates, and of each item its place, file, label
  * and pixels. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/digest.h"
 #include "core/file.h"
 #include "datasets/formats/mat.h"
 #include "datasets/readers/reader.h"
 #include "tests/replay/replay_data.h"
 
-static void check_item(struct part *part, const struct dataset *dataset, enum split split, size_t index,
+static void check_item(struct report *report, const struct dataset *dataset, enum split split, size_t index,
                        const json_t *expected)
 {
     const struct dataset_item *item = &dataset->items[split].items[index];
-    const char *file = part_text(expected, "file");
+    const char *file = pyjson_text(expected, "file");
     struct error error = {0};
     struct image image;
     int label = -1;
@@ -28,28 +28,29 @@ static void check_item(struct part *part, const struct dataset *dataset, enum sp
                 item->position == json_integer_value(json_object_get(expected, "index")) &&
                 image.width == json_integer_value(json_object_get(expected, "w")) &&
                 image.height == json_integer_value(json_object_get(expected, "h")) &&
-                strcmp(hex, part_text(expected, "sha256")) == 0 &&
+                strcmp(hex, pyjson_text(expected, "sha256")) == 0 &&
                 (*file == 0 || (name != NULL && strcmp(name, file) == 0));
-    part_check(part, good, "%s item %zu (%s): label %d, index %u, %d×%d %s", dataset_name(dataset), index,
-               name != NULL ? name : "?", label, item->position, image.width, image.height, error.message);
+    report_exact(report, "roots", good, "%s item %zu (%s): label %d, index %u, %d×%d %s", dataset_name(dataset), index,
+                 name != NULL ? name : "?", label, item->position, image.width, image.height, error.message);
     image_free(&image);
     free(name);
 }
 
-static void check_split(struct part *part, const struct dataset *dataset, enum split split, const json_t *expected)
+static void check_split(struct report *report, const struct dataset *dataset, enum split split, const json_t *expected)
 {
     size_t count = json_array_size(expected);
     if (expected == NULL) {
-        part_skip(part, "%s: no list of its %s items", dataset_name(dataset), split == SPLIT_TRAIN ? "train" : "test");
+        skip_item("roots", "%s: no list of its %s items", dataset_name(dataset),
+                  split == SPLIT_TRAIN ? "train" : "test");
         return;
     }
-    part_check(part, dataset_size(dataset, split) == count, "%s: %zu items, expected %zu", dataset_name(dataset),
-               dataset_size(dataset, split), count);
+    report_exact(report, "roots", dataset_size(dataset, split) == count, "%s: %zu items, expected %zu",
+                 dataset_name(dataset), dataset_size(dataset, split), count);
     for (size_t i = 0; i < count && i < dataset_size(dataset, split); i++)
-        check_item(part, dataset, split, i, json_array_get(expected, i));
+        check_item(report, dataset, split, i, json_array_get(expected, i));
 }
 
-static void check_names(struct part *part, const struct dataset *dataset, const json_t *classes)
+static void check_names(struct report *report, const struct dataset *dataset, const json_t *classes)
 {
     bool good = dataset_classes(dataset) == json_array_size(classes);
     size_t i = 0;
@@ -57,27 +58,27 @@ static void check_names(struct part *part, const struct dataset *dataset, const 
         const char *name = json_string_value(json_array_get(classes, i));
         good = name != NULL && strcmp(dataset_class_name(dataset, i), name) == 0;
     }
-    part_check(part, good, "%s: class names differ: %zu, expected %zu; first difference at %zu", dataset_name(dataset),
-               dataset_classes(dataset), json_array_size(classes), i > 0 ? i - 1 : 0);
+    report_exact(report, "roots", good, "%s: class names differ: %zu, expected %zu; first difference at %zu",
+                 dataset_name(dataset), dataset_classes(dataset), json_array_size(classes), i > 0 ? i - 1 : 0);
 }
 
-static void check_dataset(struct part *part, const struct dataset *dataset, const json_t *expected)
+static void check_dataset(struct report *report, const struct dataset *dataset, const json_t *expected)
 {
     const json_t *classes = json_object_get(expected, "classes"),
                  *templates = json_object_get(expected, "num_templates");
     if (classes != NULL)
-        check_names(part, dataset, classes);
+        check_names(report, dataset, classes);
     if (templates != NULL)
-        part_check(part, dataset_templates(dataset) == (size_t)json_integer_value(templates),
-                   "%s: %zu templates, expected %lld", dataset_name(dataset), dataset_templates(dataset),
-                   (long long)json_integer_value(templates));
-    check_split(part, dataset, SPLIT_TRAIN, json_object_get(expected, "train"));
-    check_split(part, dataset, SPLIT_TEST, json_object_get(expected, "test"));
+        report_exact(report, "roots", dataset_templates(dataset) == (size_t)json_integer_value(templates),
+                     "%s: %zu templates, expected %lld", dataset_name(dataset), dataset_templates(dataset),
+                     (long long)json_integer_value(templates));
+    check_split(report, dataset, SPLIT_TRAIN, json_object_get(expected, "train"));
+    check_split(report, dataset, SPLIT_TEST, json_object_get(expected, "test"));
 }
 
 /* version: of CIFAR's archives, NULL for readers that have one. */
-static void check_root(struct part *part, const struct dataset_reader *reader, const char *root, const char *version,
-                       const json_t *expected)
+static void check_root(struct report *report, const struct dataset_reader *reader, const char *root,
+                       const char *version, const json_t *expected)
 {
     struct error error = {0};
     struct dataset *dataset = NULL;
@@ -87,97 +88,63 @@ static void check_root(struct part *part, const struct dataset_reader *reader, c
         result = options_set(options, "version", version, "replay_data", &error);
     if (result == OK)
         result = dataset_open(&dataset, reader->name, root, options, NULL, &error);
-    part_check(part, result == OK, "%s", error.message);
+    report_exact(report, "roots", result == OK, "%s", error.message);
     if (result == OK)
-        check_dataset(part, dataset, expected);
+        check_dataset(report, dataset, expected);
     dataset_close(dataset);
     options_destroy(options);
 }
 
 /* CIFAR's archives come in two versions, of which the root may hold one or both. */
-static void check_versions(struct part *part, const struct dataset_reader *reader, const char *root,
+static void check_versions(struct report *report, const struct dataset_reader *reader, const char *root,
                            const json_t *expected)
 {
     static const char *const versions[] = {"python", "binary"};
     for (size_t i = 0; i < 2; i++) {
         char *folder = path_format("%s/%s", root, reader->folders[i]);
         if (file_is_directory(folder))
-            check_root(part, reader, root, versions[i], expected);
+            check_root(report, reader, root, versions[i], expected);
         free(folder);
     }
 }
 
-/* --- which reader a root is for ----------------------------------------------------------------------------------- */
+/* --- every root ---------------------------------------------------------------------------------------------------- */
 
-/* The reader whose name is what stands in name before its first, or a later, "_": "mnist" of "mnist_gz". */
-static const struct dataset_reader *reader_by_name(const char *name)
+/* "stanford cars" of the list is the reader stanford_cars. */
+static const struct dataset_reader *find_reader(const json_t *expected)
 {
     const struct dataset_reader *reader;
-    struct error error;
-    char stem[64];
-    snprintf(stem, sizeof stem, "%s", name);
-    for (char *p = stem; *p != 0; p++)
-        *p = *p == ' ' || *p == '-' ? '_' : (char)tolower((unsigned char)*p);
-    for (char *end = stem + strlen(stem); end != NULL; end = strrchr(stem, '_')) {
-        *end = 0;
-        if (dataset_reader_find(&reader, stem, &error) == OK)
-            return reader;
-    }
-    return NULL;
+    char *name = xstrdup(pyjson_text(expected, "name"));
+    for (char *space = name; (space = strchr(space, ' ')) != NULL;)
+        *space = '_';
+    must(dataset_reader_find(&reader, name, &error));
+    free(name);
+    return reader;
 }
 
-/* The reader that finds its folder in root; NULL when none or several do. */
-static const struct dataset_reader *reader_by_folder(const char *root)
-{
-    size_t count, found = 0;
-    const struct dataset_reader *const *readers = dataset_readers(&count), *reader = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (dataset_found(readers[i], root)) {
-            reader = readers[i];
-            found++;
-        }
-    }
-    return found == 1 ? reader : NULL;
-}
-
-static const struct dataset_reader *find_reader(const char *name, const char *root, const json_t *expected)
-{
-    const struct dataset_reader *reader = reader_by_name(name);
-    if (reader == NULL)
-        reader = reader_by_name(part_text(expected, "name"));
-    return reader != NULL ? reader : reader_by_folder(root);
-}
-
-static void check_folder(struct part *part, const char *roots, const char *name)
+static void check_folder(struct report *report, const char *roots, const char *name)
 {
     char *root = path_format("%s/%s", roots, name);
-    struct part whole = *part; /* part_json says whether this root has a list, not whether the part is there */
-    json_t *expected = part_json(&whole, root, "expected.json");
-    part->items = whole.items;
-    part->deviations = whole.deviations;
-    const struct dataset_reader *reader = expected != NULL ? find_reader(name, root, expected) : NULL;
-    if (expected == NULL && whole.absent)
-        part_skip(part, "%s has no expected.json", root);
-    else if (expected != NULL && reader == NULL)
-        part_skip(part, "%s: there is no reader of this name, nor one for its folders", root);
-    else if (reader != NULL && options_find(reader->options, "version") != NULL)
-        check_versions(part, reader, root, expected);
+    json_t *expected = part_json(report, root, root, "expected.json");
+    const struct dataset_reader *reader = expected != NULL ? find_reader(expected) : NULL;
+    if (reader != NULL && options_find(reader->options, "version") != NULL)
+        check_versions(report, reader, root, expected);
     else if (reader != NULL)
-        check_root(part, reader, root, NULL, expected);
+        check_root(report, reader, root, NULL, expected);
     json_decref(expected);
     free(root);
 }
 
-void part_roots(struct part *part, const char *folder)
+void part_roots(struct report *report, const char *folder)
 {
     struct strings names = {0};
-    struct error error = {0};
     char *roots = path_format("%s/roots", folder);
-    part->absent = !file_is_directory(roots);
-    if (!part->absent && strings_list_folders(&names, roots, &error) != OK)
-        part_check(part, false, "%s", error.message);
+    if (file_is_directory(roots))
+        must(strings_list_folders(&names, roots, &error));
+    else
+        printf("roots: skipped: not in this folder\n");
     for (size_t i = 0; i < names.count; i++)
-        check_folder(part, roots, names.items[i]);
+        check_folder(report, roots, names.items[i]);
     strings_free(&names);
     free(roots);
 }
@@ -221,23 +188,24 @@ static bool opens(const char *path, struct error *error)
     return strstr(error->message, "expected a variable") != NULL;
 }
 
-static void compare_mat(struct part *part, const char *a, const char *b)
+static void compare_mat(struct report *report, const char *a, const char *b)
 {
     struct error error;
     if (!opens(a, &error) || !opens(b, &error)) {
-        part_check(part, false, "%s", error.message);
+        report_exact(report, "mat variants", false, "%s", error.message);
         return;
     }
-    part_check(part,
-               same_numbers(a, b, "trnid", NULL) && same_numbers(a, b, "tstid", NULL) &&
-                   same_numbers(a, b, "labels", NULL) && same_numbers(a, b, "annotations", "class"),
-               "%s: numbers differ from %s", b, a);
-    part_check(part, same_strings(a, b, "annotations", "fname") && same_strings(a, b, "class_names", NULL),
-               "%s: strings differ from %s", b, a);
+    report_exact(report, "mat variants",
+                 same_numbers(a, b, "trnid", NULL) && same_numbers(a, b, "tstid", NULL) &&
+                     same_numbers(a, b, "labels", NULL) && same_numbers(a, b, "annotations", "class"),
+                 "%s: numbers differ from %s", b, a);
+    report_exact(report, "mat variants",
+                 same_strings(a, b, "annotations", "fname") && same_strings(a, b, "class_names", NULL),
+                 "%s: strings differ from %s", b, a);
 }
 
 /* "setid.plain.mat" is a variant of the file setid.mat somewhere below root. */
-static void find_original(struct part *part, const char *root, const struct strings *files, const char *variant)
+static void find_original(struct report *report, const char *root, const struct strings *files, const char *variant)
 {
     const char *name = strrchr(variant, '/') + 1;
     size_t stem = strcspn(name, ".");
@@ -246,12 +214,12 @@ static void find_original(struct part *part, const char *root, const struct stri
         if (strncmp(candidate, name, stem) != 0 || strcmp(candidate + stem, ".mat") != 0)
             continue;
         char *original = path_format("%s/%s", root, files->items[i]), *path = path_format("%s/%s", root, variant);
-        compare_mat(part, original, path);
+        compare_mat(report, original, path);
         free(original);
         free(path);
         return;
     }
-    part_skip(part, "%s/%s: there is no file that it is a variant of", root, variant);
+    skip_item("mat variants", "%s/%s: there is no file that it is a variant of", root, variant);
 }
 
 static bool is_mat(const char *name)
@@ -260,23 +228,20 @@ static bool is_mat(const char *name)
     return size > 4 && strcmp(name + size - 4, ".mat") == 0;
 }
 
-void part_mat_variants(struct part *part, const char *folder)
+void part_mat_variants(struct report *report, const char *folder)
 {
     struct strings names = {0};
-    struct error error = {0};
+    struct error ignored;
     char *roots = path_format("%s/roots", folder);
-    part->absent = true;
-    if (file_is_directory(roots) && strings_list_folders(&names, roots, &error) != OK)
-        part_check(part, false, "%s", error.message);
+    if (file_is_directory(roots))
+        must(strings_list_folders(&names, roots, &error));
     for (size_t i = 0; i < names.count; i++) {
         char *root = path_format("%s/%s", roots, names.items[i]), *variants = path_format("%s/mat_variants", root);
         struct strings files = {0};
-        if (file_is_directory(variants) && strings_list_files(&files, root, ".", is_mat, &error) == OK) {
-            part->absent = false;
+        if (file_is_directory(variants) && strings_list_files(&files, root, ".", is_mat, &ignored) == OK)
             for (size_t k = 0; k < files.count; k++)
                 if (strncmp(files.items[k], "./mat_variants/", 15) == 0)
-                    find_original(part, root, &files, files.items[k]);
-        }
+                    find_original(report, root, &files, files.items[k]);
         strings_free(&files);
         free(variants);
         free(root);

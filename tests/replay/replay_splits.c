@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/digest.h"
 #include "datasets/split/split.h"
 #include "tests/replay/replay_data.h"
@@ -10,10 +11,8 @@
 static bool same_hash(const uint32_t *order, size_t count, const json_t *expected)
 {
     enum { DIGITS = 11 };
-    char *text = malloc(count * DIGITS + 1), hex[DIGEST_SIZE];
+    char *text = xmalloc(count * DIGITS + 1), hex[DIGEST_SIZE];
     size_t size = 0;
-    if (text == NULL)
-        return false;
     for (size_t i = 0; i < count; i++)
         size += (size_t)sprintf(text + size, "%s%u", i > 0 ? "," : "", order[i]);
     digest_bytes(text, size, hex);
@@ -29,7 +28,7 @@ static bool same_values(const uint32_t *order, size_t count, const json_t *expec
     return same;
 }
 
-/* Seeds of 64 bits come as strings (part_json); negative ones as torch takes them. */
+/* Seeds of 64 bits come as strings (pyjson_read); negative ones as torch takes them. */
 static uint64_t read_seed(const json_t *value)
 {
     return json_is_string(value) ? strtoull(json_string_value(value), NULL, 10) : (uint64_t)json_integer_value(value);
@@ -50,28 +49,24 @@ static bool case_holds(const json_t *expected, const uint32_t *order, size_t n, 
            (hash == NULL || same_hash(order, n, hash));
 }
 
-static void check_case(struct part *part, const json_t *expected)
+static void check_case(struct report *report, const json_t *expected)
 {
     json_int_t n = json_integer_value(json_object_get(expected, "n"));
     uint64_t seed = read_seed(json_object_get(expected, "seed"));
     if (!json_is_integer(json_object_get(expected, "n")) || n < 0 || (uint64_t)n >= SPLIT_ITEMS_MOST) {
-        part_skip(part, "a split of %lld items: below %llu are expected", (long long)n,
+        skip_item("splits", "a split of %lld items: below %llu are expected", (long long)n,
                   (unsigned long long)SPLIT_ITEMS_MOST);
         return;
     }
-    uint32_t *order = malloc(((size_t)n + 1) * sizeof *order);
-    if (order == NULL) {
-        part_check(part, false, "n = %lld: no memory", (long long)n);
-        return;
-    }
+    uint32_t *order = xmalloc(((size_t)n + 1) * sizeof *order);
     split_permutation(seed, (size_t)n, order);
-    part_check(part, case_holds(expected, order, (size_t)n, split_train_count((size_t)n)),
-               "n = %lld, seed %llu: another permutation", (long long)n, (unsigned long long)seed);
+    report_exact(report, "splits", case_holds(expected, order, (size_t)n, split_train_count((size_t)n)),
+                 "n = %lld, seed %llu: another permutation", (long long)n, (unsigned long long)seed);
     free(order);
 }
 
 /* "mt19937_seed42_first": the generator's first numbers, as what they do to the beginning of a permutation. */
-static void check_generator(struct part *part, const char *key, const json_t *numbers)
+static void check_generator(struct report *report, const char *key, const json_t *numbers)
 {
     enum { ITEMS = 100003 };
     static const char before[] = "mt19937_seed", behind[] = "_first";
@@ -81,31 +76,30 @@ static void check_generator(struct part *part, const char *key, const json_t *nu
     uint64_t seed = strtoull(key + sizeof before - 1, &rest, 10);
     if (strncmp(rest, behind, sizeof behind - 1) != 0)
         return;
-    uint32_t *order = malloc(ITEMS * sizeof *order), *drawn = malloc(ITEMS * sizeof *drawn);
-    if (order != NULL && drawn != NULL) {
-        split_permutation(seed, ITEMS, order);
-        for (uint32_t i = 0; i < ITEMS; i++)
-            drawn[i] = i;
-        bool same = json_array_size(numbers) < ITEMS;
-        for (size_t i = 0; same && i < json_array_size(numbers); i++) {
-            size_t j = i + (size_t)json_integer_value(json_array_get(numbers, i)) % (ITEMS - i);
-            uint32_t value = drawn[j];
-            drawn[j] = drawn[i];
-            drawn[i] = value;
-            same = order[i] == drawn[i];
-        }
-        part_check(part, same, "%s: other numbers", key);
+    uint32_t *order = xmalloc(ITEMS * sizeof *order), *drawn = xmalloc(ITEMS * sizeof *drawn);
+    split_permutation(seed, ITEMS, order);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        drawn[i] = i;
+    bool same = json_array_size(numbers) < ITEMS;
+    for (size_t i = 0; same && i < json_array_size(numbers); i++) {
+        size_t j = i + (size_t)json_integer_value(json_array_get(numbers, i)) % (ITEMS - i);
+        uint32_t value = drawn[j];
+        drawn[j] = drawn[i];
+        drawn[i] = value;
+        same = order[i] == drawn[i];
     }
+    report_exact(report, "splits", same, "%s: other numbers", key);
     free(order);
     free(drawn);
 }
 
-void part_splits(struct part *part, const char *folder)
+void part_splits(struct report *report, const char *folder)
 {
     const char *key;
-    json_t *splits = part_json(part, folder, "splits.json"), *cases = json_object_get(splits, "cases"), *value;
+    json_t *splits = part_json(report, "splits", folder, "splits.json"), *cases = json_object_get(splits, "cases"),
+           *value;
     for (size_t i = 0; i < json_array_size(cases); i++)
-        check_case(part, json_array_get(cases, i));
-    json_object_foreach(splits, key, value) check_generator(part, key, value);
+        check_case(report, json_array_get(cases, i));
+    json_object_foreach(splits, key, value) check_generator(report, key, value);
     json_decref(splits);
 }

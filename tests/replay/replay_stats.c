@@ -1,79 +1,26 @@
-/* Replays files in the format of fixtures/stats/paired.json and compares every number.
- *
- *     build/tests/replay_stats FILE…
- *
- * Prints a line per quantity with the largest deviation and its tolerance; exits with 0 only when all hold, with 77
- * when a file is absent.
+/* Files in the format of fixtures/stats/paired.json.
  *
  * Tolerances are relative, 1e-9 and for p-values 1e-7, plus what rounding alone does to a number that nearly cancels.
  * null, NaN and Infinity stand for what is not defined or not finite. Where the definition leaves a choice, each is
  * right: an interval without width may be null; so may Wilcoxon's p with several differences of 0, and the exact p of a sample too
  * large to be enumerated; differences that tie
  * on paper alone, as 68.3 − 68.2 and 67.5 − 67.4 do, may count as tied or not. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
-#include "core/text.h"
+#include "core/alloc.h"
 #include "results/statistics/permutation.h"
 #include "results/statistics/statistics.h"
-#include "tests/replay/report.h"
+#include "tests/replay/pyjson.h"
+#include "tests/replay/replay.h"
 
 #define RELATIVE 1e-9
 #define RELATIVE_P 1e-7
 #define ROUNDING_P 1e-15 /* some of SciPy's small p are 1 less something */
 #define EPSILON 2.3e-16
 #define ENUMERATED 24 /* the largest n of which it can be asked that all 2^n signs were tried */
-
-/* ---- JSON, with Python's words for what JSON has no numbers for ---- */
-
-/* "NaN" becomes null and "Infinity" a string, outside strings. */
-static void add_plain_json(struct text *plain, const char *json)
-{
-    bool inside = false;
-    for (const char *at = json; *at; at++) {
-        inside ^= *at == '"' && (at == json || at[-1] != '\\');
-        bool negative = strncmp(at, "-Infinity", 9) == 0;
-        if (!inside && strncmp(at, "NaN", 3) == 0) {
-            text_add(plain, "null");
-            at += 2;
-        } else if (!inside && (negative || strncmp(at, "Infinity", 8) == 0)) {
-            text_add(plain, negative ? "\"-inf\"" : "\"inf\"");
-            at += negative ? 8 : 7;
-        } else {
-            text_add_bytes(plain, at, 1);
-        }
-    }
-}
-
-static status read_json(const char *path, json_t **root, struct error *error)
-{
-    struct bytes bytes;
-    struct text plain = {0};
-    json_error_t fault;
-    TRY(file_read(path, FILE_LIMIT, &bytes, error));
-    add_plain_json(&plain, (const char *)bytes.data);
-    *root = json_loads(plain.data ? plain.data : "", 0, &fault);
-    bytes_free(&bytes);
-    text_free(&plain);
-    return json_is_object(*root) ? OK
-                                 : error_set(error, ERROR_FORMAT, "expected a JSON object, found line %d: %s",
-                                             *root ? 1 : fault.line, *root ? "something else" : fault.text);
-}
-
-/* NAN for null and for whatever is no number. */
-static double number_of(const json_t *value)
-{
-    const char *word = json_string_value(value);
-    if (word)
-        return strcmp(word, "inf") == 0    ? (double)INFINITY
-               : strcmp(word, "-inf") == 0 ? -(double)INFINITY
-                                           : (double)NAN;
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
 
 /* ---- Comparing ---- */
 
@@ -85,7 +32,7 @@ struct expectation {
 static void check(struct report *report, const char *quantity, const json_t *expected, double got,
                   struct expectation how)
 {
-    double number = number_of(expected);
+    double number = pyjson_number(expected);
     char unusual[64]; /* a line of its own, since the quantity's has deviations */
     snprintf(unusual, sizeof unusual, "%s, %s", quantity, isinf(number) ? "infinite" : "undefined");
     if (!expected && !isnan(got))
@@ -116,15 +63,13 @@ static bool read_sample(const json_t *entry, struct sample *sample)
     const json_t *stated = json_object_get(entry, "n");
     if (n == 0 || json_array_size(b) != n || (stated && (size_t)json_integer_value(stated) != n))
         return false;
-    sample->a = calloc(4 * n, sizeof *sample->a);
-    if (!sample->a)
-        abort();
+    sample->a = xcalloc(4 * n, sizeof *sample->a);
     sample->b = sample->a + n;
     sample->difference = sample->b + n;
     sample->ranks = sample->difference + n;
     for (size_t i = 0; i < n; i++) {
-        sample->a[i] = number_of(json_array_get(a, i));
-        sample->b[i] = number_of(json_array_get(b, i));
+        sample->a[i] = pyjson_number(json_array_get(a, i));
+        sample->b[i] = pyjson_number(json_array_get(b, i));
         sample->difference[i] = sample->b[i] - sample->a[i];
         sample->magnitude = fmax(sample->magnitude, fmax(fabs(sample->a[i]), fabs(sample->b[i])));
         sample->finite &= isfinite(sample->difference[i]) != 0;
@@ -170,7 +115,7 @@ static void check_wilcoxon(struct report *report, const json_t *expected, struct
 {
     bool ties;
     size_t zeros = count_zeros(sample, &ties);
-    bool undefined = ties || zeros > 1 || zeros == sample->n, ranked = ties && !isnan(number_of(expected));
+    bool undefined = ties || zeros > 1 || zeros == sample->n, ranked = ties && !isnan(pyjson_number(expected));
     ranked = ranked && rank_strictly(sample);
     double got = ties && !ranked ? (double)NAN
                                  : permutation_signed_ranks(ranked ? sample->ranks : sample->difference, sample->n);
@@ -196,7 +141,7 @@ static void check_exact_tests(struct report *report, const json_t *entry, struct
 /* Without spread t is what rounding leaves, or nothing. */
 static void check_flat(struct report *report, const json_t *t, const json_t *p, const struct sample *sample)
 {
-    double t_number = number_of(t), p_number = number_of(p);
+    double t_number = pyjson_number(t), p_number = pyjson_number(p);
     bool good_t = isnan(t_number) || (sample->zero ? t_number == 0 : fabs(t_number) > 1e6);
     bool good_p = isnan(p_number) || (sample->zero ? p_number == 1 : fabs(p_number) < 1e-3);
     report_exact(report, "t without spread", good_t, "expected %.17g", t_number);
@@ -230,16 +175,14 @@ static void check_t(struct report *report, const json_t *entry, const struct sam
                                .rounding = ROUNDING_P + rounding / error_of_mean * fmin(1, of_t)});
 }
 
-static status check_paired(struct report *report, const json_t *entry, struct error *error)
+static void check_paired(struct report *report, const json_t *entry)
 {
     struct sample sample;
     bool fits = read_sample(entry, &sample);
-    if (!fits || !sample.finite) {
-        free(sample.a);
-        return error_set(error, ERROR_FORMAT, "paired: expected n finite values in a and in b, found %zu and %zu%s",
-                         json_array_size(json_object_get(entry, "a")), json_array_size(json_object_get(entry, "b")),
-                         fits ? ", not all finite" : "");
-    }
+    if (!fits || !sample.finite)
+        must(error_set(&error, ERROR_FORMAT, "paired: expected n finite values in a and in b, found %zu and %zu%s",
+                       json_array_size(json_object_get(entry, "a")), json_array_size(json_object_get(entry, "b")),
+                       fits ? ", not all finite" : ""));
     struct expectation plain = {.relative = RELATIVE, .rounding = 4 * EPSILON * sample.magnitude};
     check(report, "mean_a", json_object_get(entry, "mean_a"), statistics_mean(sample.a, sample.n), plain);
     check(report, "mean_b", json_object_get(entry, "mean_b"), statistics_mean(sample.b, sample.n), plain);
@@ -249,100 +192,61 @@ static status check_paired(struct report *report, const json_t *entry, struct er
     check_t(report, entry, &sample);
     check_exact_tests(report, entry, &sample);
     free(sample.a);
-    return OK;
 }
 
 /* ---- The other parts ---- */
 
-static status check_holm(struct report *report, const json_t *entry, struct error *error)
+static void check_holm(struct report *report, const json_t *entry)
 {
     const json_t *p = json_object_get(entry, "p"), *adjusted = json_object_get(entry, "adjusted");
     size_t n = json_array_size(p), tests = 0;
-    double *family = calloc(n + 1, sizeof *family);
-    if (!family)
-        abort();
+    double *family = xcalloc(n + 1, sizeof *family);
     for (size_t i = 0; i < n; i++)
-        if (!isnan(number_of(json_array_get(p, i))))
-            family[tests++] = number_of(json_array_get(p, i));
-    (void)error;
+        if (!isnan(pyjson_number(json_array_get(p, i))))
+            family[tests++] = pyjson_number(json_array_get(p, i));
     report_exact(report, "holm, family", n == json_array_size(adjusted), "found %zu, expected %zu", n,
                  json_array_size(adjusted));
     for (size_t i = 0; i < n; i++)
         check(report, "holm", json_array_get(adjusted, i),
-              statistics_holm(number_of(json_array_get(p, i)), family, tests),
+              statistics_holm(pyjson_number(json_array_get(p, i)), family, tests),
               (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
     free(family);
-    return OK;
 }
 
-static status check_mcnemar(struct report *report, const json_t *entry, struct error *error)
+static void check_mcnemar(struct report *report, const json_t *entry)
 {
-    (void)error;
     json_int_t a = json_integer_value(json_object_get(entry, "only_a_right")),
                b = json_integer_value(json_object_get(entry, "only_b_right"));
     check(report, "mcnemar", json_object_get(entry, "p_exact"), statistics_mcnemar((uint64_t)a, (uint64_t)b),
           (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
-    return OK;
 }
 
-static status check_wilson(struct report *report, const json_t *entry, struct error *error)
+static void check_wilson(struct report *report, const json_t *entry)
 {
-    (void)error;
     const json_t *interval = json_object_get(entry, "ci");
     struct interval got = statistics_wilson((uint64_t)json_integer_value(json_object_get(entry, "correct")),
                                             (uint64_t)json_integer_value(json_object_get(entry, "n")), 0.95);
     struct expectation plain = {.relative = RELATIVE, .rounding = 4 * EPSILON};
     check(report, "wilson95", json_array_get(interval, 0), got.low, plain);
     check(report, "wilson95", json_array_get(interval, 1), got.high, plain);
-    return OK;
 }
 
 /* A part is a list of entries, or one. */
 static const struct part {
     const char *name;
-    status (*check)(struct report *, const json_t *entry, struct error *);
+    void (*check)(struct report *, const json_t *entry);
 } parts[] = {{"paired", check_paired}, {"holm", check_holm}, {"mcnemar", check_mcnemar}, {"wilson95", check_wilson}};
 
-static status check_part(struct report *report, const struct part *part, const json_t *entries, struct error *error)
+void replay_stats(struct replay *r)
 {
-    if (json_is_object(entries))
-        return part->check(report, entries, error);
-    for (size_t i = 0; i < json_array_size(entries); i++)
-        TRY(part->check(report, json_array_get(entries, i), error));
-    return OK;
-}
-
-static status replay(const char *path, bool *good, struct error *error)
-{
-    struct report report = {.folder = path};
     json_t *root;
-    status result = read_json(path, &root, error);
-    for (size_t i = 0; result == OK && i < sizeof parts / sizeof *parts; i++)
-        result = check_part(&report, &parts[i], json_object_get(root, parts[i].name), error);
+    must(pyjson_read(&root, r->folder, &error));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const json_t *entries = json_object_get(root, parts[i].name);
+        if (json_is_object(entries))
+            parts[i].check(&r->report, entries);
+        for (size_t k = 0; k < json_array_size(entries); k++)
+            parts[i].check(&r->report, json_array_get(entries, k));
+    }
     json_decref(root);
-    *good = result == OK && report_finish(&report);
-    return result;
-}
-
-int main(int argc, char **argv)
-{
-    int failed = 0, absent = 0;
-    if (argc < 2) {
-        fprintf(stderr, "usage: replay_stats FILE...\n");
-        return 2;
-    }
-    for (int i = 1; i < argc; i++) {
-        struct error error;
-        bool good = false;
-        if (!file_exists(argv[i])) {
-            printf("%s: skipped, no such file\n", argv[i]);
-            absent++;
-        } else if (replay(argv[i], &good, &error) != OK) {
-            fprintf(stderr, "%s: %s\n", argv[i], error.message);
-            failed++;
-        } else if (!good) {
-            failed++;
-        }
-    }
-    return failed > 0 ? 1 : absent > 0 ? 77 : 0;
 }

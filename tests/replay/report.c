@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
-
 static struct report_line *line_of(struct report *report, const char *quantity)
 {
     for (size_t i = 0; i < report->count; i++)
@@ -109,42 +107,4 @@ _Noreturn void report_abort(const struct error *error)
     fflush(stdout);
     fprintf(stderr, "%s%s\n", absent ? "skipped, " : "", error->message);
     exit(absent ? 77 : 1);
-}
-
-static int replay_folders(char *const *folders, int count, const struct backend_settings *backend, replay_body replay)
-{
-    int failed = 0, absent = 0;
-    for (int i = 0; i < count; i++)
-        if (file_is_directory(folders[i])) {
-            failed += !replay(folders[i], backend);
-        } else {
-            printf("%s: skipped, no such folder\n", folders[i]);
-            absent++;
-        }
-    return failed > 0 ? 1 : absent > 0 ? 77 : 0;
-}
-
-static bool read_option(struct backend_settings *backend, const char *name, const char *value)
-{
-    bool bf16 = strcmp(value, "bf16") == 0;
-    if (strcmp(name, "--backend") == 0)
-        backend->name = value;
-    else if (strcmp(name, "--precision") == 0 && (bf16 || strcmp(value, "f32") == 0))
-        backend->precision = bf16 ? PRECISION_BF16 : PRECISION_F32;
-    else
-        return false;
-    return true;
-}
-
-int replay_main(const char *program, int argc, char **argv, replay_body replay)
-{
-    struct backend_settings backend = {.name = "auto"};
-    int first = 1;
-    while (first + 1 < argc && read_option(&backend, argv[first], argv[first + 1]))
-        first += 2;
-    if (first >= argc || strncmp(argv[first], "--", 2) == 0) {
-        fprintf(stderr, "usage: %s [--backend cpu|cuda|auto] [--precision f32|bf16] FOLDER...\n", program);
-        return 2;
-    }
-    return replay_folders(argv + first, argc - first, &backend, replay);
 }

@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #include "core/status.h"
-#include "models/backend.h"
 
 enum { REPORT_LINES = 64 };
 
@@ -50,9 +49,3 @@ _Noreturn void report_abort(const struct error *error);
 
 /* Prints the lines; true when everything holds and something was compared. */
 bool report_finish(const struct report *report);
-
-/* Replays one folder; what report_finish says. */
-typedef bool (*replay_body)(const char *folder, const struct backend_settings *backend);
-/* The main of a program [--backend cpu|cuda|auto] [--precision f32|bf16] FOLDER…: replays every folder and prints what is
- * absent; the exit status: 1, else 77 where something was absent. */
-int replay_main(const char *program, int argc, char **argv, replay_body replay);

@@ -27,16 +27,6 @@ struct model {
 #define SIZES .resolution = 12, .patch = 4, .width = 64, .hidden = 128, .heads = 1
 static const struct vit_settings plain = {SIZES, .blocks = 2, .activation = ACTIVATION_GELU};
 
-static void disturb(struct device *d, struct parameters *group)
-{
-    size_t bytes = group->values_count * sizeof(float);
-    float *values = from_device(d, group->values, bytes);
-    const float *noise = draw(d, group->values_count, 0.1f).host;
-    for (size_t i = 0; i < group->values_count; i++)
-        values[i] += noise[i];
-    must(d->ops->upload(d->backend, parameters_write_all(group), values, bytes, &error));
-}
-
 static void open_model(struct model *m, size_t threads, const struct vit_settings *settings)
 {
     static const int32_t labels[IMAGES] = {1, 4, 0}, others[IMAGES] = {3, 4, 2};
@@ -49,8 +39,8 @@ static void open_model(struct model *m, size_t threads, const struct vit_setting
         linear_head_create(&m->head, m->d.backend, &m->d.memory, settings->width, CLASSES, PARAMETERS_TRAINED, &error));
     must(vit_initialize(m->vit, 3, &error));
     must(linear_head_initialize(m->head, 3, &error));
-    disturb(&m->d, m->vit->parameters);
-    disturb(&m->d, m->head->parameters);
+    small_disturb(&m->d, m->vit->parameters, 0.1f);
+    small_disturb(&m->d, m->head->parameters, 0.1f);
     m->images = draw(&m->d, IMAGES * 3 * 12 * 12, 1.0f);
     m->labels.labels = to_device(&m->d, labels, sizeof labels);
     m->labels.others = to_device(&m->d, others, sizeof others);

@@ -3,22 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/files/safetensors.h"
 #include "models/vit.h"
 #include "tests/datasets/scratch.h"
 #include "tests/models/device.h"
+#include "tests/models/files/tensor_set.h"
 #include "tests/models/vit.h"
 
 static const struct vit_settings plain = {
     .resolution = 8, .patch = 4, .width = 16, .hidden = 24, .heads = 2, .blocks = 2, .activation = ACTIVATION_GELU};
 
-struct files {
+/* Those of the test that runs. */
+static struct {
     struct scratch scratch;
     struct device d;
     struct clip *vit;
     struct linear_head *head;
     char path[300];
-};
+} f;
 
 static void fill(struct device *d, struct parameters *group)
 {
@@ -26,54 +27,59 @@ static void fill(struct device *d, struct parameters *group)
     must(d->ops->copy(d->backend, parameters_write_all(group), values, group->values_count * sizeof *values, &error));
 }
 
-static void open_files(struct files *f, const struct vit_settings *settings)
+static int close_files(void **state)
 {
-    *f = (struct files){0};
-    scratch_create(&f->scratch);
-    device_open(&f->d, 1);
-    must(vit_create(&f->vit, f->d.backend, &f->d.memory, settings, PARAMETERS_FROZEN, &error));
-    must(linear_head_create(&f->head, f->d.backend, &f->d.memory, settings->width, 3, PARAMETERS_FROZEN, &error));
-    fill(&f->d, f->vit->parameters);
-    fill(&f->d, f->head->parameters);
-    snprintf(f->path, sizeof f->path, "%s/vit.safetensors", f->scratch.path);
+    (void)state;
+    if (f.vit != NULL) {
+        clip_destroy(f.vit);
+        linear_head_destroy(f.head);
+        device_close(&f.d);
+        scratch_remove(&f.scratch);
+        f.vit = NULL;
+    }
+    return 0;
 }
 
-static void close_files(struct files *f)
+/* In place of those that were open. */
+static void open_files(const struct vit_settings *settings)
 {
-    clip_destroy(f->vit);
-    linear_head_destroy(f->head);
-    device_close(&f->d);
-    scratch_remove(&f->scratch);
+    close_files(NULL);
+    scratch_create(&f.scratch);
+    device_open(&f.d, 1);
+    must(vit_create(&f.vit, f.d.backend, &f.d.memory, settings, PARAMETERS_FROZEN, &error));
+    must(linear_head_create(&f.head, f.d.backend, &f.d.memory, settings->width, 3, PARAMETERS_FROZEN, &error));
+    fill(&f.d, f.vit->parameters);
+    fill(&f.d, f.head->parameters);
+    snprintf(f.path, sizeof f.path, "%s/vit.safetensors", f.scratch.path);
 }
 
-static status load(struct files *f, struct clip **vit, const struct vit_stated *stated)
+static status load(struct clip **vit, const struct vit_stated *stated)
 {
-    return vit_load(vit, f->d.backend, &f->d.memory, f->path, PARAMETERS_FROZEN, stated, &error);
+    return vit_load(vit, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, stated, &error);
 }
 
-static void expect_same_group(struct files *f, const struct parameters *read, const struct parameters *written)
+static void expect_same_group(const struct parameters *read, const struct parameters *written)
 {
     assert_int_equal(read->count, written->count);
     for (size_t i = 0; i < written->count; i++) {
         const struct parameter *p = &written->list[i], *q = &read->list[i];
         assert_string_equal(q->name, p->name);
-        expect_floats(&f->d, p->name, read->values + q->offset,
-                      from_device(&f->d, written->values + p->offset, p->size * sizeof(float)), p->size);
+        expect_floats(&f.d, p->name, read->values + q->offset,
+                      from_device(&f.d, written->values + p->offset, p->size * sizeof(float)), p->size);
     }
 }
 
 static void through_a_file(const struct vit_settings *settings, enum clip_naming names)
 {
-    struct files f;
     struct clip *vit;
     struct linear_head *head;
     struct vit_file about;
     bool is_vit;
-    open_files(&f, settings);
+    open_files(settings);
     must(vit_save(f.vit, f.head, names, f.path, &error));
     must(vit_file_look(&about, &is_vit, f.path, NULL, &error));
     assert_true(is_vit && about.states_pool);
-    must(load(&f, &vit, NULL));
+    must(load(&vit, NULL));
     must(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error));
     struct vit_settings read = vit_settings_of(vit);
     assert_memory_equal(&read.resolution, &settings->resolution, 6 * sizeof read.resolution);
@@ -82,11 +88,10 @@ static void through_a_file(const struct vit_settings *settings, enum clip_naming
     assert_int_equal(read.pool, settings->pool);
     assert_int_equal(read.share_groups, settings->share_groups);
     assert_int_equal(read.share_norms, settings->share_norms);
-    expect_same_group(&f, vit->parameters, f.vit->parameters);
-    expect_same_group(&f, head->parameters, f.head->parameters);
+    expect_same_group(vit->parameters, f.vit->parameters);
+    expect_same_group(head->parameters, f.head->parameters);
     clip_destroy(vit);
     linear_head_destroy(head);
-    close_files(&f);
 }
 
 TEST(what_is_written_is_read)
@@ -111,18 +116,18 @@ struct expected_tensor {
     size_t offset; /* in our tensor */
 };
 
-static void expect_tensors(struct files *f, const struct expected_tensor *expected, size_t count, size_t all)
+static void expect_tensors(const struct expected_tensor *expected, size_t count, size_t all)
 {
     struct safetensors *file;
-    must(safetensors_open(&file, f->path, &error));
+    must(safetensors_open(&file, f.path, &error));
     assert_int_equal(safetensors_count(file), all);
     for (size_t i = 0; i < count; i++) {
         const struct expected_tensor *e = &expected[i];
         const struct safetensor *tensor;
-        const struct parameter *p = parameters_find(f->vit->parameters, e->own);
+        const struct parameter *p = parameters_find(f.vit->parameters, e->own);
         must(safetensors_expect(file, e->name, SAFETENSOR_F32, e->rank, e->shape, &tensor, &error));
         size_t bytes = safetensor_elements(tensor) * sizeof(float);
-        assert_memory_equal(tensor->data, from_device(&f->d, f->vit->parameters->values + p->offset + e->offset, bytes),
+        assert_memory_equal(tensor->data, from_device(&f.d, f.vit->parameters->values + p->offset + e->offset, bytes),
                             bytes);
     }
     safetensors_close(file);
@@ -144,11 +149,9 @@ TEST(timm_finds_its_names)
         {"blocks.0.mlp.fc1.weight", 2, {24, 16}, hidden, 0},
         {"norm.weight", 1, {16}, "visual.ln_post.weight", 0},
     };
-    struct files f;
-    open_files(&f, &plain);
+    open_files(&plain);
     must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
-    expect_tensors(&f, expected, sizeof expected / sizeof *expected, 6 + 2 * 12 + 2);
-    close_files(&f);
+    expect_tensors(expected, sizeof expected / sizeof *expected, 6 + 2 * 12 + 2);
 }
 
 TEST(hugging_face_finds_its_names)
@@ -163,11 +166,9 @@ TEST(hugging_face_finds_its_names)
         {"vit.encoder.layer.0.intermediate.dense.weight", 2, {24, 16}, hidden, 0},
         {"vit.layernorm.bias", 1, {16}, "visual.ln_post.bias", 0},
     };
-    struct files f;
-    open_files(&f, &plain);
+    open_files(&plain);
     must(vit_save(f.vit, NULL, VIT_HUGGINGFACE, f.path, &error));
-    expect_tensors(&f, expected, sizeof expected / sizeof *expected, 6 + 2 * 16);
-    close_files(&f);
+    expect_tensors(expected, sizeof expected / sizeof *expected, 6 + 2 * 16);
 }
 
 /* ---- files of others ---- */
@@ -179,28 +180,25 @@ struct change {
     const struct safetensor *more;
 };
 
-static void rewrite(struct files *f, const struct change *change, const struct safetensors_metadata *metadata,
-                    size_t metadata_count)
+static void rewrite(const struct change *change, const struct safetensors_metadata *metadata, size_t metadata_count)
 {
+    static struct tensor_set set;
     struct safetensors *file;
-    must(safetensors_open(&file, f->path, &error));
-    size_t count = 0, all = safetensors_count(file);
-    struct safetensor *list = calloc(all + 1, sizeof *list);
-    assert_non_null(list);
-    for (size_t i = 0; i < all; i++) {
-        struct safetensor tensor = *safetensors_at(file, i);
-        if (change->drop != NULL && strcmp(tensor.name, change->drop) == 0)
-            continue;
-        if (change->spoil != NULL && strcmp(tensor.name, change->spoil) == 0)
-            tensor.data = draw(&f->d, safetensor_elements(&tensor), 1.0f).host;
-        if (change->without != NULL && strncmp(tensor.name, change->without, strlen(change->without)) == 0)
-            tensor.name += strlen(change->without);
-        list[count++] = tensor;
+    must(safetensors_open(&file, f.path, &error));
+    set.count = 0;
+    tensor_set_copy(&set, file);
+    if (change->drop != NULL)
+        tensor_set_drop(&set, change->drop);
+    if (change->spoil != NULL) {
+        struct safetensor *tensor = tensor_set_find(&set, change->spoil);
+        tensor->data = draw(&f.d, safetensor_elements(tensor), 1.0f).host;
     }
+    for (size_t i = 0; change->without != NULL && i < set.count; i++)
+        if (strncmp(set.tensors[i].name, change->without, strlen(change->without)) == 0)
+            set.tensors[i].name += strlen(change->without);
     if (change->more != NULL)
-        list[count++] = *change->more;
-    must(safetensors_write(f->path, list, count, metadata, metadata_count, &error));
-    free(list);
+        set.tensors[set.count++] = *change->more;
+    must(safetensors_write(f.path, set.tensors, set.count, metadata, metadata_count, &error));
     safetensors_close(file);
 }
 
@@ -211,36 +209,23 @@ TEST(bare_models_of_hugging_face_are_read)
 {
     const struct safetensor pooler = {
         .name = "pooler.dense.weight", .type = SAFETENSOR_F32, .rank = 2, .shape = {16, 16}, .data = zeros};
-    struct files f;
     struct clip *vit;
-    open_files(&f, &plain);
+    open_files(&plain);
     must(vit_save(f.vit, NULL, VIT_HUGGINGFACE, f.path, &error));
-    rewrite(&f, &(struct change){.without = "vit.", .more = &pooler}, NULL, 0);
-    must(load(&f, &vit, &stated));
-    expect_same_group(&f, vit->parameters, f.vit->parameters);
+    rewrite(&(struct change){.without = "vit.", .more = &pooler}, NULL, 0);
+    must(load(&vit, &stated));
+    expect_same_group(vit->parameters, f.vit->parameters);
     assert_int_equal(vit_settings_of(vit).heads, 2);
     clip_destroy(vit);
-    close_files(&f);
 }
 
-static void refused(struct files *f, const struct vit_stated *said, const char *const *words)
+#define REFUSED(said, ...) refused(said, (const char *const[]){__VA_ARGS__, NULL})
+static void refused(const struct vit_stated *said, const char *const *words)
 {
     struct clip *vit;
-    assert_int_equal(load(f, &vit, said), ERROR_FORMAT);
+    check_refusal(load(&vit, said), ERROR_FORMAT, words);
     assert_null(vit);
-    for (; *words != NULL; words++)
-        if (strstr(error.message, *words) == NULL)
-            fail_msg("'%s' is not in: %s", *words, error.message);
-}
-
-static void refused_after(const struct change *change, const char *const *words)
-{
-    struct files f;
-    open_files(&f, &plain);
-    must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
-    rewrite(&f, change, NULL, 0);
-    refused(&f, &stated, words);
-    close_files(&f);
+    assert_non_null(strstr(error.message, "vit.safetensors"));
 }
 
 TEST(damaged_files_are_refused)
@@ -249,57 +234,60 @@ TEST(damaged_files_are_refused)
         .name = "fc_norm.weight", .type = SAFETENSOR_F32, .rank = 1, .shape = {16}, .data = zeros};
     const struct safetensor narrow = {
         .name = "blocks.1.norm2.weight", .type = SAFETENSOR_F32, .rank = 1, .shape = {8}, .data = zeros};
-    refused_after(&(struct change){.drop = "blocks.1.mlp.fc2.bias"},
-                  (const char *const[]){"vit.safetensors", "'blocks.1.mlp.fc2.bias' is missing", "[16]", NULL});
-    refused_after(&(struct change){.drop = "pos_embed"}, (const char *const[]){"'pos_embed'", "missing", NULL});
-    refused_after(&(struct change){.drop = "patch_embed.proj.weight"},
-                  (const char *const[]){"timm or Hugging Face's ViT", "31 tensors", NULL});
-    refused_after(&(struct change){.more = &unknown}, (const char *const[]){"'fc_norm.weight'", "[16]", NULL});
-    refused_after(&(struct change){.drop = narrow.name, .more = &narrow},
-                  (const char *const[]){"'blocks.1.norm2.weight'", "expected shape [16], found [8]", NULL});
+    const struct {
+        struct change change;
+        const char *words[3];
+    } cases[] = {
+        {{.drop = "blocks.1.mlp.fc2.bias"}, {"'blocks.1.mlp.fc2.bias' is missing", "[16]"}},
+        {{.drop = "pos_embed"}, {"'pos_embed'", "missing"}},
+        {{.drop = "patch_embed.proj.weight"}, {"timm or Hugging Face's ViT", "31 tensors"}},
+        {{.more = &unknown}, {"'fc_norm.weight'", "[16]"}},
+        {{.drop = narrow.name, .more = &narrow}, {"'blocks.1.norm2.weight'", "expected shape [16], found [8]"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        open_files(&plain);
+        must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
+        rewrite(&cases[i].change, NULL, 0);
+        refused(&stated, cases[i].words);
+    }
 }
 
 TEST(what_is_not_stated_is_not_guessed)
 {
-    struct files f;
-    open_files(&f, &plain);
+    open_files(&plain);
     must(vit_save(f.vit, NULL, VIT_TIMM, f.path, &error));
     struct vit_stated other = stated;
     other.heads = 4;
-    refused(&f, &other, (const char *const[]){"2 heads", "model.heads 4", NULL});
+    REFUSED(&other, "2 heads", "model.heads 4");
     other = stated;
     other.activation = ACTIVATION_QUICK_GELU;
-    refused(&f, &other, (const char *const[]){"activation gelu", "quick_gelu", NULL});
+    REFUSED(&other, "activation gelu", "quick_gelu");
     other.activation = ACTIVATION_GELU;
-    rewrite(&f, &(struct change){0}, NULL, 0);
+    rewrite(&(struct change){0}, NULL, 0);
     other.heads = 3;
     struct clip *vit;
-    assert_int_equal(load(&f, &vit, &other), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "vit.safetensors: vit: expected a number of heads that divides"));
-    refused(&f, NULL, (const char *const[]){"number of heads and the activation", NULL});
-    rewrite(&f, &(struct change){0}, &(struct safetensors_metadata){"pool", "first"}, 1);
-    refused(&f, &stated, (const char *const[]){"'pool'", "'first'", NULL});
+    must_refuse(load(&vit, &other), ERROR_ARGUMENT, "vit.safetensors: vit: expected a number of heads that divides");
+    REFUSED(NULL, "number of heads and the activation");
+    rewrite(&(struct change){0}, &(struct safetensors_metadata){"pool", "first"}, 1);
+    REFUSED(&stated, "'pool'", "'first'");
     struct linear_head *head;
-    assert_int_equal(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error), ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "'head.weight'"));
-    close_files(&f);
+    must_refuse(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error), ERROR_FORMAT,
+                "'head.weight'");
 }
 
 TEST(copies_of_shared_weights_must_be_equal)
 {
     const struct safetensors_metadata metadata = {"share_groups", "1"};
-    struct files f;
     struct vit_settings form = plain;
     form.share_groups = 1;
-    open_files(&f, &form);
+    open_files(&form);
     must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
-    rewrite(&f, &(struct change){.spoil = "blocks.1.norm1.weight"}, &metadata, 1); /* not shared */
+    rewrite(&(struct change){.spoil = "blocks.1.norm1.weight"}, &metadata, 1); /* not shared */
     struct clip *vit;
-    must(load(&f, &vit, &stated));
+    must(load(&vit, &stated));
     clip_destroy(vit);
-    rewrite(&f, &(struct change){.spoil = "blocks.1.mlp.fc1.weight"}, &metadata, 1);
-    refused(&f, &stated, (const char *const[]){"'blocks.1.mlp.fc1.weight'", "shares", NULL});
-    close_files(&f);
+    rewrite(&(struct change){.spoil = "blocks.1.mlp.fc1.weight"}, &metadata, 1);
+    REFUSED(&stated, "'blocks.1.mlp.fc1.weight'", "shares");
 }
 
 /* MLPs that are set apart are not written, and are only missed where no experts stand for them. */
@@ -311,22 +299,21 @@ TEST(experts_stand_for_an_mlp)
                                      .rank = 2,
                                      .shape = {24, 16},
                                      .data = expert};
-    struct files f;
     struct clip *vit;
     struct vit_file found;
     bool is_vit;
-    open_files(&f, &plain);
+    open_files(&plain);
     struct parameters *group = f.vit->parameters;
     for (size_t i = 0; i < group->count; i++)
         if (strstr(group->list[i].name, "resblocks.1.mlp.") != NULL)
             must(parameters_govern(group, &group->list[i], CLIP_FLAG_APART, &error));
     must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
-    refused(&f, &stated, (const char *const[]){"'blocks.1.mlp.fc1.weight' is missing", NULL});
-    rewrite(&f, &(struct change){.more = &first}, NULL, 0);
-    refused(&f, &stated, (const char *const[]){"experts in place of MLPs", "adaptmlp_list.0.c_fc", NULL});
+    REFUSED(&stated, "'blocks.1.mlp.fc1.weight' is missing");
+    rewrite(&(struct change){.more = &first}, NULL, 0);
+    REFUSED(&stated, "experts in place of MLPs", "adaptmlp_list.0.c_fc");
     struct vit_stated experts = stated;
     experts.experts = true;
-    must(load(&f, &vit, &experts));
+    must(load(&vit, &experts));
     const struct parameter *mlp = parameters_find(group, "visual.transformer.resblocks.1.mlp.c_fc.weight");
     const float *read = from_device(&f.d, vit->parameters->values + mlp->offset, mlp->size * sizeof *read);
     for (size_t i = 0; i < mlp->size; i++)
@@ -336,10 +323,9 @@ TEST(experts_stand_for_an_mlp)
     assert_int_equal(found.replaced, 1 << 1);
     assert_int_equal(found.classes, 3);
     assert_int_equal(found.settings.hidden, 24);
-    rewrite(&f, &(struct change){.drop = "blocks.0.mlp.fc2.bias"}, NULL, 0);
-    refused(&f, &experts, (const char *const[]){"'blocks.0.mlp.fc2.bias' is missing", NULL});
+    rewrite(&(struct change){.drop = "blocks.0.mlp.fc2.bias"}, NULL, 0);
+    REFUSED(&experts, "'blocks.0.mlp.fc2.bias' is missing");
     clip_destroy(vit);
-    close_files(&f);
 }
 
 /* A file without our metadata is of another program; what it does not state stays with what is written of it. */
@@ -361,42 +347,38 @@ TEST(norms_and_pixels_are_those_of_their_program)
          "{\"image_mean\": [0.485, 0.456, 0.406], \"image_std\": [0.229, 0.224, 0.225]}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct files f;
         struct vit_file found;
         bool is_vit;
         struct vit_settings form = plain;
         form.ln_pre = cases[i].ln_pre;
-        open_files(&f, &form);
+        open_files(&form);
         must(vit_save(f.vit, f.head, cases[i].names, f.path, &error));
-        rewrite(&f, &(struct change){0}, NULL, 0);
+        rewrite(&(struct change){0}, NULL, 0);
         if (cases[i].file != NULL)
             scratch_write(&f.scratch, cases[i].file, cases[i].config, strlen(cases[i].config));
         must(vit_file_look(&found, &is_vit, f.path, &stated, &error));
         assert_true(is_vit && found.settings.epsilon == cases[i].epsilon && found.settings.pixels == cases[i].pixels);
         struct clip *vit;
-        must(load(&f, &vit, &stated));
+        must(load(&vit, &stated));
         must(vit_save(vit, NULL, cases[i].names, f.path, &error));
         must(vit_file_look(&found, &is_vit, f.path, NULL, &error));
         assert_true(found.settings.epsilon == cases[i].epsilon && found.settings.pixels == cases[i].pixels);
         assert_true(vit->epsilon == cases[i].epsilon &&
                     vit->towers[TOWER_IMAGE].blocks[1].ln_2.epsilon == vit->epsilon);
         clip_destroy(vit);
-        close_files(&f);
     }
 }
 
 TEST(what_no_file_can_hold_is_not_written)
 {
-    struct files f;
     struct vit_settings form = plain;
     form.ln_pre = true;
-    open_files(&f, &form);
-    assert_int_equal(vit_save(f.vit, f.head, VIT_HUGGINGFACE, f.path, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "no norm before its blocks"));
+    open_files(&form);
+    must_refuse(vit_save(f.vit, f.head, VIT_HUGGINGFACE, f.path, &error), ERROR_ARGUMENT, "no norm before its blocks");
     const struct parameter *p = parameters_find(f.head->parameters, "head.bias");
     must(parameters_upload(f.head->parameters, p, (const float[]){0, 1.0f / 0.0f, 0}, &error));
-    assert_int_equal(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error), ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "'head.bias' is not finite"));
+    must_refuse(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error), ERROR_FORMAT, "'head.bias' is not finite");
     assert_null(fopen(f.path, "rb"));
-    close_files(&f);
 }
+
+TEST_GROUP(NULL, close_files)

@@ -1,7 +1,7 @@
-#include "tests/replay/given.h"
-
-#include "models/backend.h"
+/* The device of a replay, whose operations take what a fixture recorded in place of random numbers. */
+#include "core/alloc.h"
 #include "models/dispatch.h"
+#include "tests/replay/replay.h"
 
 enum { BLOCK_BITS = 40 }; /* of expert_numbers: the tower and the block are above them */
 
@@ -42,16 +42,36 @@ static status partition(struct backend *backend, const struct partition *operati
     return given->own->partition(backend, &with, error);
 }
 
-void given_begin(struct given *given, struct backend *backend)
+void replay_device_open(struct replay *r)
 {
-    *given = (struct given){.ops = *backend->ops, .own = backend->ops, .backend = backend};
-    given->ops.route = route;
-    given->ops.route_softmax = route_softmax;
-    given->ops.partition = partition;
-    backend->ops = &given->ops;
+    must(backend_open(&r->backend, &r->settings, &error));
+    must(r->backend->ops->arena_create(r->backend, &r->arena, 0, "replay", &error));
+    r->given = (struct given){.ops = *r->backend->ops, .own = r->backend->ops};
+    r->given.ops.route = route;
+    r->given.ops.route_softmax = route_softmax;
+    r->given.ops.partition = partition;
+    r->backend->ops = &r->given.ops;
 }
 
-void given_end(struct given *given)
+void replay_device_close(struct replay *r)
 {
-    given->backend->ops = given->own;
+    r->backend->ops = r->given.own;
+    r->backend->ops->arena_destroy(r->backend, &r->arena);
+    backend_close(r->backend);
+}
+
+void *replay_upload(struct replay *r, struct arena *arena, const void *values, size_t bytes)
+{
+    struct tensor memory;
+    must(tensor_take(&memory, arena, TENSOR_U8, "fixture", 1, &bytes, &error));
+    must(values != NULL ? r->backend->ops->upload(r->backend, memory.data, values, bytes, &error)
+                        : r->backend->ops->zero(r->backend, memory.data, bytes, &error));
+    return memory.data;
+}
+
+void *replay_download(const struct replay *r, const void *device, size_t bytes)
+{
+    void *values = xmalloc(bytes);
+    must(r->backend->ops->download(r->backend, values, device, bytes, &error));
+    return values;
 }
