@@ -536,6 +536,14 @@ static status voted_predictions(struct evaluator *evaluator, struct test_set *se
     return result;
 }
 
+/* Whether the run's method trains nothing and has no answers of its own. */
+static bool stays_zero_shot(const struct evaluator *evaluator)
+{
+    const struct model *model = evaluator->model;
+    return evaluator->method != NULL && model->groups == GROUPS_NONE && model->head->of_texts &&
+           model->settings.keep_features;
+}
+
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
                       struct error *error)
 {
@@ -544,6 +552,8 @@ status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, 
         return scored_predictions(evaluator, &evaluator->sets[j], error);
     if (evaluator->method != NULL && model->settings.method->vote != NULL)
         return voted_predictions(evaluator, &evaluator->sets[j], stop, error);
+    if (stays_zero_shot(evaluator))
+        return evaluator_with_router(evaluator, j, -1, stop, error);
     if (model_routers(model) == 0)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, stop, error));

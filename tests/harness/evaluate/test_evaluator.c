@@ -97,6 +97,24 @@ RUN_TEST(oracle_computes_only_what_was_trained, "training.iterations=20", "train
     assert_int_equal(evaluator->sets[1].router[0], 1);
 }
 
+/* A method that trains nothing: no image is encoded after the zero-shot row, whose answers they are. */
+RUN_TEST(zero_shot_is_computed_once, "method.name=zero_shot", NULL)
+{
+    struct backend_spy spy = {0};
+    struct evaluator *evaluator = open_evaluator(run, NULL);
+    small_run_watch(run, &spy);
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        struct test_set *set = &evaluator->sets[j];
+        must(evaluator_task(evaluator, 0, j, NULL, &error));
+        assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+        check_counts(set);
+        assert_int_equal(spy.encodings, 0);
+        must(evaluator_without_adapters(evaluator, j, NULL, &error)); /* computed again, the same */
+        assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+        spy.encodings = 0;
+    }
+}
+
 /* Predictions and features of a set by an evaluator that keeps nothing: what the other one has to have. */
 static void expect_as_computed(struct small_run *run, const struct evaluator *evaluator, size_t checkpoint, size_t j)
 {
