@@ -15,11 +15,11 @@
 
 #include "core/file.h"
 #include "datasets/loader.h"
-#include "tests/bench/clock.h"
-#include "tests/bench/must.h"
-#include "tests/bench/photographs.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/photograph.h"
 #include "tests/datasets/scratch.h"
 
+enum { WIDTH = 500, HEIGHT = 375, FILE_BYTES = 85000 }; /* of a photograph */
 enum { IMAGES = 24, R = 224, CROP = R * R * 3, TRANSFORMS = 3, KINDS = 3 };
 
 static const struct transform {
@@ -40,7 +40,7 @@ static const struct {
     {"all",
      {.operations = 2, .magnitude = 9, .erasing = 0.25, .erasing_fill = ERASING_FILL_MEAN, .mixup = 0.8, .cutmix = 1}}};
 
-struct bench {
+struct rates {
     struct scratch scratch;
     struct dataset *dataset;
     double seconds;
@@ -52,11 +52,19 @@ struct bench {
 /* --- Files --- */
 
 /* The same pictures to train and to test on. */
-static void write_dataset(struct bench *b)
+static void write_dataset(struct rates *b)
 {
     char *folder = path_format("%s/train/a", b->scratch.path), *test = path_format("%s/test", b->scratch.path);
     must(directory_create(folder, &error));
-    must(photographs_write(folder, IMAGES, &error));
+    struct photograph photograph = {.drawn = &suite_domains[0], .width = WIDTH, .height = HEIGHT};
+    for (size_t i = 0; i < IMAGES; i++) {
+        char *path = path_format("%s/%02zu.jpg", folder, i);
+        uint64_t bytes;
+        if (i == 0)
+            must(photograph_choose_grain(&photograph, i, path, FILE_BYTES, &error));
+        must(photograph_write(&photograph, i, path, &bytes, &error));
+        free(path);
+    }
     if (symlink("train", test) != 0)
         must(error_set(&error, ERROR_IO, "%s: cannot be made", test));
     must(dataset_open(&b->dataset, "folder", b->scratch.path, NULL, NULL, &error));
@@ -64,7 +72,7 @@ static void write_dataset(struct bench *b)
     free(test);
 }
 
-static struct loader_settings settings_of(const struct bench *b, bool training)
+static struct loader_settings settings_of(const struct rates *b, bool training)
 {
     return (struct loader_settings){.dataset = b->dataset,
                                     .split = training ? SPLIT_TRAIN : SPLIT_TEST,
@@ -75,14 +83,14 @@ static struct loader_settings settings_of(const struct bench *b, bool training)
 }
 
 /* The crops of the loader's first epoch, for Pillow. */
-static void write_boxes(const struct bench *b)
+static void write_boxes(const struct rates *b)
 {
     FILE *file = fopen(scratch_file(&b->scratch, "boxes.txt"), "w");
     struct rng rng = rng_make(settings_of(b, true).seed, RNG_CROP, 0, 0);
     if (file == NULL)
         must(error_set(&error, ERROR_IO, "%s: boxes.txt cannot be written", b->scratch.path));
     for (size_t i = 0; i < IMAGES; i++) {
-        struct image_box box = image_draw_box(PHOTOGRAPH_WIDTH, PHOTOGRAPH_HEIGHT, IMAGE_CROP_SCALE, &rng, i);
+        struct image_box box = image_draw_box(WIDTH, HEIGHT, IMAGE_CROP_SCALE, &rng, i);
         char *name = dataset_item_name(b->dataset, SPLIT_TRAIN, i);
         fprintf(file, "%s/%s %d %d %d %d\n", b->scratch.path, name, box.left, box.top, box.width, box.height);
         free(name);
@@ -92,7 +100,7 @@ static void write_boxes(const struct bench *b)
 
 /* --- Measuring --- */
 
-static void decode_all(struct bench *b)
+static void decode_all(struct rates *b)
 {
     for (size_t i = 0; i < IMAGES; i++) {
         struct image image;
@@ -101,7 +109,7 @@ static void decode_all(struct bench *b)
     }
 }
 
-static double decoding_rate(struct bench *b)
+static double decoding_rate(struct rates *b)
 {
     double best = 0;
     for (double end = clock_seconds() + b->seconds; clock_seconds() < end;) {
@@ -113,7 +121,7 @@ static double decoding_rate(struct bench *b)
     return best;
 }
 
-static double loader_rate(struct bench *b, const struct loader_settings *settings, unsigned long *checksum)
+static double loader_rate(struct rates *b, const struct loader_settings *settings, unsigned long *checksum)
 {
     struct loader *loader;
     double best = 0;
@@ -132,7 +140,7 @@ static double loader_rate(struct bench *b, const struct loader_settings *setting
     return best;
 }
 
-static void measure(struct bench *b)
+static void measure(struct rates *b)
 {
     b->rates[0] = decoding_rate(b);
     for (int k = 1; k < TRANSFORMS; k++) {
@@ -142,7 +150,7 @@ static void measure(struct bench *b)
 }
 
 /* From the memory cache, where augmentation is the largest part. */
-static void measure_augmented(struct bench *b)
+static void measure_augmented(struct rates *b)
 {
     struct cache *cache;
     struct cache_settings memory = {.kind = CACHE_MEMORY, .memory_limit = (uint64_t)1 << 30, .threads = 1};
@@ -157,7 +165,7 @@ static void measure_augmented(struct bench *b)
     cache_destroy(cache);
 }
 
-static void measure_cached(struct bench *b, enum cache_kind kind)
+static void measure_cached(struct rates *b, enum cache_kind kind)
 {
     struct cache *cache;
     char *folder = path_format("%s/cache", b->scratch.path);
@@ -192,7 +200,7 @@ static bool parse_numbers(const char *text, double *numbers, size_t count)
 }
 
 /* false: there is no Python with Pillow. */
-static bool measure_pillow(struct bench *b)
+static bool measure_pillow(struct rates *b)
 {
     const char *given = getenv("MTIL_PYTHON"), *python = given != NULL ? given : "python3";
     char *command = path_format("'%s' '%s' '%s' %d %g 2>%s", python, BENCH_FOLDER "/pillow.py", b->scratch.path, R,
@@ -214,12 +222,12 @@ static bool measure_pillow(struct bench *b)
 
 /* --- Telling --- */
 
-static void report(const struct bench *b, bool pillow)
+static void report(const struct rates *b, bool pillow)
 {
     struct stat first;
     bool known = stat(scratch_file(&b->scratch, "train/a/00.jpg"), &first) == 0;
-    printf("one thread, %d JPEGs of %dx%d (the first: %.0f kB), resolution %d, images/s\n", IMAGES, PHOTOGRAPH_WIDTH,
-           PHOTOGRAPH_HEIGHT, known ? (double)first.st_size / 1e3 : 0, R);
+    printf("one thread, %d JPEGs of %dx%d (the first: %.0f kB), resolution %d, images/s\n", IMAGES, WIDTH, HEIGHT,
+           known ? (double)first.st_size / 1e3 : 0, R);
     printf("  %-12s %8s %8s %6s  %-10s %11s %6s\n", "", "mtil", "Pillow", "ratio", "same bytes", "torchvision",
            "ratio");
     for (int k = 0; k < TRANSFORMS; k++) {
@@ -245,7 +253,7 @@ static void report(const struct bench *b, bool pillow)
 
 int main(int argc, char **argv)
 {
-    static struct bench b;
+    static struct rates b;
     b.seconds = argc > 1 ? strtod(argv[1], NULL) : 2;
     if (argc > 2 || !(b.seconds > 0)) {
         fprintf(stderr, "usage: loader [seconds per figure]\n");

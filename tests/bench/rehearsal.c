@@ -13,13 +13,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "core/clock.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
+#include "tests/bench/bench.h"
 #include "tests/bench/models.h"
-#include "tests/bench/must.h"
 #include "tests/bench/rehearsal_data.h"
 #include "tests/models/initialize.h"
 
