@@ -6,7 +6,7 @@
 
 #include "core/file.h"
 #include "core/seen.h"
-#include "tests/fuzz/input_folder.h"
+#include "tests/fuzz/input.h"
 
 int fuzz_target(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,5 @@
 /* The lists of a dataset, of those that have any, in a folder without images but one: the first byte says which dataset,
- * the rest is its files in the order below (input_folder.h). What opens has a class for every label and no item outside
+ * the rest is its files in the order below (input.h). What opens has a class for every label and no item outside
  * of its folder. */
 #include "tests/fuzz/target.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "datasets/dataset.h"
-#include "tests/fuzz/input_folder.h"
+#include "tests/fuzz/input.h"
 
 enum { FILES = 6 };
 
@@ -77,11 +77,11 @@ static void make_folders(void)
 static void write_lists(const struct subject *subject, const uint8_t *data, size_t size)
 {
     char prefix[64];
-    size_t count = 0, left;
+    size_t count = 0;
     while (count < FILES && subject->files[count] != NULL)
         count++;
     snprintf(prefix, sizeof prefix, "%s/", subject->folder);
-    input_folder_fill(prefix, subject->files, count, data, size, &left);
+    input_folder_fill(prefix, subject->files, count, data, size);
 }
 
 static void set_option(struct options *options, const char *name, const char *value)

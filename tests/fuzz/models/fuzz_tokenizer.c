@@ -1,5 +1,5 @@
 /* Texts, with a vocabulary of a few merges. Whatever the text, a row starts, ends and stays within the vocabulary. */
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 
 #include <stdbool.h>
@@ -25,14 +25,11 @@ static bool row_is_sound(const struct tokenizer *tokenizer, const int32_t *row, 
 static const struct tokenizer *small_tokenizer(void)
 {
     static struct tokenizer *tokenizer;
-    struct input_file file;
     struct error error;
     if (tokenizer != NULL)
         return tokenizer;
-    input_file_open(&file, (const uint8_t *)merges, sizeof merges - 1);
-    if (tokenizer_open(&tokenizer, file.path, &error) != OK)
+    if (tokenizer_open(&tokenizer, input_file((const uint8_t *)merges, sizeof merges - 1), &error) != OK)
         abort();
-    input_file_close(&file);
     return tokenizer;
 }
 

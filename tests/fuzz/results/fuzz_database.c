@@ -15,7 +15,7 @@
 #include "results/query/question.h"
 #include "results/store/join.h"
 #include "results/verify.h"
-#include "tests/fuzz/input_folder.h"
+#include "tests/fuzz/input.h"
 #include "tests/results/compare_sample.h"
 
 enum { COLUMNS_MOST = 256, CHANGES_MOST = 8, CHANGE = 4 };
