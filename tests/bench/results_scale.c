@@ -6,7 +6,6 @@
  * Without FILE the database goes away at the end. Accuracies are made up; suites, tables and the test sets' sizes are the
  * real ones, and the questions are asked by the program itself. Nothing is asserted: the figures are for people. */
 #include <fcntl.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,18 +57,12 @@ static int64_t correct(size_t configuration, size_t seed, int64_t after_task, si
     return (int64_t)lrint(share * (double)tasks[task].test);
 }
 
+/* The images that are right follow one another, from another one on in each row. */
 static void write_bits(struct evaluation_row *row, struct per_image *kept, size_t seed)
 {
-    struct rng rng = rng_make(seed, RNG_TEST, 1, (uint32_t)(row->after_task * TASKS + row->task));
-    memset(kept->right, 0, kept->images);
-    for (int64_t i = 0; i < row->correct; i++)
-        kept->right[i] = 1;
-    for (size_t i = kept->images - 1; i > 0; i--) {
-        size_t j = rng_below(&rng, i, (uint32_t)i + 1);
-        uint8_t kind = kept->right[i];
-        kept->right[i] = kept->right[j];
-        kept->right[j] = kind;
-    }
+    size_t first = 1000 * seed + (size_t)(row->after_task + 1) * 100;
+    for (size_t i = 0; i < kept->images; i++)
+        kept->right[(first + i) % kept->images] = (int64_t)i < row->correct;
     row->per_image = kept;
 }
 
@@ -258,26 +251,19 @@ static void report(const char *path, size_t runs, const struct written *figures)
     fflush(stdout);
 }
 
-static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
-{
-    (void)about, (void)kind, (void)place;
-    return remove(path);
-}
-
 int main(int argc, char **argv)
 {
     size_t runs = argc > 2 ? strtoul(argv[2], NULL, 10) : RUNS;
     const char *base = getenv("TMPDIR");
-    char *folder = path_format("%s/mtil-scale-XXXXXX", base != NULL ? base : "/tmp");
+    char *target = path_format("%s/mtil-scale", base != NULL ? base : "/tmp");
+    struct temporary folder;
     if (argc > 3 || runs == 0) {
         fprintf(stderr, "usage: results_scale [FILE] [RUNS]\n");
         return 2;
     }
-    if (argc < 2 && mkdtemp(folder) == NULL) {
-        fprintf(stderr, "results_scale: %s cannot be made\n", folder);
-        return 1;
-    }
-    char *path = argc > 1 ? strdup(argv[1]) : path_format("%s/results.db", folder);
+    if (argc < 2)
+        must(temporary_create_folder(&folder, target, &error));
+    char *path = argc > 1 ? strdup(argv[1]) : path_format("%s/results.db", folder.path);
     struct written figures = {0};
     struct store *store;
     if (!file_exists(path)) {
@@ -288,8 +274,8 @@ int main(int argc, char **argv)
     }
     ask_everything(path);
     if (argc < 2)
-        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        temporary_remove(&folder);
     free(path);
-    free(folder);
+    free(target);
     return 0;
 }
