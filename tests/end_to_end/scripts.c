@@ -276,19 +276,6 @@ static size_t compare_computed(const struct workshop *w, char **line)
 
 /* --- Files --- */
 
-static size_t own_data(const struct workshop *w, char **line)
-{
-    workshop_own_data(w, line[0] + 4);
-    return 1;
-}
-
-static size_t corrupt_file(const struct workshop *w, char **line)
-{
-    char *name = behind(line[0] + 8, " ");
-    workshop_put_corrupted(w, line[0] + 8, name);
-    return 1;
-}
-
 /* What tensor FILE NAME CHANGE does. */
 static struct {
     const char *name, *change;
@@ -389,8 +376,6 @@ static const struct {
                   {"fault ", find_fault},
                   {"same ", compare_databases},
                   {"alike ", compare_computed},
-                  {"own ", own_data},
-                  {"corrupt ", corrupt_file},
                   {"tensor ", rewrite_tensor},
                   {"lock ", lock_database},
                   {"unlock", unlock_database},

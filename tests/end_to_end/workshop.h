@@ -33,12 +33,6 @@ char *workshop_path(const struct workshop *workshop, const char *name);
 /* The one file that a shell would find for the pattern, NULL when there is none; the caller frees. */
 char *workshop_find(const struct workshop *workshop, const char *pattern);
 
-/* Replaces the link data/NAME by a copy that may be damaged. */
-void workshop_own_data(const struct workshop *workshop, const char *name);
-
-/* Puts a damaged file of the fixtures in the place of name. */
-void workshop_put_corrupted(const struct workshop *workshop, const char *corrupted, const char *name);
-
 /* A file of tensors, which the caller closes; and some of them, written to another with these metadata. */
 struct safetensors *workshop_tensors(const struct workshop *workshop, const char *name);
 void workshop_write(const struct workshop *workshop, const char *name, const struct safetensors *file, size_t first,
