@@ -94,6 +94,16 @@ void *drawn(struct bench *b, size_t n, enum tensor_type type)
     return device;
 }
 
+int32_t *integers(struct bench *b, size_t n, size_t step, size_t modulus)
+{
+    int32_t *values = xmalloc(array_size(n, sizeof *values));
+    for (size_t i = 0; i < n; i++)
+        values[i] = (int32_t)(i * step % modulus);
+    int32_t *device = uploaded(b, values, n * sizeof *values);
+    free(values);
+    return device;
+}
+
 struct tensor drawn_images(struct bench *b, size_t count, size_t side)
 {
     return (struct tensor){.data = drawn(b, count * side * side * 3, TENSOR_U8),

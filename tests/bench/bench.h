@@ -43,6 +43,7 @@ void bench_close(struct bench *b);
 void *memory(struct bench *b, size_t bytes); /* zero */
 void *uploaded(struct bench *b, const void *values, size_t bytes);
 void *drawn(struct bench *b, size_t n, enum tensor_type type); /* uniform within ±1; of TENSOR_U8 any byte */
+int32_t *integers(struct bench *b, size_t n, size_t step, size_t modulus); /* 0, step, 2 step, … */
 struct tensor drawn_images(struct bench *b, size_t count, size_t side);
 struct matrix operand(struct bench *b, size_t rows, size_t columns); /* of the type that products read */
 

@@ -159,18 +159,6 @@ static void measure(struct rates *b)
         b->augmented[k] = loader_rate(b, 2, CACHE_MEMORY, &augmentations[k].augmentation);
 }
 
-static bool parse_numbers(const char *text, double *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        char *end;
-        numbers[i] = strtod(text, &end);
-        if (end == text)
-            return false;
-        text = end;
-    }
-    return true;
-}
-
 /* false: there is no Python with Pillow. */
 static bool measure_pillow(struct rates *b)
 {
@@ -178,18 +166,14 @@ static bool measure_pillow(struct rates *b)
     char *command = path_format("'%s' '%s' '%s' %d %g 2>%s", python, BENCH_FOLDER "/pillow.py", b->scratch.path, R,
                                 b->seconds, given != NULL ? "&2" : "/dev/null");
     FILE *pipe = popen(command, "re");
-    double numbers[TRANSFORMS + 2];
     char line[256];
-    bool found = pipe != NULL && fgets(line, sizeof line, pipe) != NULL && parse_numbers(line, numbers, TRANSFORMS + 2);
+    bool found = pipe != NULL && fgets(line, sizeof line, pipe) != NULL &&
+                 sscanf(line, "%lf %lf %lf %lu %lu", &b->pillow[0], &b->pillow[1], &b->pillow[2],
+                        &b->pillow_checksums[1], &b->pillow_checksums[2]) == TRANSFORMS + 2;
     if (pipe != NULL)
         pclose(pipe);
     free(command);
-    if (!found)
-        return false;
-    memcpy(b->pillow, numbers, sizeof b->pillow);
-    b->pillow_checksums[1] = (unsigned long)numbers[TRANSFORMS];
-    b->pillow_checksums[2] = (unsigned long)numbers[TRANSFORMS + 1];
-    return true;
+    return found;
 }
 
 /* --- Telling --- */

@@ -18,17 +18,6 @@ static struct matrix matrix(struct bench *b, size_t rows, size_t columns)
     return matrix_rows(floats(b, rows * columns), rows, columns);
 }
 
-/* value, value + step, … modulo `modulus` */
-static int32_t *integers(struct bench *b, size_t n, size_t step, size_t modulus)
-{
-    int32_t *values = xmalloc(array_size(n, sizeof *values));
-    for (size_t i = 0; i < n; i++)
-        values[i] = (int32_t)(i * step % modulus);
-    int32_t *device = uploaded(b, values, n * sizeof *values);
-    free(values);
-    return device;
-}
-
 static const struct step_state *state(struct bench *b)
 {
     return uploaded(b, &(struct step_state){.seed = 1, .learning_rate = 1e-4f}, sizeof(struct step_state));

@@ -82,21 +82,18 @@ static void write_model(const struct rehearsal *r)
     char *weights = below(r, "clip.safetensors");
     struct clip_dimensions dimensions = models[r->model].dimensions;
     struct tokenizer *tokenizer;
-    struct backend *backend;
-    struct arena arena;
+    struct bench b;
     struct clip *clip;
     must(tokenizer_open(&tokenizer, VOCABULARY, &error));
     dimensions.vocabulary = tokenizer_vocabulary(tokenizer);
     dimensions.context = CONTEXT;
     tokenizer_close(tokenizer);
-    must(backend_open(&backend, &(struct backend_settings){.name = "cpu"}, &error));
-    must(backend->ops->arena_create(backend, &arena, 0, "model", &error));
-    must(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
+    must(bench_open(&b, &(struct backend_settings){.name = "cpu"}));
+    must(clip_create(&clip, b.backend, &b.arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
     must(clip_initialize(clip, 1, &error));
     must(clip_save(clip, weights, &error));
     clip_destroy(clip);
-    backend->ops->arena_destroy(backend, &arena);
-    backend_close(backend);
+    bench_close(&b);
     free(weights);
 }
 

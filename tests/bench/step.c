@@ -96,22 +96,19 @@ static void open_batch(struct trial *b)
     size_t most = b->images > b->evaluated ? b->images : b->evaluated, samples = most > b->prompts ? most : b->prompts,
            last = b->shape->positions - 1;
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
-    int32_t *labels = xmalloc(b->images * sizeof *labels), *tokens = xcalloc(b->prompts * n->context, sizeof *tokens);
-    for (size_t i = 0; i < b->images; i++)
-        labels[i] = (int32_t)(i % b->prompts);
+    int32_t *tokens = xcalloc(b->prompts * n->context, sizeof *tokens);
     for (size_t c = 0; c < b->prompts; c++)
         for (size_t l = 0; l <= last; l++)
             tokens[c * n->context + l] =
                 l < last ? (int32_t)rng_below(&rng, c * 100 + l, 800) : (int32_t)n->vocabulary - 1;
     b->pixels = drawn_images(&b->bench, most, n->resolution);
-    b->labels = uploaded(&b->bench, labels, b->images * sizeof *labels);
+    b->labels = integers(&b->bench, b->images, 1, b->prompts);
     must(texts_create(&b->texts, b->clip, &b->bench.arena, tokens, b->prompts, &error));
     b->routers = memory(&b->bench, samples * sizeof *b->routers);
     b->state = memory(&b->bench, sizeof *b->state);
     b->loss = memory(&b->bench, sizeof *b->loss);
     b->found = memory(&b->bench, sizeof *b->found);
     free(tokens);
-    free(labels);
 }
 
 static struct encoding encoding_of(struct trial *b, bool training, enum tower tower)
@@ -278,7 +275,7 @@ static void measure_shares(struct trial *b)
     must(adapters_begin_task(b->adapters, 0, &error));
     train_step(b);
     for (int t = 0; t < TOWERS; t++)
-        must(skew_share(b->adapters, (enum tower)t, &b->shares[t], &error));
+        b->shares[t] = skew_share(b->adapters, (enum tower)t);
 }
 
 static void time_round(struct trial *b, size_t round)
@@ -430,7 +427,7 @@ static void open_trial(struct trial *b)
     open_model(b);
     open_batch(b);
     if (b->skewed)
-        must(skew_routers(b->bench.backend, forward_and_backward, b, &error));
+        skew_routers(b->bench.backend, forward_and_backward, b);
     if (b->budget)
         return;
     warm_up(b);
