@@ -4,7 +4,6 @@
  *     idx_read(&idx, input_file(data, size), 3, &error);
  *
  *     static const char *const files[] = {"labels/train1.txt", "labels/test1.txt"};
- *     input_folder_make("labels/train1.txt");                     // the folder that it will lie in
  *     input_folder_fill("", files, 2, data, size);
  *     strings_read_lines(&lines, path, error);                    // path: input_folder() + "/labels/train1.txt"
  */
@@ -19,8 +18,7 @@
 const char *input_file(const uint8_t *data, size_t size);
 
 const char *input_folder(void);
-void input_folder_make(const char *name);
-void input_folder_write(const char *name, const uint8_t *data, size_t size);
+void input_folder_write(const char *name, const uint8_t *data, size_t size); /* and makes the folders above it */
 
 /* Writes prefix + names[i] for every part of data that is ended; files without a part are removed. */
 void input_folder_fill(const char *prefix, const char *const *names, size_t count, const uint8_t *data, size_t size);

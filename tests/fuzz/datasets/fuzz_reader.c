@@ -51,26 +51,21 @@ static const struct subject {
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
-static void make_folder(const struct subject *subject, const char *name)
+static void write_empty(const struct subject *subject, const char *name)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", subject->folder, name);
-    input_folder_make(path);
+    input_folder_write(path, (const uint8_t *)"", 0);
 }
 
 /* Once: only the lists are written anew. */
 static void make_folders(void)
 {
-    for (size_t i = 0; i < SUBJECTS; i++) {
-        const struct subject *subject = &subjects[i];
+    for (const struct subject *subject = subjects; subject < &subjects[SUBJECTS]; subject++) {
         for (size_t f = 0; f < FILES && subject->files[f] != NULL; f++)
-            make_folder(subject, subject->files[f]);
-        if (subject->image == NULL)
-            continue;
-        char path[256];
-        make_folder(subject, subject->image);
-        snprintf(path, sizeof path, "%s/%s", subject->folder, subject->image);
-        input_folder_write(path, (const uint8_t *)"", 0);
+            write_empty(subject, subject->files[f]);
+        if (subject->image != NULL)
+            write_empty(subject, subject->image);
     }
 }
 

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "core/alloc.h"
 #include "models/tokenizer.h"
 
 enum { CONTEXT = 12 };
@@ -40,11 +40,7 @@ int fuzz_target(const uint8_t *data, size_t size)
     int32_t row[CONTEXT];
     size_t tokens;
     bool sound = true;
-    char *text = malloc(size + 1);
-    if (text == NULL)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = 0;
+    char *text = xstrndup((const char *)data, size);
     if (tokenizer_encode(tokenizer, text, row, CONTEXT, &tokens, &error) == OK)
         sound = row_is_sound(tokenizer, row, tokens);
     free(text);
