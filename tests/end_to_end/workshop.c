@@ -141,7 +141,8 @@ void workshop_close(struct workshop *workshop)
     scratch_remove(&workshop->scratch);
 }
 
-char *workshop_find(const struct workshop *workshop, const char *pattern)
+/* The one file that a shell would find for the pattern, NULL when there is none; the caller frees. */
+static char *find_file(const struct workshop *workshop, const char *pattern)
 {
     glob_t found = {0};
     char *full = workshop_path(workshop, pattern), *path = NULL;
@@ -171,8 +172,8 @@ void workshop_write(const struct workshop *workshop, const char *name, const str
     free(path);
 }
 
-static void rewrite(const struct workshop *workshop, const char *from, const char *to, bool keeps_metadata,
-                    bool (*change)(struct safetensor *))
+void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
+                      bool (*change)(struct safetensor *))
 {
     struct safetensors *file = workshop_tensors(workshop, from);
     size_t count = 0;
@@ -180,7 +181,7 @@ static void rewrite(const struct workshop *workshop, const char *from, const cha
     struct safetensor *tensors = xcalloc(safetensors_count(file), sizeof *tensors);
     struct safetensors_metadata metadata[CLIP_METADATA];
     size_t known = 0;
-    for (size_t i = 0; keeps_metadata && i < CLIP_METADATA; i++) {
+    for (size_t i = 0; i < CLIP_METADATA; i++) {
         static const char *const keys[CLIP_METADATA] = {"image_heads", "text_heads", "activation", "pixels"};
         const char *value = safetensors_metadata_value(file, keys[i]);
         if (value != NULL)
@@ -194,40 +195,6 @@ static void rewrite(const struct workshop *workshop, const char *from, const cha
     free(tensors);
     safetensors_close(file);
     free(target);
-}
-
-void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
-                      bool (*change)(struct safetensor *))
-{
-    rewrite(workshop, from, to, true, change);
-}
-
-static bool keep(struct safetensor *tensor)
-{
-    (void)tensor;
-    return true;
-}
-
-void workshop_drop_metadata(const struct workshop *workshop, const char *from, const char *to)
-{
-    rewrite(workshop, from, to, false, keep);
-}
-
-static bool is_other_bias(struct safetensor *tensor)
-{
-    static float values[4096];
-    if (strstr(tensor->name, "ln_final.bias") != NULL) {
-        assert_true(tensor->shape[0] <= sizeof values / sizeof *values);
-        for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-            values[i] = 0.1f * (float)(i % 7);
-        tensor->data = (const uint8_t *)values;
-    }
-    return true;
-}
-
-void workshop_write_other_weights(const struct workshop *workshop, const char *name)
-{
-    workshop_rewrite(workshop, "clip.safetensors", name, is_other_bias);
 }
 
 int workshop_leftovers(const struct workshop *workshop)
@@ -341,7 +308,7 @@ void program_wait_for_words(const struct process *process, const char *words)
 char *program_wait_for_file(const struct process *process, const struct workshop *workshop, const char *pattern)
 {
     for (int i = 0; i < SECONDS_MOST * 200; i++) {
-        char *path = workshop_find(workshop, pattern);
+        char *path = find_file(workshop, pattern);
         if (path != NULL)
             return path;
         look_again(process, pattern);
