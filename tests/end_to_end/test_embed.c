@@ -180,13 +180,14 @@ static void expect_row(const float *written, size_t row, const float *expected)
 }
 
 /* out.safetensors has the features of the photos, or of the lines. */
-static void expect_features(const char *kind, size_t rows, int router)
+static void expect_features(bool images, int router)
 {
+    size_t rows = images ? PHOTOS : LINES;
     struct safetensors *file = workshop_tensors(&workshop, "out.safetensors");
     const struct safetensor *features = safetensors_find(file, "features");
     json_t *names = json_loads(safetensors_metadata_value(file, "names"), 0, NULL);
     assert_int_equal(safetensors_count(file), 1);
-    assert_string_equal(safetensors_metadata_value(file, "kind"), kind);
+    assert_string_equal(safetensors_metadata_value(file, "kind"), images ? "images" : "texts");
     assert_string_equal(safetensors_metadata_value(file, "model"), "clip");
     assert_true(features != NULL && features->type == SAFETENSOR_F32 && features->rank == 2);
     assert_int_equal(features->shape[0], rows);
@@ -194,9 +195,9 @@ static void expect_features(const char *kind, size_t rows, int router)
     assert_int_equal(json_array_size(names), rows);
     for (size_t i = 0; i < rows; i++) {
         float feature[WIDTH_MOST];
-        char *name = rows == PHOTOS ? xstrdup(photos[i].name) : line_at(i);
+        char *name = images ? xstrdup(photos[i].name) : line_at(i);
         assert_string_equal(json_string_value(json_array_get(names, i)), name);
-        (rows == PHOTOS ? embed_photo : embed_line)(name, router, feature);
+        (images ? embed_photo : embed_line)(name, router, feature);
         expect_row(features->data, i, feature);
         free(name);
     }
@@ -213,19 +214,19 @@ static void expect_features(const char *kind, size_t rows, int router)
 TEST(images_are_embedded_in_the_order_of_their_names)
 {
     program_succeeds(&workshop, IMAGES "--out out.safetensors");
-    expect_features("images", PHOTOS, OFF);
+    expect_features(true, OFF);
     program_succeeds(&workshop, IMAGES ADAPTED "--router none --out out.safetensors");
-    expect_features("images", PHOTOS, OFF);
+    expect_features(true, OFF);
     program_succeeds(&workshop, IMAGES ADAPTED "--router 2 --out out.safetensors");
-    expect_features("images", PHOTOS, 2);
+    expect_features(true, 2);
 }
 
 TEST(texts_are_embedded_line_by_line)
 {
     program_succeeds(&workshop, TEXTS "--out out.safetensors");
-    expect_features("texts", LINES, OFF);
+    expect_features(false, OFF);
     program_succeeds(&workshop, TEXTS ADAPTED "--router 0 --out out.safetensors");
-    expect_features("texts", LINES, 0);
+    expect_features(false, 0);
 }
 
 TEST(options_that_matter_change_the_file_and_threads_do_not)
