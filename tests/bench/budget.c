@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "models/dispatch.h"
-#include "tests/bench/clock.h"
 
 enum { LINES = 256, PARTS = 8, REPLAYS = 10 };
 

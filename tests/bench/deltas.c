@@ -12,11 +12,9 @@
 #include <time.h>
 
 #include "adapters/deltas.h"
-#include "core/rng.h"
 #include "models/clip.h"
-#include "tests/bench/clock.h"
+#include "tests/bench/bench.h"
 #include "tests/bench/models.h"
-#include "tests/bench/must.h"
 #include "tests/models/initialize.h"
 
 /* A hook that is trained, and does nothing. */
@@ -52,39 +50,28 @@ int main(int count, char **words)
            rounds = count > 4 ? strtoul(words[4], NULL, 10) : 5;
     struct delta_settings settings = {
         .rank = rank, .tasks = 1, .scale = 1, .matrices = 0xF, .place.towers = ADAPT_IMAGE};
-    struct backend *backend;
-    struct arena memory, arena;
+    struct bench b;
+    struct arena arena;
     struct clip *clip;
     struct deltas *deltas;
-    struct tensor images, routers;
     struct block_hook hooks[CLIP_BLOCKS_MOST] = {{.forward = nothing_forward, .trained = true, .stream_alone = true}};
     double times[KINDS][MOST_FIGURES], ratios[KINDS][MOST_FIGURES];
     rounds = rounds < MOST_FIGURES ? rounds : MOST_FIGURES;
-    must(backend_open(
-        &backend,
-        &(struct backend_settings){.name = "cpu", .precision = bf16 ? PRECISION_BF16 : PRECISION_F32, .threads = 1},
-        &error));
-    must(backend->ops->arena_create(backend, &memory, 0, "model", &error));
-    must(backend->ops->arena_create(backend, &arena, 0, "step", &error));
-    must(clip_create(&clip, backend, &memory, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
+    must(bench_open(&b, &(struct backend_settings){
+                            .name = "cpu", .precision = bf16 ? PRECISION_BF16 : PRECISION_F32, .threads = 1}));
+    must(b.ops->arena_create(b.backend, &arena, 0, "step", &error));
+    must(clip_create(&clip, b.backend, &b.arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
     must(clip_initialize(clip, 1, &error));
-    must(deltas_create(&deltas, clip, &memory, &settings, PARAMETERS_TRAINED, &error));
+    must(deltas_create(&deltas, clip, &b.arena, &settings, PARAMETERS_TRAINED, &error));
     must(deltas_initialize(deltas, 1, &error));
-    must(tensor_take(&images, &memory, TENSOR_F32, "images", 4, (size_t[]){n, 3, 224, 224}, &error));
-    must(tensor_take(&routers, &memory, TENSOR_I32, "routers", 1, &n, &error));
-    must(backend->ops->zero(backend, routers.data, tensor_bytes(&routers), &error));
-    struct rng rng = rng_make(1, RNG_TEST, 0, 0);
-    float *pixels = malloc(tensor_bytes(&images));
-    for (size_t i = 0; i < tensor_elements(&images); i++)
-        pixels[i] = rng_normal(&rng, i);
-    must(backend->ops->upload(backend, images.data, pixels, tensor_bytes(&images), &error));
-    free(pixels);
+    struct tensor images = drawn_images(&b, n, dimensions.resolution);
+    int32_t *routers = memory(&b, n * sizeof *routers);
     for (size_t round = 0; round <= rounds; round++) /* the first is not counted */
         for (int kind = 0; kind < KINDS; kind++) {
             struct encoding encoding = {.arena = &arena};
             if (kind == THROUGH) {
                 encoding.hooks = hooks;
-                encoding.router = routers.data;
+                encoding.router = routers;
             }
             if (kind == DELTAS)
                 must(deltas_begin_task(deltas, 0, 0, DELTA_A | DELTA_B, &error));
@@ -96,7 +83,7 @@ int main(int count, char **words)
                 ratios[kind][round - 1] = seconds / times[kind == DELTAS ? THROUGH : FROZEN][round - 1];
             }
         }
-    printf("%s, rank %zu, %zu images, %s\n", backend->description, rank, n, bf16 ? "bf16" : "f32");
+    printf("%s, rank %zu, %zu images, %s\n", b.backend->description, rank, n, bf16 ? "bf16" : "f32");
     for (int kind = 0; kind < KINDS; kind++) {
         struct figures seconds = figures_of(times[kind], rounds), ratio = figures_of(ratios[kind], rounds);
         printf("  %-8s %.4f s (%.4f to %.4f), %.3f (%.3f to %.3f) of %s\n", names[kind], seconds.middle, seconds.lowest,
@@ -104,8 +91,7 @@ int main(int count, char **words)
     }
     deltas_destroy(deltas);
     clip_destroy(clip);
-    backend->ops->arena_destroy(backend, &arena);
-    backend->ops->arena_destroy(backend, &memory);
-    backend_close(backend);
+    b.ops->arena_destroy(b.backend, &arena);
+    bench_close(&b);
     return 0;
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/bench/clock.h"
 #include "tests/bench/operations.h"
 
 static const struct size sizes[] = {
@@ -19,24 +18,28 @@ static const struct size sizes[] = {
 
 /* --- Time --- */
 
-/* The median of some calls; where the host does not wait for the device, of several together. */
-static double seconds_of(struct bench *b, status (*call)(struct bench *, const union operation *),
-                         const union operation *o)
+/* An operation with its operands. */
+struct timed {
+    struct bench *bench;
+    status (*call)(struct bench *b, const union operation *o);
+    union operation operands;
+};
+
+static void call_once(void *context)
+{
+    const struct timed *t = context;
+    must(t->call(t->bench, &t->operands));
+}
+
+/* The median of some calls. */
+static double median_of(struct timed *t)
 {
     enum { FEWEST = 3, MOST = 1000, TOGETHER = 10 };
     double times[MOST], begun = clock_seconds();
-    size_t count = 0, together = b->backend->asynchronous ? TOGETHER : 1;
-    float any;
-    void *device = memory(b, sizeof any);
-    must(call(b, o)); /* once for memory that is reached for the first time */
-    while (count < FEWEST || (count < MOST && clock_seconds() - begun < b->size->seconds)) {
-        must(b->ops->download(b->backend, &any, device, sizeof any, &error));
-        double start = clock_seconds();
-        for (size_t i = 0; i < together; i++)
-            must(call(b, o));
-        must(b->ops->download(b->backend, &any, device, sizeof any, &error));
-        times[count++] = (clock_seconds() - start) / (double)together;
-    }
+    size_t count = 0;
+    call_once(t); /* for memory that is reached for the first time */
+    while (count < FEWEST || (count < MOST && clock_seconds() - begun < t->bench->size->seconds))
+        times[count++] = seconds_of(t->bench, call_once, t, TOGETHER);
     qsort(times, count, sizeof *times, ascending);
     return times[count / 2];
 }
@@ -51,34 +54,31 @@ static status call_product(struct bench *b, const union operation *o)
     return b->ops->gemm(b->backend, &o->gemm, &error);
 }
 
-/* What the machine does at best: a large product, and a product of vectors that no cache holds. */
+static double product_rate, memory_rate; /* of the machine at best, per second */
+
+/* A large product, and a product of vectors that no cache holds. */
 static void measure_machine(struct bench *b)
 {
-    enum { N = 3072, K = 768 };
-    size_t rows = b->size->reference, n = rows * 8000;
-    union operation o = {.gemm = {.a = operand(b, rows, K),
-                                  .b = operand(b, N, K),
-                                  .transpose_b = true,
-                                  .frozen_b = true,
-                                  .out = operand(b, rows, N)}};
-    b->product_rate = 2.0 * (double)rows * N * K / seconds_of(b, call_product, &o);
+    size_t rows = b->size->reference, n = rows * 8000, bytes = n * sizeof(float);
+    struct timed t = {b, call_product, {.gemm = reference_product(b, rows)}};
+    product_rate = reference_operations(rows) / median_of(&t);
     arena_reset(&b->arena);
-    size_t bytes = n * sizeof(float);
-    o.multiply = (struct multiply){.n = n, .a = memory(b, bytes), .b = memory(b, bytes), .out = memory(b, bytes)};
-    b->memory_rate = 3.0 * (double)bytes / seconds_of(b, call_multiply, &o);
+    t.call = call_multiply;
+    t.operands.multiply =
+        (struct multiply){.n = n, .a = memory(b, bytes), .b = memory(b, bytes), .out = memory(b, bytes)};
+    memory_rate = 3.0 * (double)bytes / median_of(&t);
     arena_reset(&b->arena);
 }
 
 static void time_entry(struct bench *b, const struct entry *entry)
 {
-    union operation o;
-    memset(&o, 0, sizeof o);
-    struct cost cost = entry->prepare(b, &o);
-    double seconds = seconds_of(b, entry->call, &o);
+    struct timed t = {.bench = b, .call = entry->call};
+    struct cost cost = entry->prepare(b, &t.operands);
+    double seconds = median_of(&t);
     bool multiplies = cost.operations > 0;
     double rate = (multiplies ? cost.operations : cost.bytes) / seconds;
     printf("%-26s %12.1f %10.2f %-8s %5.0f%%\n", entry->name, seconds * 1e6, rate / 1e9,
-           multiplies ? "GFLOP/s" : "GB/s", 100 * rate / (multiplies ? b->product_rate : b->memory_rate));
+           multiplies ? "GFLOP/s" : "GB/s", 100 * rate / (multiplies ? product_rate : memory_rate));
     arena_reset(&b->arena);
 }
 
@@ -90,24 +90,17 @@ static void time_all(struct bench *b, const struct size *size, const char *filte
     b->slots = size->images * size->top_k;
     measure_machine(b);
     printf("%s, %s: product %.0f GFLOP/s, memory %.1f GB/s\n%-26s %12s %19s %6s\n", size->name, b->backend->description,
-           b->product_rate / 1e9, b->memory_rate / 1e9, "operation", "µs", "rate", "share");
+           product_rate / 1e9, memory_rate / 1e9, "operation", "µs", "rate", "share");
     const struct entry *entry;
     for (size_t i = 0; (entry = operation_at(i)) != NULL; i++)
         if (strstr(entry->name, filter) != NULL)
             time_entry(b, entry);
 }
 
-static int usage(void)
-{
-    fprintf(stderr, "usage: kernels [--backend cpu|cuda] [--precision f32|bf16] [--filter WORD] "
-                    "[vit_b_16|mini|tiny …]\n");
-    return 2;
-}
-
 int main(int argc, char **argv)
 {
     enum { SIZES = sizeof sizes / sizeof *sizes };
-    struct bench b = {0};
+    struct bench b;
     struct backend_settings settings = {.name = "cpu"};
     const char *filter = "";
     bool wanted[SIZES] = {false}, any = false;
@@ -117,23 +110,18 @@ int main(int argc, char **argv)
             k++;
         if (k < SIZES)
             any = wanted[k] = true;
-        else if (i + 1 < argc && strcmp(argv[i], "--backend") == 0)
-            settings.name = argv[++i];
-        else if (i + 1 < argc && strcmp(argv[i], "--precision") == 0)
-            settings.precision = strcmp(argv[++i], "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
         else if (i + 1 < argc && strcmp(argv[i], "--filter") == 0)
             filter = argv[++i];
-        else
-            return usage();
+        else if (!read_backend(&settings, argc, argv, &i)) {
+            fprintf(stderr, "usage: kernels [--backend cpu|cuda] [--precision f32|bf16] [--filter WORD] "
+                            "[vit_b_16|mini|tiny …]\n");
+            return 2;
+        }
     }
-    must(backend_open(&b.backend, &settings, &error));
-    b.ops = b.backend->ops;
-    b.type = backend_operand_type(b.backend);
-    must(b.ops->arena_create(b.backend, &b.arena, 0, "operands", &error));
+    must(bench_open(&b, &settings));
     for (size_t k = 0; k < SIZES; k++)
         if (any ? wanted[k] : k == 0)
             time_all(&b, &sizes[k], filter);
-    b.ops->arena_destroy(b.backend, &b.arena);
-    backend_close(b.backend);
+    bench_close(&b);
     return 0;
 }

@@ -15,12 +15,12 @@
 
 #include "core/file.h"
 #include "datasets/loader.h"
-#include "tests/bench/clock.h"
-#include "tests/bench/must.h"
-#include "tests/bench/photographs.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/photograph.h"
 #include "tests/datasets/scratch.h"
 
-enum { IMAGES = 24, R = 224, CROP = R * R * 3, TRANSFORMS = 3, KINDS = 3 };
+enum { WIDTH = 500, HEIGHT = 375, FILE_BYTES = 85000 }; /* of a photograph */
+enum { SEED = 1, IMAGES = 24, R = 224, CROP = R * R * 3, TRANSFORMS = 3, KINDS = 3 };
 
 static const struct transform {
     const char *name;
@@ -40,11 +40,11 @@ static const struct {
     {"all",
      {.operations = 2, .magnitude = 9, .erasing = 0.25, .erasing_fill = ERASING_FILL_MEAN, .mixup = 0.8, .cutmix = 1}}};
 
-struct bench {
+struct rates {
     struct scratch scratch;
     struct dataset *dataset;
     double seconds;
-    double rates[TRANSFORMS], pillow[TRANSFORMS], cached[KINDS][TRANSFORMS], augmented[AUGMENTATIONS];
+    double pillow[TRANSFORMS], cached[KINDS][TRANSFORMS], augmented[AUGMENTATIONS];
     unsigned long checksums[TRANSFORMS], pillow_checksums[TRANSFORMS]; /* of all crops; none of decode */
     uint8_t pixels[IMAGES * CROP];
 };
@@ -52,11 +52,19 @@ struct bench {
 /* --- Files --- */
 
 /* The same pictures to train and to test on. */
-static void write_dataset(struct bench *b)
+static void write_dataset(struct rates *b)
 {
     char *folder = path_format("%s/train/a", b->scratch.path), *test = path_format("%s/test", b->scratch.path);
     must(directory_create(folder, &error));
-    must(photographs_write(folder, IMAGES, &error));
+    struct photograph photograph = {.drawn = &suite_domains[0], .width = WIDTH, .height = HEIGHT};
+    for (size_t i = 0; i < IMAGES; i++) {
+        char *path = path_format("%s/%02zu.jpg", folder, i);
+        uint64_t bytes;
+        if (i == 0)
+            must(photograph_choose_grain(&photograph, i, path, FILE_BYTES, &error));
+        must(photograph_write(&photograph, i, path, &bytes, &error));
+        free(path);
+    }
     if (symlink("train", test) != 0)
         must(error_set(&error, ERROR_IO, "%s: cannot be made", test));
     must(dataset_open(&b->dataset, "folder", b->scratch.path, NULL, NULL, &error));
@@ -64,25 +72,15 @@ static void write_dataset(struct bench *b)
     free(test);
 }
 
-static struct loader_settings settings_of(const struct bench *b, bool training)
-{
-    return (struct loader_settings){.dataset = b->dataset,
-                                    .split = training ? SPLIT_TRAIN : SPLIT_TEST,
-                                    .resolution = R,
-                                    .batch = IMAGES,
-                                    .augment = training,
-                                    .seed = 1};
-}
-
 /* The crops of the loader's first epoch, for Pillow. */
-static void write_boxes(const struct bench *b)
+static void write_boxes(const struct rates *b)
 {
     FILE *file = fopen(scratch_file(&b->scratch, "boxes.txt"), "w");
-    struct rng rng = rng_make(settings_of(b, true).seed, RNG_CROP, 0, 0);
+    struct rng rng = rng_make(SEED, RNG_CROP, 0, 0);
     if (file == NULL)
         must(error_set(&error, ERROR_IO, "%s: boxes.txt cannot be written", b->scratch.path));
     for (size_t i = 0; i < IMAGES; i++) {
-        struct image_box box = image_draw_box(PHOTOGRAPH_WIDTH, PHOTOGRAPH_HEIGHT, IMAGE_CROP_SCALE, &rng, i);
+        struct image_box box = image_draw_box(WIDTH, HEIGHT, IMAGE_CROP_SCALE, &rng, i);
         char *name = dataset_item_name(b->dataset, SPLIT_TRAIN, i);
         fprintf(file, "%s/%s %d %d %d %d\n", b->scratch.path, name, box.left, box.top, box.width, box.height);
         free(name);
@@ -92,7 +90,7 @@ static void write_boxes(const struct bench *b)
 
 /* --- Measuring --- */
 
-static void decode_all(struct bench *b)
+static void decode_all(struct rates *b)
 {
     for (size_t i = 0; i < IMAGES; i++) {
         struct image image;
@@ -101,7 +99,7 @@ static void decode_all(struct bench *b)
     }
 }
 
-static double decoding_rate(struct bench *b)
+static double decoding_rate(struct rates *b)
 {
     double best = 0;
     for (double end = clock_seconds() + b->seconds; clock_seconds() < end;) {
@@ -113,126 +111,92 @@ static double decoding_rate(struct bench *b)
     return best;
 }
 
-static double loader_rate(struct bench *b, const struct loader_settings *settings, unsigned long *checksum)
+/* Of evaluation (1) or training (2), whose crops have the same bytes from a cache; augmentation: NULL for none. */
+static double loader_rate(struct rates *b, int transform, enum cache_kind kind, const struct augmentation *augmentation)
 {
+    enum { LIMIT = 1 << 30 };
+    char *folder = path_format("%s/cache", b->scratch.path);
+    struct cache_settings caching = {
+        .kind = kind, .folder = folder, .memory_limit = LIMIT, .disk_limit = LIMIT, .threads = 1};
+    struct loader_settings settings = {.dataset = b->dataset,
+                                       .split = transform == 2 ? SPLIT_TRAIN : SPLIT_TEST,
+                                       .resolution = R,
+                                       .batch = IMAGES,
+                                       .augment = transform == 2,
+                                       .seed = SEED};
     struct loader *loader;
     double best = 0;
     uint64_t step = 0;
-    must(loader_create(&loader, settings, &error));
+    must(cache_create(&settings.cache, &caching, &error));
+    if (augmentation != NULL)
+        settings.augmentation = *augmentation;
+    must(loader_create(&loader, &settings, &error));
     for (double end = clock_seconds() + b->seconds; clock_seconds() < end || step < 2; step++) {
         size_t count;
         double start = clock_seconds();
         must(loader_read(loader, step, b->pixels, NULL, NULL, &count, &error));
         double rate = (double)count / (clock_seconds() - start);
+        unsigned long checksum = step == 0 ? adler32(1, b->pixels, sizeof b->pixels) : 0;
         best = rate > best ? rate : best;
-        if (step == 0)
-            *checksum = adler32(1, b->pixels, sizeof b->pixels);
+        if (step == 0 && kind == CACHE_NONE)
+            b->checksums[transform] = checksum;
+        else if (step == 0 && augmentation == NULL && checksum != b->checksums[transform])
+            must(error_set(&error, ERROR_FORMAT, "%s: the cache gives other bytes", transforms[transform].name));
     }
     loader_destroy(loader);
+    cache_destroy(settings.cache);
+    free(folder);
     return best;
 }
 
-static void measure(struct bench *b)
+static void measure(struct rates *b)
 {
-    b->rates[0] = decoding_rate(b);
-    for (int k = 1; k < TRANSFORMS; k++) {
-        struct loader_settings settings = settings_of(b, k == 2);
-        b->rates[k] = loader_rate(b, &settings, &b->checksums[k]);
-    }
-}
-
-/* From the memory cache, where augmentation is the largest part. */
-static void measure_augmented(struct bench *b)
-{
-    struct cache *cache;
-    struct cache_settings memory = {.kind = CACHE_MEMORY, .memory_limit = (uint64_t)1 << 30, .threads = 1};
-    must(cache_create(&cache, &memory, &error));
-    for (int k = 0; k < AUGMENTATIONS; k++) {
-        unsigned long checksum;
-        struct loader_settings settings = settings_of(b, true);
-        settings.cache = cache;
-        settings.augmentation = augmentations[k].augmentation;
-        b->augmented[k] = loader_rate(b, &settings, &checksum);
-    }
-    cache_destroy(cache);
-}
-
-static void measure_cached(struct bench *b, enum cache_kind kind)
-{
-    struct cache *cache;
-    char *folder = path_format("%s/cache", b->scratch.path);
-    struct cache_settings settings = {.kind = kind,
-                                      .folder = folder,
-                                      .memory_limit = (uint64_t)1 << 30,
-                                      .disk_limit = (uint64_t)1 << 30,
-                                      .threads = 1};
-    must(cache_create(&cache, &settings, &error));
-    for (int k = 1; k < TRANSFORMS; k++) {
-        unsigned long checksum;
-        struct loader_settings cached = settings_of(b, k == 2);
-        cached.cache = cache;
-        b->cached[kind][k] = loader_rate(b, &cached, &checksum);
-        if (checksum != b->checksums[k])
-            must(error_set(&error, ERROR_FORMAT, "%s: the cache gives other bytes", transforms[k].name));
-    }
-    cache_destroy(cache);
-    free(folder);
-}
-
-static bool parse_numbers(const char *text, double *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        char *end;
-        numbers[i] = strtod(text, &end);
-        if (end == text)
-            return false;
-        text = end;
-    }
-    return true;
+    for (int kind = CACHE_NONE; kind < KINDS; kind++)
+        for (int k = 1; k < TRANSFORMS; k++)
+            b->cached[kind][k] = loader_rate(b, k, (enum cache_kind)kind, NULL);
+    b->cached[CACHE_NONE][0] = decoding_rate(b);
+    for (int k = 0; k < AUGMENTATIONS; k++) /* where augmentation is the largest part */
+        b->augmented[k] = loader_rate(b, 2, CACHE_MEMORY, &augmentations[k].augmentation);
 }
 
 /* false: there is no Python with Pillow. */
-static bool measure_pillow(struct bench *b)
+static bool measure_pillow(struct rates *b)
 {
     const char *given = getenv("MTIL_PYTHON"), *python = given != NULL ? given : "python3";
     char *command = path_format("'%s' '%s' '%s' %d %g 2>%s", python, BENCH_FOLDER "/pillow.py", b->scratch.path, R,
                                 b->seconds, given != NULL ? "&2" : "/dev/null");
     FILE *pipe = popen(command, "re");
-    double numbers[TRANSFORMS + 2];
     char line[256];
-    bool found = pipe != NULL && fgets(line, sizeof line, pipe) != NULL && parse_numbers(line, numbers, TRANSFORMS + 2);
+    bool found = pipe != NULL && fgets(line, sizeof line, pipe) != NULL &&
+                 sscanf(line, "%lf %lf %lf %lu %lu", &b->pillow[0], &b->pillow[1], &b->pillow[2],
+                        &b->pillow_checksums[1], &b->pillow_checksums[2]) == TRANSFORMS + 2;
     if (pipe != NULL)
         pclose(pipe);
     free(command);
-    if (!found)
-        return false;
-    memcpy(b->pillow, numbers, sizeof b->pillow);
-    b->pillow_checksums[1] = (unsigned long)numbers[TRANSFORMS];
-    b->pillow_checksums[2] = (unsigned long)numbers[TRANSFORMS + 1];
-    return true;
+    return found;
 }
 
 /* --- Telling --- */
 
-static void report(const struct bench *b, bool pillow)
+static void report(const struct rates *b, bool pillow)
 {
     struct stat first;
     bool known = stat(scratch_file(&b->scratch, "train/a/00.jpg"), &first) == 0;
-    printf("one thread, %d JPEGs of %dx%d (the first: %.0f kB), resolution %d, images/s\n", IMAGES, PHOTOGRAPH_WIDTH,
-           PHOTOGRAPH_HEIGHT, known ? (double)first.st_size / 1e3 : 0, R);
+    printf("one thread, %d JPEGs of %dx%d (the first: %.0f kB), resolution %d, images/s\n", IMAGES, WIDTH, HEIGHT,
+           known ? (double)first.st_size / 1e3 : 0, R);
     printf("  %-12s %8s %8s %6s  %-10s %11s %6s\n", "", "mtil", "Pillow", "ratio", "same bytes", "torchvision",
            "ratio");
     for (int k = 0; k < TRANSFORMS; k++) {
-        printf("  %-12s %8.0f ", transforms[k].name, b->rates[k]);
+        printf("  %-12s %8.0f ", transforms[k].name, b->cached[CACHE_NONE][k]);
         if (pillow)
-            printf("%8.0f %6.2f  ", b->pillow[k], b->rates[k] / b->pillow[k]);
+            printf("%8.0f %6.2f  ", b->pillow[k], b->cached[CACHE_NONE][k] / b->pillow[k]);
         else
             printf("%8s %6s  ", "-", "-");
         printf("%-10s %11.0f %6.2f\n",
                !pillow || k == 0                           ? "-"
                : b->checksums[k] == b->pillow_checksums[k] ? "yes"
                                                            : "NO",
-               transforms[k].torchvision, b->rates[k] / transforms[k].torchvision);
+               transforms[k].torchvision, b->cached[CACHE_NONE][k] / transforms[k].torchvision);
     }
     printf("  from the cache, in memory: evaluation %.0f, training %.0f; read from a file: %.0f, %.0f\n",
            b->cached[CACHE_MEMORY][1], b->cached[CACHE_MEMORY][2], b->cached[CACHE_DISK][1], b->cached[CACHE_DISK][2]);
@@ -245,7 +209,7 @@ static void report(const struct bench *b, bool pillow)
 
 int main(int argc, char **argv)
 {
-    static struct bench b;
+    static struct rates b;
     b.seconds = argc > 1 ? strtod(argv[1], NULL) : 2;
     if (argc > 2 || !(b.seconds > 0)) {
         fprintf(stderr, "usage: loader [seconds per figure]\n");
@@ -255,9 +219,6 @@ int main(int argc, char **argv)
     write_dataset(&b);
     write_boxes(&b);
     measure(&b);
-    measure_cached(&b, CACHE_MEMORY);
-    measure_cached(&b, CACHE_DISK);
-    measure_augmented(&b);
     report(&b, measure_pillow(&b));
     dataset_close(b.dataset);
     scratch_remove(&b.scratch);

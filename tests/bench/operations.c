@@ -1,60 +1,12 @@
 /* An operation without a function here does not compile: prepare_NAME fills its structure and says what it costs. */
 #include "tests/bench/operations.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rng.h"
-
-struct error error;
-
-void must(status result)
-{
-    if (result == OK)
-        return;
-    fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, result == ERROR_DEVICE ? "skipped, " : "",
-            error.message);
-    exit(result == ERROR_DEVICE ? 77 : 1);
-}
+#include "core/alloc.h"
 
 /* --- Operands --- */
-
-void *memory(struct bench *b, size_t bytes)
-{
-    struct tensor tensor;
-    must(tensor_take(&tensor, &b->arena, TENSOR_U8, "operand", 1, &bytes, &error));
-    must(b->ops->zero(b->backend, tensor.data, bytes, &error));
-    return tensor.data;
-}
-
-static void *uploaded(struct bench *b, const void *values, size_t bytes)
-{
-    void *device = memory(b, bytes);
-    must(b->ops->upload(b->backend, device, values, bytes, &error));
-    return device;
-}
-
-/* Uniform within ±1, as type. */
-static void *drawn(struct bench *b, size_t n, enum tensor_type type)
-{
-    struct rng rng = rng_make(1, RNG_TEST, 0, 0);
-    float *values = malloc(array_size(n, sizeof *values));
-    uint16_t *halves = (uint16_t *)values;
-    if (values == NULL)
-        must(error_set(&error, ERROR_MEMORY, "no memory for %zu values", n));
-    for (size_t i = 0; i < n; i++)
-        values[i] = i < 1 << 16 ? 2 * rng_uniform(&rng, i) - 1 : values[i - (1 << 16)];
-    for (size_t i = 0; type == TENSOR_BF16 && i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        halves[i] = (uint16_t)(bits >> 16);
-    }
-    void *device = uploaded(b, values, n * tensor_type_size(type));
-    free(values);
-    return device;
-}
 
 static float *floats(struct bench *b, size_t n)
 {
@@ -64,24 +16,6 @@ static float *floats(struct bench *b, size_t n)
 static struct matrix matrix(struct bench *b, size_t rows, size_t columns)
 {
     return matrix_rows(floats(b, rows * columns), rows, columns);
-}
-
-struct matrix operand(struct bench *b, size_t rows, size_t columns)
-{
-    return (struct matrix){drawn(b, rows * columns, b->type), b->type, rows, columns, columns};
-}
-
-/* value, value + step, … modulo `modulus` */
-static int32_t *integers(struct bench *b, size_t n, size_t step, size_t modulus)
-{
-    int32_t *values = malloc(array_size(n, sizeof *values));
-    if (values == NULL)
-        must(error_set(&error, ERROR_MEMORY, "no memory for %zu numbers", n));
-    for (size_t i = 0; i < n; i++)
-        values[i] = (int32_t)(i * step % modulus);
-    int32_t *device = uploaded(b, values, n * sizeof *values);
-    free(values);
-    return device;
 }
 
 static const struct step_state *state(struct bench *b)
@@ -126,19 +60,21 @@ PREPARE(gemm, multiplied(2.0 * (double)b->rows * (double)s->width * (double)s->h
         .a = operand(b, b->rows, s->width), .b = operand(b, s->hidden, s->width), .transpose_b = true,
         .bias = floats(b, s->hidden), .activation = ACTIVATION_QUICK_GELU, .out = operand(b, b->rows, s->hidden))
 
+static struct dispatch dispatch; /* borrowed by the operations that go along it */
+
 static struct dispatch *take_dispatch(struct bench *b, size_t samples, size_t top_k)
 {
     size_t choices = samples * top_k;
-    b->dispatch = (struct dispatch){.samples = samples,
-                                    .experts = b->size->experts,
-                                    .top_k = top_k,
-                                    .chosen = memory(b, choices * sizeof(int32_t)),
-                                    .gates = memory(b, choices * sizeof(float)),
-                                    .slot = memory(b, choices * sizeof(int32_t)),
-                                    .sample = memory(b, choices * sizeof(int32_t)),
-                                    .choice = memory(b, choices * sizeof(int32_t)),
-                                    .offsets = memory(b, (b->size->experts + 1) * sizeof(int32_t))};
-    return &b->dispatch;
+    dispatch = (struct dispatch){.samples = samples,
+                                 .experts = b->size->experts,
+                                 .top_k = top_k,
+                                 .chosen = memory(b, choices * sizeof(int32_t)),
+                                 .gates = memory(b, choices * sizeof(float)),
+                                 .slot = memory(b, choices * sizeof(int32_t)),
+                                 .sample = memory(b, choices * sizeof(int32_t)),
+                                 .choice = memory(b, choices * sizeof(int32_t)),
+                                 .offsets = memory(b, (b->size->experts + 1) * sizeof(int32_t))};
+    return &dispatch;
 }
 
 static struct route route_of(struct bench *b)
@@ -166,18 +102,17 @@ static struct route route_of(struct bench *b)
 }
 
 /* Samples that were routed, for the operations after it. */
-static struct route routed(struct bench *b)
+static struct dispatch *routed(struct bench *b)
 {
     struct route route = route_of(b);
     must(b->ops->route(b->backend, &route, &error));
-    return route;
+    return route.dispatch;
 }
 
 PREPARE(grouped_gemm, multiplied(2.0 * (double)slot_rows(b) * (double)s->width * (double)s->bottleneck),
-        .kind = GROUPED_ROWS, .groups = s->experts, .rows_per_slot = s->positions,
-        .offsets = routed(b).dispatch->offsets, .a = operand(b, slot_rows(b), s->width),
-        .b = matrix(b, s->experts * s->bottleneck, s->width), .transpose_b = true,
-        .bias = floats(b, s->experts * s->bottleneck), .activation = ACTIVATION_RELU,
+        .kind = GROUPED_ROWS, .groups = s->experts, .rows_per_slot = s->positions, .offsets = routed(b)->offsets,
+        .a = operand(b, slot_rows(b), s->width), .b = matrix(b, s->experts * s->bottleneck, s->width),
+        .transpose_b = true, .bias = floats(b, s->experts * s->bottleneck), .activation = ACTIVATION_RELU,
         .out = operand(b, slot_rows(b), s->bottleneck))
 
 PREPARE(layer_norm, moved((4 + width_of(b)) * (double)b->values), .x = matrix(b, b->rows, s->width),
@@ -220,9 +155,10 @@ PREPARE(attention_backward, multiplied(10.0 * (double)b->values * (double)s->pos
         .dout = operand(b, b->rows, s->width).data, .lse = memory(b, b->rows * s->heads * sizeof(float)),
         .dqkv = operand(b, b->rows, 3 * s->width).data)
 
+enum { LENGTH = 8 }; /* of prefixes */
+
 static struct prefix_operands prefixes(struct bench *b)
 {
-    enum { LENGTH = 8 };
     const struct size *s = b->size;
     return (struct prefix_operands){.batch = s->images,
                                     .positions = s->positions,
@@ -235,19 +171,12 @@ static struct prefix_operands prefixes(struct bench *b)
                                     .qkv = operand(b, b->rows, 3 * s->width).data};
 }
 
-PREPARE(prefix_attention, multiplied(4.0 * (double)b->values * (double)o->prefix.length), .prefix = prefixes(b),
+PREPARE(prefix_attention, multiplied(4.0 * (double)b->values * LENGTH), .prefix = prefixes(b),
         .out = operand(b, b->rows, s->width).data)
 
-static struct cost prepare_prefix_attention_backward(struct bench *b, struct prefix_attention_backward *o)
-{
-    const struct size *s = b->size;
-    *o = (struct prefix_attention_backward){.prefix = prefixes(b),
-                                            .routers = 1,
-                                            .dout = operand(b, b->rows, s->width).data,
-                                            .dqkv = operand(b, b->rows, 3 * s->width).data};
-    o->dvalues = floats(b, 2 * o->prefix.length * s->width);
-    return multiplied(10.0 * (double)b->values * (double)o->prefix.length);
-}
+PREPARE(prefix_attention_backward, multiplied(10.0 * (double)b->values * LENGTH), .prefix = prefixes(b), .routers = 1,
+        .dout = operand(b, b->rows, s->width).data, .dqkv = operand(b, b->rows, 3 * s->width).data,
+        .dvalues = floats(b, 2 * LENGTH * s->width))
 
 /* Rank-one experts of 16 a task, 11 tasks. */
 enum { RANK_ONE_KEPT = 16, RANK_ONE = 11 * RANK_ONE_KEPT };
@@ -263,13 +192,14 @@ static size_t patches_of(const struct size *s)
     return s->resolution / s->patch * (s->resolution / s->patch);
 }
 
+static struct tensor pixels; /* borrowed by patchify */
+
 static struct cost prepare_patchify(struct bench *b, struct patchify *o)
 {
     const struct size *s = b->size;
     size_t n = s->images * s->resolution * s->resolution * 3;
-    b->pixels = (struct tensor){
-        .data = memory(b, n), .type = TENSOR_U8, .rank = 4, .shape = {s->images, s->resolution, s->resolution, 3}};
-    *o = (struct patchify){.images = &b->pixels,
+    pixels = drawn_images(b, s->images, s->resolution);
+    *o = (struct patchify){.images = &pixels,
                            .patch = s->patch,
                            .per_image = patches_of(s),
                            .mean = {0.5f, 0.5f, 0.5f},
@@ -322,13 +252,10 @@ PREPARE(mean_positions_backward, moved(8.0 * (double)b->values), .batch = s->ima
 PREPARE(weighted_sum, moved(12.0 * (double)b->values), .count = 2, .n = b->values,
         .inputs = {floats(b, b->values), floats(b, b->values)}, .weights = {0.5f, 0.5f}, .out = floats(b, b->values))
 
-static struct cost prepare_average_experts(struct bench *b, struct average_experts *o)
-{
-    enum { EXPERTS = 4 };
-    *o = (struct average_experts){
-        .experts = EXPERTS, .n = b->values / EXPERTS, .share = 0.3f, .values = floats(b, b->values)};
-    return moved(12.0 * (double)b->values);
-}
+enum { AVERAGED = 4 };
+
+PREPARE(average_experts, moved(12.0 * (double)b->values), .experts = AVERAGED, .n = b->values / AVERAGED, .share = 0.3f,
+        .values = floats(b, b->values))
 
 PREPARE(multiply, moved(12.0 * (double)b->values), .n = b->values, .a = floats(b, b->values), .b = floats(b, b->values),
         .out = floats(b, b->values))
@@ -362,45 +289,19 @@ static struct cost prepare_route(struct bench *b, struct route *o)
     return multiplied(4.0 * (double)(b->size->images * b->size->width * b->size->experts));
 }
 
-static struct cost prepare_route_backward(struct bench *b, struct route_backward *o)
-{
-    const struct size *s = b->size;
-    struct route route = routed(b);
-    size_t matrices = s->tasks * s->width * s->experts;
-    *o = (struct route_backward){.batch = s->images,
-                                 .positions = s->positions,
-                                 .width = s->width,
-                                 .experts = s->experts,
-                                 .top_k = s->top_k,
-                                 .x = route.x,
-                                 .routers_value = route.routers_value,
-                                 .noise_value = route.noise_value,
-                                 .router = route.router,
-                                 .dispatch = route.dispatch,
-                                 .noise_logits = route.noise_logits,
-                                 .drawn = route.drawn,
-                                 .dgates = floats(b, b->slots),
-                                 .drouters = floats(b, matrices),
-                                 .dnoise = floats(b, matrices),
-                                 .dx = floats(b, b->values)};
-    return multiplied(8.0 * (double)(b->slots * s->width));
-}
+PREPARE(route_backward, multiplied(8.0 * (double)(b->slots * s->width)), .batch = s->images, .positions = s->positions,
+        .width = s->width, .experts = s->experts, .top_k = s->top_k, .x = floats(b, b->values),
+        .routers_value = floats(b, s->tasks * s->width * s->experts),
+        .noise_value = floats(b, s->tasks * s->width * s->experts), .router = integers(b, s->images, 0, 1),
+        .dispatch = routed(b), .noise_logits = floats(b, s->images * s->experts),
+        .drawn = floats(b, s->images * s->experts), .dgates = floats(b, b->slots),
+        .drouters = floats(b, s->tasks * s->width * s->experts), .dnoise = floats(b, s->tasks * s->width * s->experts),
+        .dx = floats(b, b->values))
 
-static struct cost prepare_balance(struct bench *b, struct balance *o)
-{
-    struct route route = routed(b);
-    size_t n = b->size->images * b->size->experts;
-    *o = (struct balance){.dispatch = route.dispatch,
-                          .epsilon = 0.01f,
-                          .weight = 0.01f,
-                          .logits = floats(b, n),
-                          .noise_logits = route.noise_logits,
-                          .drawn = route.drawn,
-                          .dnoise_logits = floats(b, n),
-                          .dgates = floats(b, b->slots),
-                          .loss = floats(b, 1)};
-    return moved(20.0 * (double)n);
-}
+PREPARE(balance, moved(20.0 * (double)(s->images * s->experts)), .dispatch = routed(b), .epsilon = 0.01f,
+        .weight = 0.01f, .logits = floats(b, s->images * s->experts), .noise_logits = floats(b, s->images * s->experts),
+        .drawn = floats(b, s->images * s->experts), .dnoise_logits = floats(b, s->images * s->experts),
+        .dgates = floats(b, b->slots), .loss = floats(b, 1))
 
 /* Every token, with the capacity of WideNet. */
 PREPARE(route_softmax, multiplied(2.0 * (double)(b->values * s->experts)), .samples = b->rows, .width = s->width,
@@ -411,83 +312,44 @@ PREPARE(route_softmax, multiplied(2.0 * (double)(b->values * s->experts)), .samp
         .probabilities = floats(b, b->rows * s->experts), .counts = memory(b, s->experts * sizeof(int32_t)),
         .used = memory(b, s->experts * sizeof(int32_t)))
 
-static struct cost prepare_route_softmax_backward(struct bench *b, struct route_softmax_backward *o)
+/* Tokens that were routed. */
+static struct dispatch *routed_softmax(struct bench *b)
 {
-    const struct size *s = b->size;
     struct route_softmax route;
     prepare_route_softmax(b, &route);
     must(b->ops->route_softmax(b->backend, &route, &error));
-    *o = (struct route_softmax_backward){.samples = b->rows,
-                                         .width = s->width,
-                                         .experts = s->experts,
-                                         .top_k = s->top_k,
-                                         .routers = 1,
-                                         .x = route.x,
-                                         .routers_value = route.routers_value,
-                                         .router = route.router,
-                                         .dispatch = route.dispatch,
-                                         .probabilities = route.probabilities,
-                                         .dgates = floats(b, b->rows * s->top_k),
-                                         .dprobabilities = floats(b, b->rows * s->experts),
-                                         .drouters = floats(b, s->width * s->experts),
-                                         .dx = floats(b, b->values)};
-    return multiplied(4.0 * (double)(b->values * s->experts));
+    return route.dispatch;
 }
 
-static struct cost prepare_balance_softmax(struct bench *b, struct balance_softmax *o)
-{
-    struct route_softmax route;
-    prepare_route_softmax(b, &route);
-    must(b->ops->route_softmax(b->backend, &route, &error));
-    *o = (struct balance_softmax){.kind = BALANCE_WIDENET,
-                                  .dispatch = route.dispatch,
-                                  .probabilities = route.probabilities,
-                                  .weight = 0.01f,
-                                  .dprobabilities = floats(b, b->rows * b->size->experts),
-                                  .loss = floats(b, 1)};
-    return moved(8.0 * (double)(b->rows * b->size->experts));
-}
+PREPARE(route_softmax_backward, multiplied(4.0 * (double)(b->values * s->experts)), .samples = b->rows,
+        .width = s->width, .experts = s->experts, .top_k = s->top_k, .routers = 1, .x = floats(b, b->values),
+        .routers_value = floats(b, s->width * s->experts), .router = integers(b, b->rows, 0, 1),
+        .dispatch = routed_softmax(b), .probabilities = floats(b, b->rows * s->experts),
+        .dgates = floats(b, b->rows * s->top_k), .dprobabilities = floats(b, b->rows * s->experts),
+        .drouters = floats(b, s->width * s->experts), .dx = floats(b, b->values))
+
+PREPARE(balance_softmax, moved(8.0 * (double)(b->rows * s->experts)), .kind = BALANCE_WIDENET,
+        .dispatch = routed_softmax(b), .probabilities = floats(b, b->rows * s->experts), .weight = 0.01f,
+        .dprobabilities = floats(b, b->rows * s->experts), .loss = floats(b, 1))
 
 PREPARE(partition, moved(24.0 * (double)b->rows), .router = integers(b, b->rows, 0, 1), .state = state(b),
         .dispatch = take_dispatch(b, b->rows, 1))
 
-PREPARE(dispatch_gather, moved((4 + width_of(b)) * (double)slot_rows(b) * s->width), .dispatch = routed(b).dispatch,
+PREPARE(dispatch_gather, moved((4 + width_of(b)) * (double)slot_rows(b) * s->width), .dispatch = routed(b),
         .rows_per_sample = s->positions, .width = s->width, .x_type = TENSOR_F32, .out_type = b->type,
         .x = floats(b, b->values), .out = drawn(b, slot_rows(b) * s->width, b->type))
 
-static struct cost prepare_dispatch_combine(struct bench *b, struct dispatch_combine *o)
-{
-    const struct size *s = b->size;
-    size_t n = b->slots * s->positions * s->width;
-    struct route route = routed(b);
-    *o = (struct dispatch_combine){.dispatch = route.dispatch,
-                                   .rows_per_sample = s->positions,
-                                   .width = s->width,
-                                   .rows_type = b->type,
-                                   .rows = drawn(b, n, b->type),
-                                   .weights = route.dispatch->gates,
-                                   .scale = 0.1f,
-                                   .y = floats(b, b->values)};
-    return moved(width_of(b) * (double)n + 8.0 * (double)b->values);
-}
+PREPARE(dispatch_combine, moved(width_of(b) * (double)(slot_rows(b) * s->width) + 8.0 * (double)b->values),
+        .dispatch = routed(b), .rows_per_sample = s->positions, .width = s->width, .rows_type = b->type,
+        .rows = drawn(b, slot_rows(b) * s->width, b->type), .weights = floats(b, b->slots), .scale = 0.1f,
+        .y = floats(b, b->values))
 
-static struct cost prepare_dispatch_dropout(struct bench *b, struct dispatch_dropout *o)
-{
-    const struct size *s = b->size;
-    size_t n = b->slots * s->positions * s->bottleneck;
-    struct route route = routed(b);
-    *o = (struct dispatch_dropout){.dispatch = route.dispatch,
-                                   .rows_per_sample = s->positions,
-                                   .width = s->bottleneck,
-                                   .probability = 0.1f,
-                                   .state = route.state,
-                                   .type = b->type,
-                                   .hidden = drawn(b, n, b->type)};
-    return moved(2 * width_of(b) * (double)n);
-}
+PREPARE(dispatch_dropout, moved(2 * width_of(b) * (double)(slot_rows(b) * s->bottleneck)), .dispatch = routed(b),
+        .rows_per_sample = s->positions, .width = s->bottleneck, .probability = 0.1f, .state = state(b),
+        .type = b->type, .hidden = drawn(b, slot_rows(b) * s->bottleneck, b->type))
 
 PREPARE(expert_gate_backward, moved(width_of(b) * (double)(slot_rows(b) * (4 * s->bottleneck + s->width))),
-        .dispatch = routed(b).dispatch, .rows_per_sample = s->positions, .hidden = s->bottleneck, .width = s->width,
+        .dispatch = routed(b), .rows_per_sample = s->positions, .hidden = s->bottleneck, .width = s->width,
         .scale = 0.1f, .keep = 0.9f, .activation = ACTIVATION_RELU, .type = b->type,
         .h = drawn(b, slot_rows(b) * s->bottleneck, b->type), .dh = drawn(b, slot_rows(b) * s->bottleneck, b->type),
         .dy = drawn(b, slot_rows(b) * s->width, b->type), .up_bias = floats(b, s->experts * s->width),
@@ -497,13 +359,11 @@ PREPARE(count_pairs, moved(8.0 * (double)b->slots), .samples = s->images, .exper
         .first = integers(b, b->slots, 3, s->experts), .second = integers(b, b->slots, 5, s->experts),
         .counts = memory(b, s->experts * s->experts * sizeof(int32_t)))
 
-/* Experts of the images, with dropout as in training; *rows: of all their choices. */
-static struct expert_stack_operands stack_of(struct bench *b, size_t *rows)
+/* Experts of the images, with dropout as in training. */
+static struct expert_stack_operands stack_of(struct bench *b)
 {
     const struct size *s = b->size;
-    struct route route = routed(b);
-    *rows = b->slots * s->positions;
-    return (struct expert_stack_operands){.dispatch = route.dispatch,
+    return (struct expert_stack_operands){.dispatch = routed(b),
                                           .rows_per_sample = s->positions,
                                           .width = s->width,
                                           .hidden = s->bottleneck,
@@ -514,96 +374,58 @@ static struct expert_stack_operands stack_of(struct bench *b, size_t *rows)
                                           .second = floats(b, s->experts * s->bottleneck * s->width),
                                           .second_bias = floats(b, s->experts * s->width),
                                           .probability = 0.1f,
-                                          .state = route.state,
+                                          .state = state(b),
                                           .arena = &b->arena};
 }
 
-static struct cost prepare_experts(struct bench *b, struct experts *o)
-{
-    const struct size *s = b->size;
-    size_t rows;
-    *o = (struct experts){.stack = stack_of(b, &rows), .training = true, .x = floats(b, b->values)};
-    o->units = drawn(b, rows * s->bottleneck, b->type);
-    o->y = floats(b, b->values);
-    return multiplied(4.0 * (double)(rows * s->width * s->bottleneck));
-}
+PREPARE(experts, multiplied(4.0 * (double)(slot_rows(b) * s->width * s->bottleneck)), .stack = stack_of(b),
+        .training = true, .x = floats(b, b->values), .units = drawn(b, slot_rows(b) * s->bottleneck, b->type),
+        .y = floats(b, b->values))
 
-static struct cost prepare_experts_backward(struct bench *b, struct experts_backward *o)
-{
-    const struct size *s = b->size;
-    size_t rows, matrices = s->experts * s->bottleneck * s->width;
-    *o = (struct experts_backward){.stack = stack_of(b, &rows), .x = floats(b, b->values), .dy = floats(b, b->values)};
-    o->units = drawn(b, rows * s->bottleneck, b->type);
-    o->dunits = drawn(b, rows * s->bottleneck, b->type);
-    o->dgates = floats(b, b->slots);
-    o->dfirst = floats(b, matrices);
-    o->dfirst_bias = floats(b, s->experts * s->bottleneck);
-    o->dsecond = floats(b, matrices);
-    o->dsecond_bias = floats(b, s->experts * s->width);
-    return multiplied(6.0 * (double)(rows * s->width * s->bottleneck));
-}
+PREPARE(experts_backward, multiplied(6.0 * (double)(slot_rows(b) * s->width * s->bottleneck)), .stack = stack_of(b),
+        .x = floats(b, b->values), .dy = floats(b, b->values), .units = drawn(b, slot_rows(b) * s->bottleneck, b->type),
+        .dunits = drawn(b, slot_rows(b) * s->bottleneck, b->type), .dgates = floats(b, b->slots),
+        .dfirst = floats(b, s->experts * s->bottleneck * s->width),
+        .dfirst_bias = floats(b, s->experts * s->bottleneck),
+        .dsecond = floats(b, s->experts * s->bottleneck * s->width), .dsecond_bias = floats(b, s->experts * s->width))
 
-static struct cost prepare_experts_backward_input(struct bench *b, struct experts_backward_input *o)
-{
-    size_t rows;
-    *o = (struct experts_backward_input){.stack = stack_of(b, &rows)};
-    o->dunits = drawn(b, rows * b->size->bottleneck, b->type);
-    o->dx = floats(b, b->values);
-    return multiplied(2.0 * (double)(rows * b->size->width * b->size->bottleneck));
-}
+PREPARE(experts_backward_input, multiplied(2.0 * (double)(slot_rows(b) * s->width * s->bottleneck)),
+        .stack = stack_of(b), .dunits = drawn(b, slot_rows(b) * s->bottleneck, b->type), .dx = floats(b, b->values))
 
 PREPARE(find_not_finite, moved(4.0 * (double)b->values), .n = b->values, .values = floats(b, b->values),
         .found = memory(b, sizeof(int32_t)))
 
 PREPARE(skip_step, moved(sizeof(struct step_guard)), .guard = memory(b, sizeof(struct step_guard)), .state = state(b))
 
-/* Of the experts of one block; *n: their values. */
-static struct update update_of(struct bench *b, size_t *n)
+/* Of the experts of one block. */
+static struct update update_of(struct bench *b)
 {
     const struct size *s = b->size;
-    size_t each = s->bottleneck * s->width;
-    uint64_t *offsets = malloc(array_size(s->experts + 1, sizeof *offsets));
-    if (offsets == NULL)
-        must(error_set(&error, ERROR_MEMORY, "no memory for %zu offsets", s->experts + 1));
+    size_t each = s->bottleneck * s->width, n = s->experts * each;
+    uint64_t *offsets = xmalloc(array_size(s->experts + 1, sizeof *offsets));
     for (size_t e = 0; e <= s->experts; e++)
         offsets[e] = e * each;
-    *n = s->experts * each;
     struct update update = {.segments = s->experts,
-                            .n = *n,
+                            .n = n,
                             .offsets = uploaded(b, offsets, (s->experts + 1) * sizeof *offsets),
                             .flag = integers(b, s->experts, 0, 1),
                             .flags = uploaded(b, &(int32_t){1}, sizeof(int32_t)),
                             .steps = memory(b, s->experts * sizeof(int32_t)),
-                            .values = floats(b, *n),
-                            .gradients = floats(b, *n),
-                            .first_moment = memory(b, *n * sizeof(float)),
-                            .second_moment = memory(b, *n * sizeof(float)),
+                            .values = floats(b, n),
+                            .gradients = floats(b, n),
+                            .first_moment = memory(b, n * sizeof(float)),
+                            .second_moment = memory(b, n * sizeof(float)),
                             .state = state(b)};
     free(offsets);
     return update;
 }
 
-static struct cost prepare_adamw(struct bench *b, struct adamw *o)
-{
-    size_t n;
-    *o = (struct adamw){.update = update_of(b, &n), .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
-    return moved(32.0 * (double)n);
-}
+PREPARE(adamw, moved(32.0 * (double)o->update.n), .update = update_of(b), .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8)
 
-static struct cost prepare_sgd(struct bench *b, struct sgd *o)
-{
-    size_t n;
-    *o = (struct sgd){.update = update_of(b, &n), .momentum = 0.9};
-    return moved(24.0 * (double)n);
-}
+PREPARE(sgd, moved(24.0 * (double)o->update.n), .update = update_of(b), .momentum = 0.9)
 
 /* Values and directions are read once more when the norms are known. */
-static struct cost prepare_lamb(struct bench *b, struct lamb *o)
-{
-    size_t n;
-    *o = (struct lamb){.update = update_of(b, &n), .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6};
-    return moved(44.0 * (double)n);
-}
+PREPARE(lamb, moved(44.0 * (double)o->update.n), .update = update_of(b), .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6)
 
 /* --- The list of all --- */
 

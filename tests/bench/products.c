@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "models/cuda/cuda_backend.h"
-#include "tests/bench/clock.h"
-#include "tests/bench/operations.h"
+#include "tests/bench/bench.h"
 
 struct tower {
     const char *name;
@@ -59,31 +59,22 @@ static struct gemm gemm_of(struct bench *b, const struct tower *tower, const str
     return o;
 }
 
-/* The median of rounds of ten. */
-static double seconds_of(struct bench *b, const struct gemm *o)
+struct timed {
+    const struct bench *bench;
+    const struct gemm *gemm;
+};
+
+static void multiply(void *context)
 {
-    enum { ROUNDS = 9, TOGETHER = 10 };
-    double times[ROUNDS];
-    float any;
-    for (size_t i = 0; i < ROUNDS; i++) {
-        must(b->ops->download(b->backend, &any, o->out.data, sizeof any, &error));
-        double start = clock_seconds();
-        for (size_t k = 0; k < TOGETHER; k++)
-            must(b->ops->gemm(b->backend, o, &error));
-        must(b->ops->download(b->backend, &any, o->out.data, sizeof any, &error));
-        times[i] = (clock_seconds() - start) / TOGETHER;
-    }
-    qsort(times, ROUNDS, sizeof *times, ascending);
-    return times[ROUNDS / 2];
+    const struct timed *t = context;
+    must(t->bench->ops->gemm(t->bench->backend, t->gemm, &error));
 }
 
 /* out from zero, of the first rows alone; the caller frees it. */
 static char *result_of(struct bench *b, struct gemm o, size_t rows, status *result)
 {
     size_t bytes = rows * o.out.columns * (o.out.type == TENSOR_BF16 ? 2 : sizeof(float));
-    char *host = malloc(bytes);
-    if (host == NULL)
-        must(error_set(&error, ERROR_MEMORY, "no memory for %zu bytes", bytes));
+    char *host = xmalloc(bytes);
     o.a.rows = o.out.rows = rows;
     if (o.addend.data != NULL)
         o.addend.rows = rows;
@@ -116,6 +107,7 @@ static const char *keeps_bits(struct bench *b, const struct gemm *o)
 
 static void compare(struct bench *b, const struct tower *tower, const struct product *p)
 {
+    enum { ROUNDS = 9, TOGETHER = 10 };
     struct gemm o = gemm_of(b, tower, p);
     double operations = 2.0 * (double)o.out.rows * (double)o.out.columns * (double)o.a.columns;
     printf("%s, %s: %zu x %zu x %zu\n", tower->name, p->name, o.out.rows, o.out.columns, o.a.columns);
@@ -127,7 +119,10 @@ static void compare(struct bench *b, const struct tower *tower, const struct pro
             continue;
         }
         cuda_products_describe(b->backend, text, sizeof text);
-        double seconds = seconds_of(b, &o);
+        double times[ROUNDS];
+        for (size_t i = 0; i < ROUNDS; i++)
+            times[i] = seconds_of(b, multiply, &(struct timed){b, &o}, TOGETHER);
+        double seconds = figures_of(times, ROUNDS).middle;
         printf("%8d %10.1f µs %8.1f TFLOP/s, a row keeps its bits: %-8s %s\n", answer, seconds * 1e6,
                operations / seconds / 1e12, keeps_bits(b, &o), text);
     }
@@ -137,27 +132,22 @@ static void compare(struct bench *b, const struct tower *tower, const struct pro
 
 int main(int argc, char **argv)
 {
-    struct bench b = {0};
-    struct backend_settings settings = {.name = "cuda"};
+    struct bench b;
+    struct backend_settings settings = {0};
     const struct model *model = &models[0];
     for (int i = 1; i < argc; i++) {
-        if (i + 1 < argc && strcmp(argv[i], "--precision") == 0)
-            settings.precision = strcmp(argv[++i], "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
-        else if (strcmp(argv[i], "tiny") == 0)
+        if (strcmp(argv[i], "tiny") == 0)
             model = &models[1];
-        else if (strcmp(argv[i], "vit_b_16") != 0) {
+        else if (strcmp(argv[i], "vit_b_16") != 0 && !read_backend(&settings, argc, argv, &i)) {
             fprintf(stderr, "usage: products [--precision f32|bf16] [vit_b_16|tiny]\n");
             return 2;
         }
     }
-    must(backend_open(&b.backend, &settings, &error));
-    b.ops = b.backend->ops;
-    b.type = backend_operand_type(b.backend);
-    must(b.ops->arena_create(b.backend, &b.arena, 0, "operands", &error));
+    settings.name = "cuda";
+    must(bench_open(&b, &settings));
     for (size_t t = 0; t < sizeof model->towers / sizeof *model->towers; t++)
         for (size_t p = 0; p < sizeof products / sizeof *products; p++)
             compare(&b, &model->towers[t], &products[p]);
-    b.ops->arena_destroy(b.backend, &b.arena);
-    backend_close(b.backend);
+    bench_close(&b);
     return 0;
 }

@@ -8,11 +8,11 @@
 
 #include "core/file.h"
 #include "core/rng.h"
-#include "datasets/image/image.h"
 #include "datasets/mini/layout.h"
 #include "datasets/readers/published.h"
+#include "tests/bench/photograph.h"
 
-enum { SEED = 1, QUALITY = 90, NAME = 32, MOST_CLASSES = 397, KIB = 1024 };
+enum { SEED = 1, NAME = 32, MOST_CLASSES = 397, KIB = 1024 };
 enum { READS = 1000 * 64 }; /* of training images, in each task of the suite */
 
 /* Sides that are typical of the published files, and the bytes of the published archive per image in KiB. */
@@ -87,59 +87,11 @@ static void name_classes(size_t k, char names[MOST_CLASSES][NAME], const char *l
 
 struct enlarging {
     const struct layout *layout;
-    const struct kind *kind;
-    const struct domain *drawn; /* of the built-in suite */
-    int noise;                  /* half the range */
+    struct photograph photograph;
     size_t bytes;
     pthread_mutex_t lock;
     struct error error;
 };
-
-/* The same at every point of all channels, as grain is. */
-static void add_noise(struct image *image, uint64_t item, int range)
-{
-    uint64_t state = item * 0x9e3779b97f4a7c15u + 1;
-    for (size_t i = 0; i < (size_t)image->width * (size_t)image->height; i++) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        int grain = (int)((state >> 32) % (unsigned)(2 * range + 1)) - range;
-        for (size_t c = 0; c < 3; c++) {
-            int value = image->pixels[3 * i + c] + grain;
-            image->pixels[3 * i + c] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
-        }
-    }
-}
-
-static status write_picture(const struct enlarging *e, size_t item, const char *path, int noise, uint64_t *bytes,
-                            struct error *error)
-{
-    uint8_t pixels[SUITE_PIXELS];
-    struct image image, small = {.pixels = pixels, .width = e->drawn->side, .height = e->drawn->side};
-    suite_drawing(e->drawn, SEED, item, layout_label(e->layout, item) % e->drawn->classes, pixels);
-    TRY(image_resize(&small, (struct image_box){0, 0, small.width, small.height}, e->kind->width, e->kind->height,
-                     &image, error));
-    add_noise(&image, item, noise);
-    status result = image_write_jpeg(path, &image, QUALITY, error);
-    image_free(&image);
-    NEXT(result, file_size(path, bytes, error));
-    return result;
-}
-
-/* The noise with which the first picture has the bytes of the kind. */
-static status choose_noise(struct enlarging *e, struct error *error)
-{
-    enum { STEPS = 7 };
-    const char *path;
-    size_t item = layout_picture_at(e->layout, 0, &path);
-    for (int step = 1 << (STEPS - 1); step > 0; step /= 2) {
-        uint64_t bytes;
-        TRY(write_picture(e, item, path, e->noise + step, &bytes, error));
-        if (bytes <= (uint64_t)e->kind->bytes * KIB)
-            e->noise += step;
-    }
-    return OK;
-}
 
 static void write_job(void *context, size_t job, size_t worker)
 {
@@ -149,7 +101,7 @@ static void write_job(void *context, size_t job, size_t worker)
     const char *path;
     uint64_t bytes = 0;
     size_t item = layout_picture_at(e->layout, job, &path);
-    status result = write_picture(e, item, path, e->noise, &bytes, &error);
+    status result = photograph_write(&e->photograph, item, path, &bytes, &error);
     pthread_mutex_lock(&e->lock);
     e->bytes += bytes;
     if (result != OK && e->error.code == OK)
@@ -159,9 +111,12 @@ static void write_job(void *context, size_t job, size_t worker)
 
 static status write_pictures(struct rehearsal_data *data, const struct layout *layout, size_t k, struct error *error)
 {
-    struct enlarging e = {
-        .layout = layout, .kind = &kinds[k], .drawn = &suite_domains[k], .lock = PTHREAD_MUTEX_INITIALIZER};
-    TRY(choose_noise(&e, error));
+    struct enlarging e = {.layout = layout,
+                          .photograph = {&suite_domains[k], kinds[k].width, kinds[k].height, 0},
+                          .lock = PTHREAD_MUTEX_INITIALIZER};
+    const char *path;
+    size_t item = layout_picture_at(layout, 0, &path);
+    TRY(photograph_choose_grain(&e.photograph, item, path, (uint64_t)kinds[k].bytes * KIB, error));
     threads_run(data->threads, layout->count, write_job, &e);
     data->bytes += e.bytes;
     return e.error.code == OK ? OK : error_set(error, e.error.code, "%s", e.error.message);
@@ -169,17 +124,12 @@ static status write_pictures(struct rehearsal_data *data, const struct layout *l
 
 /* --- Datasets in one file --- */
 
-static void draw_cifar(size_t item, int label, uint8_t *record)
+/* Bright up to a share that the label says, on noise. */
+static void draw_values(size_t item, int label, size_t n, char *values)
 {
-    enum { PIXELS = 32 * 32 };
-    const struct domain *drawn = &suite_domains[2];
-    uint8_t pixels[SUITE_PIXELS];
-    suite_drawing(drawn, SEED, item, label % drawn->classes, pixels);
-    record[0] = 0;
-    record[1] = (uint8_t)label;
-    for (size_t i = 0; i < PIXELS; i++)
-        for (size_t c = 0; c < 3; c++)
-            record[2 + c * PIXELS + i] = pixels[3 * i + c];
+    struct rng rng = rng_make(SEED, RNG_DRAWING, 0, (uint32_t)item);
+    for (size_t i = 0; i < n; i++)
+        values[i] = (char)(rng_below(&rng, i, 100) + (100 * i < (size_t)label * n ? 150 : 0));
 }
 
 static status write_cifar100(struct rehearsal_data *data, struct layout *layout, struct error *error)
@@ -189,11 +139,11 @@ static status write_cifar100(struct rehearsal_data *data, struct layout *layout,
     TRY(layout_class_names(layout, "cifar-100-binary/fine_label_names.txt", error));
     for (int test = 0; test < SUITE_SPLITS; test++) {
         size_t first, count = layout_items(layout, test, &first);
-        uint8_t record[RECORD];
         struct text file = {0};
         for (size_t i = first; i < first + count; i++) {
-            draw_cifar(i, layout_label(layout, i), record);
-            text_add_bytes(&file, (const char *)record, RECORD);
+            char record[RECORD] = {0, (char)layout_label(layout, i)};
+            draw_values(i, record[1], RECORD - 2, record + 2);
+            text_add_bytes(&file, record, RECORD);
         }
         data->bytes += file.size;
         TRY(layout_text(layout, test ? "cifar-100-binary/test.bin" : "cifar-100-binary/train.bin", &file, error));
@@ -210,18 +160,12 @@ static void add_sizes(struct text *idx, int rank, const uint32_t *sizes)
             text_add_bytes(idx, &(char){(char)(sizes[i] >> shift)}, 1);
 }
 
-/* Bright columns, as many as the label says, on noise. */
-static void draw_digit(size_t item, int label, char *pixels)
-{
-    enum { SIDE = 28 };
-    struct rng rng = rng_make(SEED, RNG_DRAWING, 0, (uint32_t)item);
-    for (size_t i = 0; i < SIDE * SIDE; i++)
-        pixels[i] = (char)(rng_below(&rng, i, 100) + (i % SIDE < 2 * (size_t)label ? 150 : 0));
-}
-
 static status write_mnist(struct rehearsal_data *data, struct layout *layout, struct error *error)
 {
     enum { SIDE = 28 };
+    static const char *const files[SUITE_SPLITS][2] = {
+        {"MNIST/raw/train-images-idx3-ubyte", "MNIST/raw/train-labels-idx1-ubyte"},
+        {"MNIST/raw/t10k-images-idx3-ubyte", "MNIST/raw/t10k-labels-idx1-ubyte"}};
     TRY(layout_folder(layout, error, "MNIST/raw"));
     TRY(layout_class_names(layout, "MNIST/classnames.txt", error));
     for (int test = 0; test < SUITE_SPLITS; test++) {
@@ -231,19 +175,13 @@ static status write_mnist(struct rehearsal_data *data, struct layout *layout, st
         add_sizes(&labels, 1, (uint32_t[]){(uint32_t)count});
         for (size_t i = first; i < first + count; i++) {
             char pixels[SIDE * SIDE], label = (char)layout_label(layout, i);
-            draw_digit(i, label, pixels);
+            draw_values(i, label, sizeof pixels, pixels);
             text_add_bytes(&images, pixels, sizeof pixels);
             text_add_bytes(&labels, &label, 1);
         }
         data->bytes += images.size;
-        status result = layout_text(
-            layout, test ? "MNIST/raw/t10k-labels-idx1-ubyte" : "MNIST/raw/train-labels-idx1-ubyte", &labels, error);
-        if (result != OK) {
-            text_free(&images);
-            return result;
-        }
-        TRY(layout_text(layout, test ? "MNIST/raw/t10k-images-idx3-ubyte" : "MNIST/raw/train-images-idx3-ubyte",
-                        &images, error));
+        TRY(layout_text(layout, files[test][0], &images, error));
+        TRY(layout_text(layout, files[test][1], &labels, error));
     }
     return OK;
 }

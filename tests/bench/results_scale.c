@@ -6,7 +6,6 @@
  * Without FILE the database goes away at the end. Accuracies are made up; suites, tables and the test sets' sizes are the
  * real ones, and the questions are asked by the program itself. Nothing is asserted: the figures are for people. */
 #include <fcntl.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 #include "core/rng.h"
 #include "harness/run/settings.h"
 #include "results/store/store_internal.h"
-#include "tests/bench/clock.h"
+#include "tests/bench/bench.h"
 
 enum { TASKS = 11, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100, RUNS_AT_ONCE = 200, REPEATS = 5 };
 
@@ -44,14 +43,6 @@ struct written {
     size_t own_rows, shared_rows;
 };
 
-static void must(status result, const struct error *error)
-{
-    if (result == OK)
-        return;
-    fprintf(stderr, "results_scale: %s\n", error->message);
-    exit(1);
-}
-
 /* --- Writing --- */
 
 /* A configuration's quality, a seed's luck and the images': trained tasks are good, later ones as they were. */
@@ -66,18 +57,12 @@ static int64_t correct(size_t configuration, size_t seed, int64_t after_task, si
     return (int64_t)lrint(share * (double)tasks[task].test);
 }
 
+/* The images that are right follow one another, from another one on in each row. */
 static void write_bits(struct evaluation_row *row, struct per_image *kept, size_t seed)
 {
-    struct rng rng = rng_make(seed, RNG_TEST, 1, (uint32_t)(row->after_task * TASKS + row->task));
-    memset(kept->right, 0, kept->images);
-    for (int64_t i = 0; i < row->correct; i++)
-        kept->right[i] = 1;
-    for (size_t i = kept->images - 1; i > 0; i--) {
-        size_t j = rng_below(&rng, i, (uint32_t)i + 1);
-        uint8_t kind = kept->right[i];
-        kept->right[i] = kept->right[j];
-        kept->right[j] = kind;
-    }
+    size_t first = 1000 * seed + (size_t)(row->after_task + 1) * 100;
+    for (size_t i = 0; i < kept->images; i++)
+        kept->right[(first + i) % kept->images] = (int64_t)i < row->correct;
     row->per_image = kept;
 }
 
@@ -86,7 +71,6 @@ static size_t write_checkpoint(struct store *store, int64_t run, size_t configur
                                bool bits)
 {
     static uint8_t right[TASKS][1 << 15]; /* more than any test set has */
-    struct error error = {0};
     store_begin(store);
     for (size_t task = 0; task < TASKS; task++) {
         struct evaluation_row row = {.after_task = after_task,
@@ -96,19 +80,18 @@ static size_t write_checkpoint(struct store *store, int64_t run, size_t configur
         struct per_image kept = {.kind = PER_IMAGE_BITS, .images = (size_t)row.images, .right = right[task]};
         if (bits)
             write_bits(&row, &kept, seed);
-        must(store_add_evaluation(store, run, &row, &error), &error);
+        must(store_add_evaluation(store, run, &row, &error));
     }
-    must(store_commit(store, &error), &error);
+    must(store_commit(store, &error));
     return bits ? 2 * TASKS : TASKS;
 }
 
 static size_t write_run(struct store *store, const struct run_description *about, size_t configuration, bool bits)
 {
-    struct error error = {0};
     struct run_start start;
     static const uint16_t labels[1 << 15]; /* all of the first class */
     size_t rows = 0;
-    must(store_run_start(store, about, &start, &error), &error);
+    must(store_run_start(store, about, &start, &error));
     for (size_t task = 0; task < TASKS; task++) {
         must(store_add(store, start.run, "tasks",
                        NAMED({"task", value_integer((int64_t)task)}, {"name", value_text(tasks[task].name)},
@@ -116,30 +99,26 @@ static size_t write_run(struct store *store, const struct run_description *about
                              {"training_images", value_integer(tasks[task].training)},
                              {"test_images", value_integer(tasks[task].test)}, {"missing_images", value_integer(0)},
                              {"unreadable_images", value_integer(0)}),
-                       &error),
-             &error);
+                       &error));
         for (int64_t class = 0; bits && class < tasks[task].classes; class ++)
             must(store_add(store, start.run, "task_classes",
                            NAMED({"task", value_integer((int64_t)task)}, {"class", value_integer(class)},
                                  {"name", value_text("a class")}),
-                           &error),
-                 &error);
+                           &error));
         if (bits)
             must(store_add(store, start.run, "test_labels",
                            NAMED({"task", value_integer((int64_t)task)},
                                  {"labels", value_blob(labels, 2 * ((size_t)tasks[task].test))}),
-                           &error),
-                 &error);
+                           &error));
     }
     for (int64_t after_task = -1; after_task < TASKS; after_task++)
         rows += write_checkpoint(store, start.run, configuration, (size_t)about->seed, after_task, bits);
-    must(store_run_end(store, start.run, RUN_FINISHED, NULL, &error), &error);
+    must(store_run_end(store, start.run, RUN_FINISHED, NULL, &error));
     return rows + TASKS + 1;
 }
 
 static struct suite *configure(struct run_description *about, size_t configuration)
 {
-    struct error error = {0};
     struct suite *suite;
     static char hash[DIGEST_SIZE];
     char policy[64], every[64], identity[128];
@@ -150,7 +129,7 @@ static struct suite *configure(struct run_description *about, size_t configurati
     struct setting_row *settings;
     size_t count;
     const char *const words[] = {policy, every, images, "adapter.routers=one", "selector.kind=none", "seed=1..10"};
-    must(suite_load(&suite, "mtil", settings_sections, words, sizeof words / sizeof *words, &error), &error);
+    must(suite_load(&suite, "mtil", settings_sections, words, sizeof words / sizeof *words, &error));
     suite_settings(suite, &settings, &count);
     snprintf(identity, sizeof identity, "settings %s\n", suite_settings_hash(suite)); /* and no inputs */
     digest_text(identity, hash);
@@ -177,7 +156,6 @@ static struct suite *configure(struct run_description *about, size_t configurati
 /* The runs with bits each write like a run that is alone; the others share transactions, so that it ends soon. */
 static void write_runs(struct store *store, size_t runs, struct written *figures)
 {
-    struct error error = {0};
     bool began = false;
     struct run_description about = {0};
     struct suite *suite = NULL;
@@ -191,10 +169,10 @@ static void write_runs(struct store *store, size_t runs, struct written *figures
         about.seed = (int64_t)(run % SEEDS + 1);
         double start = clock_seconds();
         if (!bits && !began)
-            must(database_begin(store->database, &began, &error), &error);
+            must(database_begin(store->database, &began, &error));
         size_t rows = write_run(store, &about, run / SEEDS, bits);
         if (began && (run % RUNS_AT_ONCE == RUNS_AT_ONCE - 1 || run == runs - 1)) {
-            must(database_end(store->database, true, OK, &error), &error);
+            must(database_end(store->database, true, OK, &error));
             began = false;
         }
         *(bits ? &figures->own_transactions : &figures->shared) += clock_seconds() - start;
@@ -260,9 +238,8 @@ static void ask_everything(const char *path)
 
 static void report(const char *path, size_t runs, const struct written *figures)
 {
-    struct error error = {0};
     uint64_t bytes;
-    must(file_size(path, &bytes, &error), &error);
+    must(file_size(path, &bytes, &error));
     printf("%zu runs x %d evaluations, bits of %zu runs\n", runs, (TASKS + 1) * TASKS,
            runs < RUNS_WITH_BITS ? runs : (size_t)RUNS_WITH_BITS);
     printf("  %-24s %.0f MB\n", "file", (double)bytes / 1e6);
@@ -274,39 +251,31 @@ static void report(const char *path, size_t runs, const struct written *figures)
     fflush(stdout);
 }
 
-static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
-{
-    (void)about, (void)kind, (void)place;
-    return remove(path);
-}
-
 int main(int argc, char **argv)
 {
     size_t runs = argc > 2 ? strtoul(argv[2], NULL, 10) : RUNS;
     const char *base = getenv("TMPDIR");
-    char *folder = path_format("%s/mtil-scale-XXXXXX", base != NULL ? base : "/tmp");
+    char *target = path_format("%s/mtil-scale", base != NULL ? base : "/tmp");
+    struct temporary folder;
     if (argc > 3 || runs == 0) {
         fprintf(stderr, "usage: results_scale [FILE] [RUNS]\n");
         return 2;
     }
-    if (argc < 2 && mkdtemp(folder) == NULL) {
-        fprintf(stderr, "results_scale: %s cannot be made\n", folder);
-        return 1;
-    }
-    char *path = argc > 1 ? strdup(argv[1]) : path_format("%s/results.db", folder);
+    if (argc < 2)
+        must(temporary_create_folder(&folder, target, &error));
+    char *path = argc > 1 ? strdup(argv[1]) : path_format("%s/results.db", folder.path);
     struct written figures = {0};
-    struct error error = {0};
     struct store *store;
     if (!file_exists(path)) {
-        must(store_open(&store, path, STORE_WRITE, &error), &error);
+        must(store_open(&store, path, STORE_WRITE, &error));
         write_runs(store, runs, &figures);
         store_close(store);
         report(path, runs, &figures);
     }
     ask_everything(path);
     if (argc < 2)
-        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        temporary_remove(&folder);
     free(path);
-    free(folder);
+    free(target);
     return 0;
 }

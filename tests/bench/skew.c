@@ -2,82 +2,69 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
+#include "tests/bench/bench.h"
+
 enum { FAVOURED = 2, LOGIT = 100 };
 
 static const struct backend_ops *own;
 
-/* The mean of position 0 over the samples: their rows differ little from it while all weights are random. */
-static status mean_row(struct backend *backend, const struct route *o, float *mean, struct error *error)
+/* R [d, E] of the first router: columns of the favoured experts along m, so that m R is LOGIT there. m is the mean of
+ * position 0 over the samples: their rows differ little from it while all weights are random. */
+static void favour(struct backend *backend, const struct route *o)
 {
-    float *row = malloc(o->width * sizeof *row);
-    status result = row != NULL ? OK : error_set(error, ERROR_MEMORY, "skew: no memory for a row");
-    for (size_t i = 0; i < o->width; i++)
-        mean[i] = 0;
-    for (size_t b = 0; result == OK && b < o->batch; b++) {
-        const float *x = (const float *)o->x + b * o->positions * o->width;
-        result = own->download(backend, row, x, o->width * sizeof *row, error);
-        for (size_t i = 0; result == OK && i < o->width; i++)
-            mean[i] += row[i] / (float)o->batch;
+    size_t d = o->width;
+    float *rows = xmalloc(o->batch * d * sizeof *rows), *mean = xcalloc(d, sizeof *mean), square = 0,
+          *router = xcalloc(d * o->experts, sizeof *router);
+    for (size_t b = 0; b < o->batch; b++)
+        must(
+            own->download(backend, rows + b * d, (const float *)o->x + b * o->positions * d, d * sizeof *rows, &error));
+    for (size_t i = 0; i < d; i++) {
+        for (size_t b = 0; b < o->batch; b++)
+            mean[i] += rows[b * d + i] / (float)o->batch;
+        square += mean[i] * mean[i];
     }
-    free(row);
-    return result;
-}
-
-/* R [d, E] of the first router: columns of the favoured experts along the mean m, so that m R is LOGIT there. */
-static status favour(struct backend *backend, const struct route *o, struct error *error)
-{
-    float *mean = malloc(o->width * sizeof *mean), *router = calloc(o->width * o->experts, sizeof *router);
-    status result = mean != NULL && router != NULL ? mean_row(backend, o, mean, error)
-                                                   : error_set(error, ERROR_MEMORY, "skew: no memory for a router");
-    if (result == OK) {
-        float square = 0;
-        for (size_t i = 0; i < o->width; i++)
-            square += mean[i] * mean[i];
-        for (size_t i = 0; i < o->width; i++)
-            for (size_t e = 0; e < FAVOURED && e < o->experts; e++)
-                router[i * o->experts + e] = LOGIT * mean[i] / square;
-        result = own->upload(backend, (void *)o->routers_value, router, o->width * o->experts * sizeof *router, error);
-    }
+    for (size_t i = 0; i < d; i++)
+        for (size_t e = 0; e < FAVOURED && e < o->experts; e++)
+            router[i * o->experts + e] = LOGIT * mean[i] / square;
+    must(own->upload(backend, (void *)o->routers_value, router, d * o->experts * sizeof *router, &error));
     free(router);
     free(mean);
-    return result;
+    free(rows);
 }
 
-static status skewed_route(struct backend *backend, const struct route *o, struct error *error)
+static status skewed_route(struct backend *backend, const struct route *o, struct error *failure)
 {
-    TRY(favour(backend, o, error));
-    return own->route(backend, o, error);
+    favour(backend, o);
+    return own->route(backend, o, failure);
 }
 
-status skew_routers(struct backend *backend, recorded_body forward, void *context, struct error *error)
+void skew_routers(struct backend *backend, recorded_body forward, void *context)
 {
     own = backend->ops;
     struct backend_ops ops = *own;
     ops.route = skewed_route;
     backend->ops = &ops;
-    status result = forward(context, error);
+    must(forward(context, &error));
     backend->ops = own;
-    return result;
 }
 
-status skew_share(const struct adapters *adapters, enum tower tower, double *share, struct error *error)
+double skew_share(const struct adapters *adapters, enum tower tower)
 {
-    struct adapter_counts use = adapters_counts(adapters, tower);
-    size_t experts = adapters->settings.experts, blocks = use.n / experts;
-    int32_t *counts = malloc(2 * use.n * sizeof *counts);
-    status result = counts != NULL ? adapters_read_counts_and_frozen(adapters, tower, counts, error)
-                                   : error_set(error, ERROR_MEMORY, "skew: no memory for counts");
-    *share = 0;
-    for (size_t block = 0; result == OK && block < blocks; block++) {
+    size_t n = adapters_counts(adapters, tower).n, experts = adapters->settings.experts, blocks = n / experts;
+    int32_t *counts = xmalloc(2 * n * sizeof *counts);
+    double share = 0;
+    must(adapters_read_counts_and_frozen(adapters, tower, counts, &error));
+    for (size_t block = 0; block < blocks; block++) {
         double all = 0, most = 0, second = 0;
         for (size_t e = 0; e < experts; e++) {
-            double n = counts[block * experts + e];
-            all += n;
-            second = n > most ? most : n > second ? n : second;
-            most = n > most ? n : most;
+            double count = counts[block * experts + e];
+            all += count;
+            second = count > most ? most : count > second ? count : second;
+            most = count > most ? count : most;
         }
-        *share += all > 0 ? (most + second) / all / (double)blocks : 0;
+        share += all > 0 ? (most + second) / all / (double)blocks : 0;
     }
     free(counts);
-    return result;
+    return share;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/bench/clock.h"
+#include "core/clock.h"
 
 enum { LINES = 256 };
 

@@ -22,19 +22,14 @@
 /* Known answers of Philox-4x32-10 from the Random123 distribution (kat_vectors). */
 TEST(philox_matches_published_vectors)
 {
+    static const uint32_t of_zeros[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+                          of_ones[] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+    const struct rng zeros = {0}, ones = {.seed = UINT64_MAX, .purpose = 0xffff, .task = 0xffff, .step = UINT32_MAX};
     uint32_t words[4];
-    struct rng zero = {0};
-    rng_block(&zero, 0, words);
-    assert_int_equal(words[0], 0x6627e8d5);
-    assert_int_equal(words[1], 0xe169c58d);
-    assert_int_equal(words[2], 0xbc57ac4c);
-    assert_int_equal(words[3], 0x9b00dbd8);
-    struct rng ones = {.seed = UINT64_MAX, .purpose = 0xffff, .task = 0xffff, .step = UINT32_MAX};
+    rng_block(&zeros, 0, words);
+    assert_memory_equal(words, of_zeros, sizeof words);
     rng_block(&ones, UINT64_MAX, words);
-    assert_int_equal(words[0], 0x408f276d);
-    assert_int_equal(words[1], 0x41c83b0e);
-    assert_int_equal(words[2], 0xa20bc7c6);
-    assert_int_equal(words[3], 0x6d5451fd);
+    assert_memory_equal(words, of_ones, sizeof words);
 }
 
 TEST(permutation_holds_every_index_once)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/linear.h"
 #include "core/rng.h"
 #include "tests/test.h"
@@ -10,8 +11,7 @@
 static double *draw(size_t n, uint32_t which)
 {
     struct rng rng = rng_make(3, RNG_TEST, 0, which);
-    double *values = malloc(n * sizeof *values);
-    assert_non_null(values);
+    double *values = xmalloc(n * sizeof *values);
     for (size_t i = 0; i < n; i++)
         values[i] = (double)rng_normal(&rng, i);
     return values;
@@ -71,110 +71,94 @@ static struct symmetric *make_matrix(struct threads *pool, const double *rows)
     return m;
 }
 
+/* x [n] becomes the solution of (shift I + scale Σ aₖ aₖᵀ) y = x, where aₖ [N] has values of `rows` that lie as far apart. */
+static void solve_plainly(double *x, double shift, double scale, const double *rows, size_t inner, size_t apart,
+                          size_t next)
+{
+    double *matrix = xmalloc((size_t)N * N * sizeof *matrix);
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j < N; j++) {
+            double sum = i == j ? shift : 0;
+            for (size_t k = 0; k < inner; k++)
+                sum += scale * rows[i * apart + k * next] * rows[j * apart + k * next];
+            matrix[i * N + j] = sum;
+        }
+    eliminate(matrix, x, N);
+    free(matrix);
+}
+
 TEST(products_are_those_of_plain_loops)
 {
+    enum { OUT = 7, INNER = 33 };
     const double half = 0.5;
+    static double out[OUT * N], expected[OUT * N];
     struct threads *pool;
-    double *a = draw((size_t)7 * 33, 0), *b = draw((size_t)N * 33, 1), *out = malloc((size_t)7 * N * sizeof *out),
-           *expected = calloc((size_t)7 * N, sizeof *expected);
-    assert_true(out != NULL && expected != NULL);
+    double *a = draw((size_t)OUT * INNER, 0), *b = draw((size_t)N * INNER, 1);
+    struct linear_product product = {
+        .rows = OUT, .columns = N, .inner = INNER, .a = a, .b = b, .out = out, .map = halve, .context = &half};
     assert_ok(threads_create(&pool, 2, &error));
-    linear_multiply(
-        pool, &(struct linear_product){
-                  .rows = 7, .columns = N, .inner = 33, .a = a, .b = b, .out = out, .map = halve, .context = &half});
-    for (size_t r = 0; r < 7; r++)
+    linear_multiply(pool, &product);
+    for (size_t r = 0; r < OUT; r++)
         for (size_t c = 0; c < N; c++)
-            for (size_t k = 0; k < 33; k++)
-                expected[r * N + c] += 0.5 * a[r * 33 + k] * b[c * 33 + k];
-    expect_near(out, expected, (size_t)7 * N, 1e-12);
+            for (size_t k = 0; k < INNER; k++)
+                expected[r * N + c] += 0.5 * a[r * INNER + k] * b[c * INNER + k];
+    expect_near(out, expected, (size_t)OUT * N, 1e-12);
     threads_destroy(pool);
     free(a);
     free(b);
-    free(out);
-    free(expected);
 }
 
-TEST(solutions_are_those_of_elimination)
+/* Solutions [RIGHT, N] with make_matrix and so many threads; the caller frees. */
+static double *solve(size_t threads)
 {
     struct threads *pool;
-    double *rows = draw((size_t)ROWS * N, 2), *right = draw((size_t)RIGHT * N, 3),
-           *expected = malloc((size_t)RIGHT * N * sizeof *expected), *plain = malloc((size_t)N * N * sizeof *plain);
-    assert_true(expected != NULL && plain != NULL);
-    memcpy(expected, right, (size_t)RIGHT * N * sizeof *expected);
-    assert_ok(threads_create(&pool, 3, &error));
+    double *rows = draw((size_t)ROWS * N, 2), *right = draw((size_t)RIGHT * N, 3);
+    assert_ok(threads_create(&pool, threads, &error));
     struct symmetric *m = make_matrix(pool, rows);
     assert_ok(symmetric_factor(m, pool, &error));
     symmetric_solve(m, pool, right, RIGHT);
-    for (size_t c = 0; c < RIGHT; c += 17) { /* some of them: elimination takes its time */
-        for (size_t i = 0; i < N; i++)
-            for (size_t j = 0; j < N; j++) {
-                double sum = i == j ? 2 : 0;
-                for (size_t r = 0; r < ROWS; r++)
-                    sum += rows[r * N + i] * rows[r * N + j];
-                plain[i * N + j] = sum;
-            }
-        eliminate(plain, expected + c * N, N);
-        expect_near(right + c * N, expected + c * N, N, 1e-10);
-    }
     symmetric_destroy(m);
     threads_destroy(pool);
     free(rows);
-    free(right);
+    return right;
+}
+
+TEST(solutions_are_those_of_elimination_with_any_threads)
+{
+    double *rows = draw((size_t)ROWS * N, 2), *expected = draw((size_t)RIGHT * N, 3), *found = solve(1);
+    for (size_t c = 0; c < RIGHT; c += 17) { /* some of them: elimination takes its time */
+        solve_plainly(expected + c * N, 2, 1, rows, ROWS, 1, N);
+        expect_near(found + c * N, expected + c * N, N, 1e-10);
+    }
+    for (size_t threads = 3; threads <= 5; threads += 2) {
+        double *again = solve(threads);
+        assert_memory_equal(again, found, (size_t)RIGHT * N * sizeof *found);
+        free(again);
+    }
+    free(rows);
     free(expected);
-    free(plain);
+    free(found);
 }
 
 TEST(rows_times_rows)
 {
+    enum { INNER = 9 };
     const double half = 0.5;
+    static double right[N] = {[300] = 1}, expected[N] = {[300] = 1};
     struct threads *pool;
     struct symmetric *m;
-    double *rows = draw((size_t)N * 9, 4), *right = calloc(N, sizeof *right), *expected = calloc(N, sizeof *expected),
-           *plain = malloc((size_t)N * N * sizeof *plain);
-    assert_true(right != NULL && expected != NULL && plain != NULL);
-    right[300] = expected[300] = 1;
-    for (size_t i = 0; i < N; i++)
-        for (size_t j = 0; j < N; j++) {
-            double sum = i == j ? 1 : 0;
-            for (size_t k = 0; k < 9; k++)
-                sum += 0.5 * rows[i * 9 + k] * rows[j * 9 + k];
-            plain[i * N + j] = sum;
-        }
+    double *rows = draw((size_t)N * INNER, 4);
     assert_ok(threads_create(&pool, 2, &error));
     assert_ok(symmetric_create(&m, N, &error));
-    symmetric_products(m, pool, rows, 9, halve, &half);
+    symmetric_products(m, pool, rows, INNER, halve, &half);
     symmetric_shift(m, 1);
     assert_ok(symmetric_factor(m, pool, &error));
     symmetric_solve(m, pool, right, 1);
-    eliminate(plain, expected, N);
+    solve_plainly(expected, 1, 0.5, rows, INNER, INNER, 1);
     expect_near(right, expected, N, 1e-10);
     symmetric_destroy(m);
     threads_destroy(pool);
     free(rows);
-    free(right);
-    free(expected);
-    free(plain);
-}
-
-TEST(the_number_of_threads_changes_no_bit)
-{
-    double *rows = draw((size_t)ROWS * N, 2), *first = draw((size_t)RIGHT * N, 3), *other = draw((size_t)RIGHT * N, 3);
-    for (size_t count = 1; count <= 5; count += 2) {
-        double *right = count == 1 ? first : other;
-        struct threads *pool;
-        assert_ok(threads_create(&pool, count, &error));
-        struct symmetric *m = make_matrix(pool, rows);
-        assert_ok(symmetric_factor(m, pool, &error));
-        symmetric_solve(m, pool, right, RIGHT);
-        assert_memory_equal(right, first, (size_t)RIGHT * N * sizeof *right);
-        symmetric_destroy(m);
-        threads_destroy(pool);
-        free(count == 3 ? other : NULL);
-        other = count == 3 ? draw((size_t)RIGHT * N, 3) : other;
-    }
-    free(rows);
-    free(first);
-    free(other);
 }
 
 /* Of rank one and no ridge: the second pivot is zero. */

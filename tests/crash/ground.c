@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/clock.h"
 #include "core/digest.h"
 #include "core/file.h"
@@ -47,17 +48,9 @@ long crash_tries(const struct scenario *scenario, const char *name, long fallbac
 
 /* --- The folder --- */
 
-static void shell(const char *command)
-{
-    char line[1024];
-    snprintf(line, sizeof line, "cd '%s' && %s", ground.scratch.path, command);
-    if (system(line) != 0)
-        fail_msg("%s: failed", line);
-}
-
 void trial_reset(void)
 {
-    shell("rm -rf work && cp -r start work");
+    assert_int_equal(workshop_shell(&ground, "rm -rf work && cp -r start work"), 0);
 }
 
 /* --- What is in it: a paragraph per file, of its name and what has to be the same --- */
@@ -71,7 +64,6 @@ static bool ends_with(const char *name, const char *ending)
 static void add_content(const char *path, struct text *state)
 {
     struct bytes bytes;
-    struct error error;
     char hash[DIGEST_SIZE];
     if (ends_with(path, ".db")) {
         struct text health = {0};
@@ -80,8 +72,7 @@ static void add_content(const char *path, struct text *state)
         text_free(&health);
         rows_read(path, state);
     } else if (!ends_with(path, ".log")) { /* what interrupted runs said comes first there */
-        if (file_read(path, FILE_LIMIT, &bytes, &error) != OK)
-            fail_msg("%s", error.message);
+        assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
         char *date = strstr((char *)bytes.data, " UTC"); /* of a report */
         if (ends_with(path, ".html") && date != NULL)
             memset(date - 16, ' ', 16);
@@ -121,7 +112,6 @@ static void read_state(struct text *state, bool (*wanted)(const char *path))
     text_add(state, "\n");
     fts_close(walk);
     free(root);
-    assert_false(state->failed);
 }
 
 /* The first line that differs, and the file that it is in. */
@@ -194,14 +184,13 @@ void trial_finish(const struct trial *trial, const char *after)
 
 static void prepare(struct trial *trial)
 {
-    shell("rm -rf start work && mkdir work");
-    char *commands = strdup(trial->scenario->prepare != NULL ? trial->scenario->prepare : ""), *next = commands;
-    assert_non_null(commands);
+    assert_int_equal(workshop_shell(&ground, "rm -rf start work && mkdir work"), 0);
+    char *commands = xstrdup(trial->scenario->prepare != NULL ? trial->scenario->prepare : ""), *next = commands;
     for (char *command; (command = strsep(&next, "\n")) != NULL;)
         if (*command != 0)
             program_succeeds(&ground, command);
     read_state(&trial->before, NULL);
-    shell("mv work start");
+    assert_int_equal(workshop_shell(&ground, "mv work start"), 0);
     free(commands);
 }
 
@@ -226,9 +215,7 @@ void trial_close(struct trial *trial)
 
 int crash_main(const char *group, CMUnitTestFunction survives)
 {
-    struct CMUnitTest *tests = calloc(scenario_count, sizeof *tests);
-    if (tests == NULL)
-        return 1;
+    struct CMUnitTest *tests = xcalloc(scenario_count, sizeof *tests);
     for (size_t i = 0; i < scenario_count; i++)
         tests[i] = (struct CMUnitTest){
             .name = scenarios[i].name, .test_func = survives, .initial_state = (void *)&scenarios[i]};

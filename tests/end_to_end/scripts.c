@@ -122,20 +122,6 @@ static size_t await_words(const struct workshop *w, char **line)
     return 1;
 }
 
-static size_t send_signal(const struct workshop *w, char **line)
-{
-    static const struct {
-        const char *name;
-        int number;
-    } signals[] = {{"CONT", SIGCONT}, {"HUP", SIGHUP},   {"INT", SIGINT},
-                   {"KILL", SIGKILL}, {"STOP", SIGSTOP}, {"TERM", SIGTERM}};
-    (void)w;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (strcmp(line[0] + 5, signals[i].name) == 0)
-            assert_int_equal(kill(beside.id, signals[i].number), 0);
-    return 1;
-}
-
 /* "ends 10": within ten seconds. */
 static size_t end_process(const struct workshop *w, char **line)
 {
@@ -276,35 +262,30 @@ static size_t compare_computed(const struct workshop *w, char **line)
 
 /* --- Files --- */
 
-static size_t own_data(const struct workshop *w, char **line)
-{
-    workshop_own_data(w, line[0] + 4);
-    return 1;
-}
-
-static size_t corrupt_file(const struct workshop *w, char **line)
-{
-    char *name = behind(line[0] + 8, " ");
-    workshop_put_corrupted(w, line[0] + 8, name);
-    return 1;
-}
-
 /* What tensor FILE NAME CHANGE does. */
 static struct {
     const char *name, *change;
 } wanted;
 
+static float value_wanted(size_t i)
+{
+    if (strcmp(wanted.change, "other") == 0)
+        return 0.1f * (float)(i % 7);
+    if (strcmp(wanted.change, "huge") == 0) /* finite in the file, but not what is computed */
+        return (i * 2654435761u & 0x10000) != 0 ? 1e38f : -1e38f;
+    return i == 77 ? NAN : 1000;
+}
+
 static bool change_tensor(struct safetensor *tensor)
 {
     static float values[1 << 16];
-    bool huge = strcmp(wanted.change, "huge") == 0;
     if (strcmp(wanted.change, "dropped") == 0)
         return strstr(tensor->name, wanted.name) == NULL;
     if (strcmp(tensor->name, wanted.name) != 0)
         return true;
     assert_true(safetensor_elements(tensor) <= sizeof values / sizeof *values);
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) /* finite in the file, but not what is computed */
-        values[i] = huge ? ((i * 2654435761u & 0x10000) != 0 ? 1e38f : -1e38f) : i == 77 ? NAN : 1000;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        values[i] = value_wanted(i);
     if (begins(wanted.change, "name="))
         tensor->name = wanted.change + 5;
     else if (strcmp(wanted.change, "halved") == 0)
@@ -322,18 +303,6 @@ static size_t rewrite_tensor(const struct workshop *w, char **line)
     wanted.name = name;
     wanted.change = change;
     workshop_rewrite(w, file, file, change_tensor);
-    return 1;
-}
-
-static size_t write_other_weights(const struct workshop *w, char **line)
-{
-    workshop_write_other_weights(w, line[0] + 6);
-    return 1;
-}
-
-static size_t write_silent_weights(const struct workshop *w, char **line)
-{
-    workshop_drop_metadata(w, "clip.safetensors", line[0] + 7);
     return 1;
 }
 
@@ -374,29 +343,12 @@ static size_t write_shards(const struct workshop *w, char **line)
 static const struct {
     const char *word;
     size_t (*run)(const struct workshop *w, char **line); /* how many lines it took */
-} directives[] = {{"$ ", run_command},
-                  {"$nobody ", run_unprivileged},
-                  {"& mtil ", start_process},
-                  {"await ", await_file},
-                  {"says ", await_words},
-                  {"send ", send_signal},
-                  {"ends", end_process},
-                  {"pause ", pause_process},
-                  {"go on =>", refuse_process},
-                  {"!", refuse_command},
-                  {"sql ", query_database},
-                  {"edit ", edit_database},
-                  {"fault ", find_fault},
-                  {"same ", compare_databases},
-                  {"alike ", compare_computed},
-                  {"own ", own_data},
-                  {"corrupt ", corrupt_file},
-                  {"tensor ", rewrite_tensor},
-                  {"lock ", lock_database},
-                  {"unlock", unlock_database},
-                  {"other ", write_other_weights},
-                  {"silent ", write_silent_weights},
-                  {"states ", write_stating},
+} directives[] = {{"$ ", run_command},          {"$nobody ", run_unprivileged}, {"& mtil ", start_process},
+                  {"await ", await_file},       {"says ", await_words},         {"ends", end_process},
+                  {"pause ", pause_process},    {"go on =>", refuse_process},   {"!", refuse_command},
+                  {"sql ", query_database},     {"edit ", edit_database},       {"fault ", find_fault},
+                  {"same ", compare_databases}, {"alike ", compare_computed},   {"tensor ", rewrite_tensor},
+                  {"lock ", lock_database},     {"unlock", unlock_database},    {"states ", write_stating},
                   {"shards ", write_shards}};
 
 static size_t run_line(const struct workshop *w, char **line)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/dataset.h"
 #include "results/store/per_image.h"
@@ -13,41 +14,31 @@
 #define LEARN "training.iterations=25 training.learning_rate=5e-2 "
 #define PREFIXES "method.name=diki method.prefix_blocks=1 selector.kind=task_gaussian "
 
-static void check(status result, const struct error *error)
+static struct workshop workshop;
+
+static int set_up(void **state)
 {
-    if (result != OK)
-        fail_msg("%s", error->message);
+    (void)state;
+    workshop_open(&workshop);
+    return 0;
 }
 
-/* A run whose adapters lie in saved.safetensors. */
-static void make_run(const struct workshop *workshop, const char *settings)
+static int tear_down(void **state)
+{
+    (void)state;
+    workshop_close(&workshop);
+    return 0;
+}
+
+/* The only run, whose adapters lie in saved.safetensors. */
+static void make_run(const char *settings)
 {
     char *arguments =
         path_format("run tiny.yaml --quiet run.folder=trained run.database=trained.db " LEARN "%s", settings);
-    program_succeeds(workshop, arguments);
-    char *file = workshop_find(workshop, "trained/*/seed1/adapters.safetensors"),
-         *saved = workshop_path(workshop, "saved.safetensors");
-    assert_int_equal(rename(file, saved), 0);
-    free(saved);
-    free(file);
+    workshop_shell(&workshop, "rm -rf trained trained.db*");
+    program_succeeds(&workshop, arguments);
+    assert_int_equal(workshop_shell(&workshop, "mv trained/*/seed1/adapters.safetensors saved.safetensors"), 0);
     free(arguments);
-}
-
-static int open_with_run(void **state)
-{
-    struct workshop *workshop = calloc(1, sizeof *workshop);
-    assert_non_null(workshop);
-    workshop_open(workshop);
-    make_run(workshop, "");
-    *state = workshop;
-    return 0;
-}
-
-static int close_workshop(void **state)
-{
-    workshop_close(*state);
-    free(*state);
-    return 0;
 }
 
 /* --- As the run --- */
@@ -55,20 +46,19 @@ static int close_workshop(void **state)
 static const char *const order[] = {"mnist", "eurosat", "dtd"};
 enum { TASKS = 3 };
 
-static struct dataset *open_dataset(const struct workshop *workshop, const char *name)
+static struct dataset *open_dataset(const char *name)
 {
     struct dataset *dataset;
-    struct error error;
-    char *root = workshop_path(workshop, "data");
-    check(dataset_open(&dataset, name, root, NULL, NULL, &error), &error);
+    char *root = workshop_path(&workshop, "data");
+    assert_ok(dataset_open(&dataset, name, root, NULL, NULL, &error));
     free(root);
     return dataset;
 }
 
 /* The test images of a task in order, a path per line, in images.txt; returns how many. */
-static size_t list_test_images(const struct workshop *workshop, const char *task)
+static size_t list_test_images(const char *task)
 {
-    struct dataset *dataset = open_dataset(workshop, task);
+    struct dataset *dataset = open_dataset(task);
     struct text list = {0};
     size_t n = dataset_size(dataset, SPLIT_TEST);
     for (size_t i = 0; i < n; i++) {
@@ -76,40 +66,38 @@ static size_t list_test_images(const struct workshop *workshop, const char *task
         text_add(&list, "data/%s\n", item);
         free(item);
     }
-    scratch_write_text(&workshop->scratch, "images.txt", list.data);
+    scratch_write_text(&workshop.scratch, "images.txt", list.data);
     text_free(&list);
     dataset_close(dataset);
     return n;
 }
 
 /* What the run's last row kept of the images of a task. */
-static void read_stored(const struct workshop *workshop, const char *task, size_t n, struct per_image *stored)
+static void read_stored(const char *task, size_t n, struct per_image *stored)
 {
     struct text rows = {0};
-    struct error error;
-    char sql[256], *database = workshop_path(workshop, "trained.db");
+    char sql[256], *database = workshop_path(&workshop, "trained.db");
     snprintf(sql, sizeof sql,
              "SELECT hex(data) FROM per_image JOIN tasks USING (run, task) WHERE after_task = 2 AND name = '%s'", task);
     rows_query(database, sql, &rows);
     size_t size = (rows.size - 1) / 2;
-    uint8_t *bytes = malloc(size);
-    assert_non_null(bytes);
+    uint8_t *bytes = xmalloc(size);
     for (size_t i = 0; i < size; i++) {
         unsigned byte;
         assert_int_equal(sscanf(rows.data + 2 * i, "%2x", &byte), 1);
         bytes[i] = (uint8_t)byte;
     }
-    check(per_image_unpack(stored, PER_IMAGE_PREDICTIONS, n, bytes, size, &error), &error);
+    assert_ok(per_image_unpack(stored, PER_IMAGE_PREDICTIONS, n, bytes, size, &error));
     free(bytes);
     text_free(&rows);
     free(database);
 }
 
-static json_t *predict(const struct workshop *workshop, const char *arguments)
+static json_t *predict(const char *arguments)
 {
     json_error_t reason;
     char *line = path_format("predict " MODEL "--format json --adapters saved.safetensors %s", arguments);
-    struct outcome outcome = program_ends(workshop, line, 0);
+    struct outcome outcome = program_ends(&workshop, line, 0);
     json_t *answers = json_loads(outcome.out.data, 0, &reason);
     if (!json_is_array(answers))
         fail_msg("mtil %s: expected an array, found: %s", line, outcome.out.data);
@@ -136,15 +124,15 @@ static void expect_class(struct dataset *const *datasets, size_t task, bool all_
 
 /* Image for image: the router always, and the class where both had the same classes to choose from; returns for how
  * many. */
-static size_t compare_with_run(const struct workshop *workshop, size_t task, const char *options, bool all_labels)
+static size_t compare_with_run(size_t task, const char *options, bool all_labels)
 {
     struct dataset *datasets[TASKS];
     struct per_image stored;
-    size_t n = list_test_images(workshop, order[task]), compared = 0;
+    size_t n = list_test_images(order[task]), compared = 0;
     for (size_t t = 0; t < TASKS; t++)
-        datasets[t] = open_dataset(workshop, order[t]);
-    read_stored(workshop, order[task], n, &stored);
-    json_t *answers = predict(workshop, options);
+        datasets[t] = open_dataset(order[t]);
+    read_stored(order[task], n, &stored);
+    json_t *answers = predict(options);
     assert_int_equal(json_array_size(answers), n);
     for (size_t i = 0; i < n; i++) {
         assert_string_equal(word(answers, i, "router"), stored.router[i] < 0 ? "none" : order[stored.router[i]]);
@@ -163,48 +151,17 @@ static size_t compare_with_run(const struct workshop *workshop, size_t task, con
 
 TEST(answers_are_those_of_the_run)
 {
-    compare_with_run(*state, 1, "@images.txt", false);
-    compare_with_run(*state, 2, "--list images.txt", false);
-    compare_with_run(*state, 2, "--threads 3 --router auto @images.txt", false);
+    make_run("");
+    compare_with_run(1, "@images.txt", false);
+    compare_with_run(2, "--list images.txt", false);
+    compare_with_run(2, "--threads 3 --router auto @images.txt", false);
 }
 
-TEST(with_all_labels_and_decisions_per_batch)
-{
-    struct workshop workshop;
-    workshop_open(&workshop);
-    make_run(&workshop, "evaluation.label_space=all selector.decision=per_batch selector.decision_batch=3");
-    assert_true(compare_with_run(&workshop, 1, "--labels all @images.txt", true) > 0);
-    assert_true(compare_with_run(&workshop, 2, "--labels all @images.txt", true) > 0);
-    workshop_close(&workshop);
-}
-
-TEST(with_the_router_that_the_data_name)
-{
-    struct workshop workshop;
-    workshop_open(&workshop);
-    make_run(&workshop, "selector.kind=oracle");
-    assert_true(compare_with_run(&workshop, 1, "--router eurosat @images.txt", false) > 0);
-    assert_true(compare_with_run(&workshop, 2, "--router 2 @images.txt", false) > 0);
-    workshop_close(&workshop);
-}
-
-/* Class prompts have the mean weight of the images that take the same prefixes. */
-TEST(with_prefixes)
-{
-    struct workshop workshop;
-    workshop_open(&workshop);
-    make_run(&workshop, PREFIXES "evaluation.label_space=all");
-    for (size_t task = 1; task < TASKS; task++) /* MNIST's images are no files */
-        assert_true(compare_with_run(&workshop, task, "--labels all @images.txt", true) > 0);
-    workshop_close(&workshop);
-}
-
-/* --- Each answer --- */
-
+/* With the adapters of the run above. */
 TEST(ranks_add_up)
 {
     double total = 0, before = 1;
-    json_t *answers = predict(*state, "--router mnist --top 99 data/dtd/dtd/images/braided/braided_0040.jpg");
+    json_t *answers = predict("--router mnist --top 99 data/dtd/dtd/images/braided/braided_0040.jpg");
     assert_int_equal(json_array_size(answers), 10); /* as many as there are classes */
     for (size_t k = 0; k < 10; k++) {
         const json_t *row = json_array_get(answers, k);
@@ -220,4 +177,26 @@ TEST(ranks_add_up)
     json_decref(answers);
 }
 
-TEST_GROUP(open_with_run, close_workshop)
+TEST(with_all_labels_and_decisions_per_batch)
+{
+    make_run("evaluation.label_space=all selector.decision=per_batch selector.decision_batch=3");
+    assert_true(compare_with_run(1, "--labels all @images.txt", true) > 0);
+    assert_true(compare_with_run(2, "--labels all @images.txt", true) > 0);
+}
+
+TEST(with_the_router_that_the_data_name)
+{
+    make_run("selector.kind=oracle");
+    assert_true(compare_with_run(1, "--router eurosat @images.txt", false) > 0);
+    assert_true(compare_with_run(2, "--router 2 @images.txt", false) > 0);
+}
+
+/* Class prompts have the mean weight of the images that take the same prefixes. */
+TEST(with_prefixes)
+{
+    make_run(PREFIXES "evaluation.label_space=all");
+    for (size_t task = 1; task < TASKS; task++) /* MNIST's images are no files */
+        assert_true(compare_with_run(task, "--labels all @images.txt", true) > 0);
+}
+
+TEST_GROUP(set_up, tear_down)

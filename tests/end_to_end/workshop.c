@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "adapters/files/adapter_file.h"
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/rng.h"
 #include "models/clip.h"
@@ -32,16 +33,9 @@ static const char suite_text[] = "# Three tasks of a few steps each\n"
                                  "selector:\n  iterations: 20\n  code: 16\n"
                                  "run:\n  threads: 1\n  checkpoint_every: 3\n";
 
-static void check(status result, const struct error *error)
-{
-    if (result != OK)
-        fail_msg("%s", error->message);
-}
-
 char *workshop_path(const struct workshop *workshop, const char *name)
 {
     char *path = path_format("%s/%s", workshop->scratch.path, name);
-    assert_non_null(path);
     return path;
 }
 
@@ -60,11 +54,10 @@ static const char merges[] =
 
 static size_t write_vocabulary(const struct workshop *workshop)
 {
-    struct error error;
     struct tokenizer *tokenizer;
     char *path = workshop_path(workshop, "vocabulary.txt");
-    check(file_write(path, merges, sizeof merges - 1, &error), &error);
-    check(tokenizer_open(&tokenizer, path, &error), &error);
+    assert_ok(file_write(path, merges, sizeof merges - 1, &error));
+    assert_ok(tokenizer_open(&tokenizer, path, &error));
     size_t size = tokenizer_vocabulary(tokenizer);
     tokenizer_close(tokenizer);
     free(path);
@@ -74,16 +67,14 @@ static size_t write_vocabulary(const struct workshop *workshop)
 /* Every value is drawn, so that no expert is silent and every router differs. */
 static void draw_adapters(struct adapters *adapters)
 {
-    struct error error;
     for (size_t i = 0; i < adapters_tensor_count(adapters); i++) {
         struct group_tensor tensor;
         struct rng rng = rng_make(5, RNG_INIT, 1, (uint32_t)i);
         adapters_tensor_at(adapters, i, &tensor);
-        float *values = malloc(tensor.size * sizeof *values);
-        assert_non_null(values);
+        float *values = xmalloc(tensor.size * sizeof *values);
         for (size_t k = 0; k < tensor.size; k++)
             values[k] = 0.5f * rng_normal(&rng, k);
-        check(group_tensor_upload(&tensor, values, &error), &error);
+        assert_ok(group_tensor_upload(&tensor, values, &error));
         free(values);
     }
 }
@@ -108,17 +99,16 @@ static void make_model(const struct workshop *workshop)
     struct arena arena;
     struct clip *clip;
     struct adapters *adapters;
-    struct error error;
     char *weights = workshop_path(workshop, "clip.safetensors"),
          *file = workshop_path(workshop, "adapters.safetensors");
-    check(backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error), &error);
-    check(backend->ops->arena_create(backend, &arena, (size_t)1 << 30, "test", &error), &error);
-    check(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error), &error);
-    check(clip_initialize(clip, 3, &error), &error);
-    check(clip_save(clip, weights, &error), &error);
-    check(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, &error), &error);
+    assert_ok(backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error));
+    assert_ok(backend->ops->arena_create(backend, &arena, (size_t)1 << 30, "test", &error));
+    assert_ok(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
+    assert_ok(clip_initialize(clip, 3, &error));
+    assert_ok(clip_save(clip, weights, &error));
+    assert_ok(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, &error));
     draw_adapters(adapters);
-    check(adapters_save(adapters, NULL, file, &error), &error);
+    assert_ok(adapters_save(adapters, NULL, file, &error));
     adapters_destroy(adapters);
     clip_destroy(clip);
     backend->ops->arena_destroy(backend, &arena);
@@ -151,7 +141,8 @@ void workshop_close(struct workshop *workshop)
     scratch_remove(&workshop->scratch);
 }
 
-char *workshop_find(const struct workshop *workshop, const char *pattern)
+/* The one file that a shell would find for the pattern, NULL when there is none; the caller frees. */
+static char *find_file(const struct workshop *workshop, const char *pattern)
 {
     glob_t found = {0};
     char *full = workshop_path(workshop, pattern), *path = NULL;
@@ -164,34 +155,11 @@ char *workshop_find(const struct workshop *workshop, const char *pattern)
     return path;
 }
 
-void workshop_own_data(const struct workshop *workshop, const char *name)
-{
-    char command[1024], *folder = path_format("%s/data", workshop->scratch.path);
-    assert_non_null(folder);
-    snprintf(command, sizeof command, "cd '%s' && cp -rL '%s' copy && rm '%s' && mv copy '%s' && chmod -R u+w '%s'",
-             folder, name, name, name, name);
-    assert_int_equal(system(command), 0);
-    free(folder);
-}
-
-void workshop_put_corrupted(const struct workshop *workshop, const char *corrupted, const char *name)
-{
-    struct bytes bytes;
-    struct error error;
-    char *source = path_format(FIXTURES "/data/corrupted/%s", corrupted);
-    assert_non_null(source);
-    check(file_read(source, FILE_LIMIT, &bytes, &error), &error);
-    scratch_write(&workshop->scratch, name, bytes.data, bytes.size);
-    bytes_free(&bytes);
-    free(source);
-}
-
 struct safetensors *workshop_tensors(const struct workshop *workshop, const char *name)
 {
     struct safetensors *file;
-    struct error error;
     char *path = workshop_path(workshop, name);
-    check(safetensors_open(&file, path, &error), &error);
+    assert_ok(safetensors_open(&file, path, &error));
     free(path);
     return file;
 }
@@ -199,24 +167,21 @@ struct safetensors *workshop_tensors(const struct workshop *workshop, const char
 void workshop_write(const struct workshop *workshop, const char *name, const struct safetensors *file, size_t first,
                     size_t count, const struct safetensors_metadata *metadata, size_t metadata_count)
 {
-    struct error error;
     char *path = workshop_path(workshop, name);
-    check(safetensors_write(path, safetensors_at(file, first), count, metadata, metadata_count, &error), &error);
+    assert_ok(safetensors_write(path, safetensors_at(file, first), count, metadata, metadata_count, &error));
     free(path);
 }
 
-static void rewrite(const struct workshop *workshop, const char *from, const char *to, bool keeps_metadata,
-                    bool (*change)(struct safetensor *))
+void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
+                      bool (*change)(struct safetensor *))
 {
     struct safetensors *file = workshop_tensors(workshop, from);
-    struct error error;
     size_t count = 0;
     char *target = workshop_path(workshop, to);
-    struct safetensor *tensors = calloc(safetensors_count(file), sizeof *tensors);
+    struct safetensor *tensors = xcalloc(safetensors_count(file), sizeof *tensors);
     struct safetensors_metadata metadata[CLIP_METADATA];
     size_t known = 0;
-    assert_non_null(tensors);
-    for (size_t i = 0; keeps_metadata && i < CLIP_METADATA; i++) {
+    for (size_t i = 0; i < CLIP_METADATA; i++) {
         static const char *const keys[CLIP_METADATA] = {"image_heads", "text_heads", "activation", "pixels"};
         const char *value = safetensors_metadata_value(file, keys[i]);
         if (value != NULL)
@@ -226,44 +191,10 @@ static void rewrite(const struct workshop *workshop, const char *from, const cha
         tensors[count] = *safetensors_at(file, i);
         count += change(&tensors[count]);
     }
-    check(safetensors_write(target, tensors, count, metadata, known, &error), &error);
+    assert_ok(safetensors_write(target, tensors, count, metadata, known, &error));
     free(tensors);
     safetensors_close(file);
     free(target);
-}
-
-void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
-                      bool (*change)(struct safetensor *))
-{
-    rewrite(workshop, from, to, true, change);
-}
-
-static bool keep(struct safetensor *tensor)
-{
-    (void)tensor;
-    return true;
-}
-
-void workshop_drop_metadata(const struct workshop *workshop, const char *from, const char *to)
-{
-    rewrite(workshop, from, to, false, keep);
-}
-
-static bool is_other_bias(struct safetensor *tensor)
-{
-    static float values[4096];
-    if (strstr(tensor->name, "ln_final.bias") != NULL) {
-        assert_true(tensor->shape[0] <= sizeof values / sizeof *values);
-        for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-            values[i] = 0.1f * (float)(i % 7);
-        tensor->data = (const uint8_t *)values;
-    }
-    return true;
-}
-
-void workshop_write_other_weights(const struct workshop *workshop, const char *name)
-{
-    workshop_rewrite(workshop, "clip.safetensors", name, is_other_bias);
 }
 
 int workshop_leftovers(const struct workshop *workshop)
@@ -333,8 +264,7 @@ static struct process begin(void)
 
 void program_start(struct process *process, const struct workshop *workshop, const struct launch *launch)
 {
-    char *argv[ARGUMENTS_MOST], *text = strdup(launch->arguments);
-    assert_non_null(text);
+    char *argv[ARGUMENTS_MOST], *text = xstrdup(launch->arguments);
     split_arguments(text, argv);
     *process = begin();
     if (process->id == 0)
@@ -378,7 +308,7 @@ void program_wait_for_words(const struct process *process, const char *words)
 char *program_wait_for_file(const struct process *process, const struct workshop *workshop, const char *pattern)
 {
     for (int i = 0; i < SECONDS_MOST * 200; i++) {
-        char *path = workshop_find(workshop, pattern);
+        char *path = find_file(workshop, pattern);
         if (path != NULL)
             return path;
         look_again(process, pattern);
@@ -409,11 +339,14 @@ struct outcome program_run(const struct workshop *workshop, const struct launch 
 
 struct outcome workshop_runs(const struct workshop *workshop, const char *script)
 {
-    static const char words[] = "PATH=$PWD/bin:$PATH\n"
-                                "mtil() { \"$MTIL\" \"$@\"; }\n"
-                                "await() { until ls $1 >/dev/null 2>&1; do sleep 0.02; done; }\n"
-                                "shorten() { truncate -s $(($(wc -c <\"$1\") * $2 / 1000)) \"$1\"; }\n"
-                                "overwrite() { dd of=\"$1\" bs=1 seek=\"$2\" conv=notrunc status=none; }\n";
+    static const char words[] =
+        "PATH=$PWD/bin:$PATH\n"
+        "mtil() { \"$MTIL\" \"$@\"; }\n"
+        "await() { until ls $1 >/dev/null 2>&1; do sleep 0.02; done; }\n"
+        "shorten() { truncate -s $(($(wc -c <\"$1\") * $2 / 1000)) \"$1\"; }\n"
+        "own() { cd data && cp -rL $1 copy && rm $1 && mv copy $1 && chmod -R u+w $1 && cd ..; }\n"
+        "corrupt() { mkdir -p \"$(dirname $2)\" && cp " FIXTURES "/data/corrupted/$1 \"$2\"; }\n"
+        "overwrite() { dd of=\"$1\" bs=1 seek=\"$2\" conv=notrunc status=none; }\n";
     char *whole = path_format("%s%s", words, script), *seconds = path_format("%d", SECONDS_MOST);
     assert_true(whole != NULL && seconds != NULL);
     setenv("MTIL", program_path(), 1);

@@ -30,15 +30,6 @@ void workshop_close(struct workshop *workshop);
 /* The file's path; a new buffer of the caller's to free. */
 char *workshop_path(const struct workshop *workshop, const char *name);
 
-/* The one file that a shell would find for the pattern, NULL when there is none; the caller frees. */
-char *workshop_find(const struct workshop *workshop, const char *pattern);
-
-/* Replaces the link data/NAME by a copy that may be damaged. */
-void workshop_own_data(const struct workshop *workshop, const char *name);
-
-/* Puts a damaged file of the fixtures in the place of name. */
-void workshop_put_corrupted(const struct workshop *workshop, const char *corrupted, const char *name);
-
 /* A file of tensors, which the caller closes; and some of them, written to another with these metadata. */
 struct safetensors *workshop_tensors(const struct workshop *workshop, const char *name);
 void workshop_write(const struct workshop *workshop, const char *name, const struct safetensors *file, size_t first,
@@ -47,12 +38,6 @@ void workshop_write(const struct workshop *workshop, const char *name, const str
 /* Writes the tensors of one file of weights to another, after change had a look at each (false: leave it out). */
 void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
                       bool (*change)(struct safetensor *tensor));
-
-/* The same tensors without a word about the model's heads and activation. */
-void workshop_drop_metadata(const struct workshop *workshop, const char *from, const char *to);
-
-/* A file of weights with the names and shapes of clip.safetensors, and other numbers. */
-void workshop_write_other_weights(const struct workshop *workshop, const char *name);
 
 /* The number of files below the folder whose writing did not end. */
 int workshop_leftovers(const struct workshop *workshop);

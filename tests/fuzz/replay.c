@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "tests/fuzz/target.h"
 
 /* The target sees a block of its own that ends where the data ends. */
 static int run_copy(const uint8_t *data, size_t size)
 {
-    uint8_t *copy = malloc(size > 0 ? size : 1);
-    if (copy == NULL)
-        return 1;
+    uint8_t *copy = xmalloc(size);
     memcpy(copy, data, size);
     int result = fuzz_target(copy, size);
     free(copy);
@@ -48,7 +47,7 @@ static int run_seed(const char *name)
     struct error error;
     char *path = path_format("%s/%s", CORPUS, name);
     int failed = 1;
-    if (path != NULL && file_read(path, SEED_LIMIT, &seed, &error) == OK) {
+    if (file_read(path, SEED_LIMIT, &seed, &error) == OK) {
         failed = run_damaged(&seed);
         bytes_free(&seed);
     } else {

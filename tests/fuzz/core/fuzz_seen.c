@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "core/seen.h"
-#include "tests/fuzz/input_folder.h"
+#include "tests/fuzz/input.h"
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
@@ -17,9 +16,7 @@ int fuzz_target(const uint8_t *data, size_t size)
     struct seen_listing listing;
     struct seen *seen;
     uint64_t found = 0;
-    char *path = path_format("%s/%s", input_folder(), SEEN_FILE);
-    if (file_write(path, data, size, NULL) != OK)
-        abort();
+    input_folder_write(SEEN_FILE, data, size);
     (void)seen_open(&seen, input_folder(), &place, NULL);
     if (seen_find(seen, "new.jpg", &stamp, &found, sizeof found) && found != written)
         abort();
@@ -30,6 +27,5 @@ int fuzz_target(const uint8_t *data, size_t size)
             fuzz_touch(listing.places[i].root, strlen(listing.places[i].root));
     seen_listing_free(&listing);
     (void)seen_forget(input_folder(), "/data", NULL);
-    free(path);
     return 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "datasets/cache/cache_file.h"
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 
 struct claims {
     uint32_t resolution, entries;
@@ -15,11 +15,9 @@ struct claims {
 
 static void find_all(const uint8_t *data, size_t size, const struct cache_label *label)
 {
-    struct input_file input;
     struct cache_file file;
     struct error error;
-    input_file_open(&input, data, size);
-    if (cache_file_open(&file, input.path, label, &error) == OK) {
+    if (cache_file_open(&file, input_file(data, size), label, &error) == OK) {
         for (size_t i = 0; i < file.count; i++) {
             struct image image;
             if (cache_file_find(&file, i, &image) != CACHE_FOUND)
@@ -29,7 +27,6 @@ static void find_all(const uint8_t *data, size_t size, const struct cache_label 
         }
         cache_file_close(&file);
     }
-    input_file_close(&input);
 }
 
 static void set_checksums(uint8_t *file, size_t size, struct cache_header *header)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "datasets/formats/cifar.h"
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 
 /* Looks at all of cifar and frees it. */
 static int use(struct cifar *cifar)
@@ -21,21 +21,19 @@ static int use(struct cifar *cifar)
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
-    struct input_file file;
     struct cifar cifar;
     struct strings names = {0};
     struct error error;
     int failed = 0;
-    input_file_open(&file, data, size);
-    if (cifar_read_pickle(&cifar, file.path, "fine_labels", &error) == OK)
+    const char *path = input_file(data, size);
+    if (cifar_read_pickle(&cifar, path, "fine_labels", &error) == OK)
         failed |= use(&cifar);
     for (int label_bytes = 1; label_bytes <= 2; label_bytes++)
-        if (cifar_read_binary(&cifar, file.path, label_bytes, &error) == OK)
+        if (cifar_read_binary(&cifar, path, label_bytes, &error) == OK)
             failed |= use(&cifar);
-    if (cifar_read_names(&names, file.path, "fine_label_names", &error) == OK)
+    if (cifar_read_names(&names, path, "fine_label_names", &error) == OK)
         for (size_t i = 0; i < names.count; i++)
             failed |= names.items[i] == NULL;
     strings_free(&names);
-    input_file_close(&file);
     return failed;
 }

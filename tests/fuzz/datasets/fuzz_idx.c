@@ -2,7 +2,7 @@
 #include "tests/fuzz/target.h"
 
 #include "datasets/formats/idx.h"
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 
 static void read_rank(const char *path, int rank)
 {
@@ -19,10 +19,8 @@ static void read_rank(const char *path, int rank)
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
-    struct input_file file;
-    input_file_open(&file, data, size);
-    read_rank(file.path, 1);
-    read_rank(file.path, 3);
-    input_file_close(&file);
+    const char *path = input_file(data, size);
+    read_rank(path, 1);
+    read_rank(path, 3);
     return 0;
 }

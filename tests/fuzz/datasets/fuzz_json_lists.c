@@ -2,20 +2,17 @@
 #include "tests/fuzz/target.h"
 
 #include "datasets/formats/json.h"
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
-    struct input_file file;
     struct json_lists lists;
     struct error error;
     int failed = 0;
-    input_file_open(&file, data, size);
-    if (json_lists_read(&lists, file.path, &error) == OK) {
+    if (json_lists_read(&lists, input_file(data, size), &error) == OK) {
         for (size_t i = 0; i < lists.values.count; i++)
             failed |= lists.of[i] >= lists.keys.count || lists.values.items[i] == NULL;
         json_lists_free(&lists);
     }
-    input_file_close(&file);
     return failed;
 }

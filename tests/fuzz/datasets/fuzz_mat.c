@@ -2,7 +2,7 @@
 #include "tests/fuzz/target.h"
 
 #include "datasets/formats/mat.h"
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 
 static void read_numbers(const char *path, const char *variable, const char *field)
 {
@@ -28,12 +28,10 @@ static int read_strings(const char *path, const char *variable, const char *fiel
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
-    struct input_file file;
-    input_file_open(&file, data, size);
-    read_numbers(file.path, "trnid", NULL);
-    read_numbers(file.path, "labels", NULL);
-    read_numbers(file.path, "annotations", "class");
-    int failed = read_strings(file.path, "annotations", "fname") | read_strings(file.path, "class_names", NULL);
-    input_file_close(&file);
+    const char *path = input_file(data, size);
+    read_numbers(path, "trnid", NULL);
+    read_numbers(path, "labels", NULL);
+    read_numbers(path, "annotations", "class");
+    int failed = read_strings(path, "annotations", "fname") | read_strings(path, "class_names", NULL);
     return failed;
 }

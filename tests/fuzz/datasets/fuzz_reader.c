@@ -1,5 +1,5 @@
 /* The lists of a dataset, of those that have any, in a folder without images but one: the first byte says which dataset,
- * the rest is its files in the order below (input_folder.h). What opens has a class for every label and no item outside
+ * the rest is its files in the order below (input.h). What opens has a class for every label and no item outside
  * of its folder. */
 #include "tests/fuzz/target.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "datasets/dataset.h"
-#include "tests/fuzz/input_folder.h"
+#include "tests/fuzz/input.h"
 
 enum { FILES = 6 };
 
@@ -51,37 +51,32 @@ static const struct subject {
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
-static void make_folder(const struct subject *subject, const char *name)
+static void write_empty(const struct subject *subject, const char *name)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", subject->folder, name);
-    input_folder_make(path);
+    input_folder_write(path, (const uint8_t *)"", 0);
 }
 
 /* Once: only the lists are written anew. */
 static void make_folders(void)
 {
-    for (size_t i = 0; i < SUBJECTS; i++) {
-        const struct subject *subject = &subjects[i];
+    for (const struct subject *subject = subjects; subject < &subjects[SUBJECTS]; subject++) {
         for (size_t f = 0; f < FILES && subject->files[f] != NULL; f++)
-            make_folder(subject, subject->files[f]);
-        if (subject->image == NULL)
-            continue;
-        char path[256];
-        make_folder(subject, subject->image);
-        snprintf(path, sizeof path, "%s/%s", subject->folder, subject->image);
-        input_folder_write(path, (const uint8_t *)"", 0);
+            write_empty(subject, subject->files[f]);
+        if (subject->image != NULL)
+            write_empty(subject, subject->image);
     }
 }
 
 static void write_lists(const struct subject *subject, const uint8_t *data, size_t size)
 {
     char prefix[64];
-    size_t count = 0, left;
+    size_t count = 0;
     while (count < FILES && subject->files[count] != NULL)
         count++;
     snprintf(prefix, sizeof prefix, "%s/", subject->folder);
-    input_folder_fill(prefix, subject->files, count, data, size, &left);
+    input_folder_fill(prefix, subject->files, count, data, size);
 }
 
 static void set_option(struct options *options, const char *name, const char *value)

@@ -1,8 +1,10 @@
 /* Command lines of every command. What is understood has as many arguments as the command takes. */
 #include "tests/fuzz/target.h"
 
+#include <stdlib.h>
+
 #include "harness/commands/command.h"
-#include "tests/fuzz/words.h"
+#include "tests/fuzz/input.h"
 
 static int parse(const struct words *words)
 {
@@ -26,9 +28,8 @@ static int parse(const struct words *words)
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
-    struct words words;
-    words_split(&words, data, size);
+    struct words words = input_words(data, size);
     int failed = parse(&words);
-    words_free(&words);
+    free(words.text);
     return failed;
 }

@@ -1,11 +1,12 @@
 /* The axes of a sweep. Whatever is one has the combinations that it says, each with overrides. */
 #include "tests/fuzz/target.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/run/settings.h"
 #include "harness/sweep/grid.h"
-#include "tests/fuzz/words.h"
+#include "tests/fuzz/input.h"
 
 static int check_combination(const struct grid *grid, size_t combination)
 {
@@ -38,9 +39,8 @@ static int parse(const struct words *words, enum grid_values values)
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
-    struct words words;
-    words_split(&words, data, size);
+    struct words words = input_words(data, size);
     int failed = parse(&words, GRID_EXPAND) | parse(&words, GRID_LITERAL);
-    words_free(&words);
+    free(words.text);
     return failed;
 }

@@ -1,11 +1,11 @@
 /* Texts, with a vocabulary of a few merges. Whatever the text, a row starts, ends and stays within the vocabulary. */
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "core/alloc.h"
 #include "models/tokenizer.h"
 
 enum { CONTEXT = 12 };
@@ -25,14 +25,11 @@ static bool row_is_sound(const struct tokenizer *tokenizer, const int32_t *row, 
 static const struct tokenizer *small_tokenizer(void)
 {
     static struct tokenizer *tokenizer;
-    struct input_file file;
     struct error error;
     if (tokenizer != NULL)
         return tokenizer;
-    input_file_open(&file, (const uint8_t *)merges, sizeof merges - 1);
-    if (tokenizer_open(&tokenizer, file.path, &error) != OK)
+    if (tokenizer_open(&tokenizer, input_file((const uint8_t *)merges, sizeof merges - 1), &error) != OK)
         abort();
-    input_file_close(&file);
     return tokenizer;
 }
 
@@ -43,11 +40,7 @@ int fuzz_target(const uint8_t *data, size_t size)
     int32_t row[CONTEXT];
     size_t tokens;
     bool sound = true;
-    char *text = malloc(size + 1);
-    if (text == NULL)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = 0;
+    char *text = xstrndup((const char *)data, size);
     if (tokenizer_encode(tokenizer, text, row, CONTEXT, &tokens, &error) == OK)
         sound = row_is_sound(tokenizer, row, tokens);
     free(text);

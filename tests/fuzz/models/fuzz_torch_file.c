@@ -1,5 +1,5 @@
 /* PyTorch's archives: the zip, the pickle in it, the tensors it describes. What opens must be readable to its last byte. */
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 
 #include "models/files/torch/tensors.h"
@@ -11,9 +11,7 @@ int fuzz_target(const uint8_t *data, size_t size)
     struct torch_tensors tensors;
     struct error error;
     int lost = 0;
-    struct input_file input;
-    input_file_open(&input, data, size);
-    if (torch_file_open(&file, input.path, &error) == OK) {
+    if (torch_file_open(&file, input_file(data, size), &error) == OK) {
         for (size_t i = 0; i < safetensors_count(file); i++) {
             const struct safetensor *tensor = safetensors_at(file, i);
             fuzz_touch(tensor->data, safetensor_elements(tensor) * safetensor_type_size(tensor->type));
@@ -21,7 +19,6 @@ int fuzz_target(const uint8_t *data, size_t size)
         }
         safetensors_close(file);
     }
-    input_file_close(&input);
     (void)torch_tensors_find(&tensors, "input", data, size, &error); /* the pickle by itself */
     torch_tensors_free(&tensors);
     return lost;

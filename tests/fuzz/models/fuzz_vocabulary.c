@@ -1,5 +1,5 @@
 /* Vocabulary files, packed or not. What opens must be able to encode. */
-#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 
 #include "models/tokenizer.h"
@@ -9,14 +9,10 @@ enum { CONTEXT = 32 };
 int fuzz_target(const uint8_t *data, size_t size)
 {
     struct tokenizer *tokenizer;
-    struct input_file input;
     struct error error;
     int32_t row[CONTEXT];
     size_t tokens;
-    input_file_open(&input, data, size);
-    status opened = tokenizer_open(&tokenizer, input.path, &error);
-    input_file_close(&input);
-    if (opened != OK)
+    if (tokenizer_open(&tokenizer, input_file(data, size), &error) != OK)
         return 0;
     int failed = tokenizer_encode(tokenizer, "abab the cab \xc3\xa9", row, CONTEXT, &tokens, &error) != OK;
     for (size_t i = 0; !failed && i < CONTEXT; i++)

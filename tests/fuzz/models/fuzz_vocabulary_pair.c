@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "models/tokenizer.h"
 #include "models/tokenizer/vocabulary.h"
-#include "tests/fuzz/input_folder.h"
+#include "tests/fuzz/input.h"
 
 enum { CONTEXT = 32, BYTES = 256 };
 

@@ -1,10 +1,11 @@
-#include "tests/fuzz/input_folder.h"
+#include "tests/fuzz/input.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 
 /* In memory where the system has such a place: a target's files are written a thousand times a second. */
@@ -37,54 +38,60 @@ const char *input_folder(void)
     return root;
 }
 
-static void path_of(const char *prefix, const char *name, char path[256])
+/* In a buffer that the next call overwrites. */
+static char *path_of(const char *prefix, const char *name)
 {
-    if (snprintf(path, 256, "%s/%s%s", input_folder(), prefix, name) >= 256)
+    static char path[256];
+    if (snprintf(path, sizeof path, "%s/%s%s", input_folder(), prefix, name) >= (int)sizeof path)
         abort();
-}
-
-void input_folder_make(const char *name)
-{
-    char path[256];
-    struct error error;
-    path_of("", name, path);
-    *strrchr(path, '/') = 0;
-    if (directory_create(path, &error) != OK)
-        abort();
+    return path;
 }
 
 /* Plain stdio, and a new file each time, because some file systems wait for the disk when one is cut to nothing and written
  * again: no test's file needs to survive a power cut. */
-static void write_file(const char *prefix, const char *name, const uint8_t *data, size_t size)
+static const char *write_file(const char *path, const uint8_t *data, size_t size)
 {
-    char path[256];
-    path_of(prefix, name, path);
     unlink(path);
     FILE *file = fopen(path, "wb");
+    if (file == NULL) {
+        char *folder = path_parent(path);
+        file = directory_create(folder, NULL) == OK ? fopen(path, "wb") : NULL;
+        free(folder);
+    }
     if (file == NULL || fwrite(data, 1, size, file) != size || fclose(file) != 0)
         abort();
+    return path;
+}
+
+const char *input_file(const uint8_t *data, size_t size)
+{
+    return write_file(path_of("", "input"), data, size);
 }
 
 void input_folder_write(const char *name, const uint8_t *data, size_t size)
 {
-    write_file("", name, data, size);
+    write_file(path_of("", name), data, size);
 }
 
-const uint8_t *input_folder_fill(const char *prefix, const char *const *names, size_t count, const uint8_t *data,
-                                 size_t size, size_t *left)
+void input_folder_fill(const char *prefix, const char *const *names, size_t count, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < count; i++) {
-        char path[256];
+        const char *path = path_of(prefix, names[i]);
         const uint8_t *end = memmem(data, size, INPUT_SEPARATOR, strlen(INPUT_SEPARATOR));
-        path_of(prefix, names[i], path);
         if (end == NULL) {
             unlink(path);
             continue;
         }
-        write_file(prefix, names[i], data, (size_t)(end - data));
+        write_file(path, data, (size_t)(end - data));
         size -= (size_t)(end - data) + strlen(INPUT_SEPARATOR);
         data = end + strlen(INPUT_SEPARATOR);
     }
-    *left = size;
-    return data;
+}
+
+struct words input_words(const uint8_t *data, size_t size)
+{
+    struct words words = {.text = xstrndup((const char *)data, size)};
+    for (char *rest = words.text, *word; words.count < WORDS_MOST && (word = strsep(&rest, "\n")) != NULL;)
+        words.items[words.count++] = word;
+    return words;
 }
