@@ -82,16 +82,14 @@ classifiers() {
     sql "UPDATE runs SET status = 'stopped' WHERE run < 10"
 }
 
-# The classes of six images of pets (cat, dog) and of cars (bus, car, van), the second's from 2 on
-pets=(0 0 0 0 1 1) cars=(2 3 3 4 4 4)
-
-# What they were taken for: RUN AFTER TASK predictions|bits CLASS...; in run 2 a class counts within its task
+# What six images of pets (cat, dog; task 0) or cars (bus, car, van; task 1, whose classes count from 2) were taken for: RUN AFTER
+# TASK predictions|bits CLASS...; in run 2 a class counts within its task
 cell() {
-    local run=$1 after=$2 task=$3 kind=$4 bits=0 correct=0 data= i
-    local -n true=$([ "$3" = 0 ] && echo pets || echo cars)
+    local run=$1 after=$2 task=$3 kind=$4 bits=0 correct=0 data='' classes=(0 0 0 0 1 1) i
+    [ "$task" = 0 ] || classes=(2 3 3 4 4 4)
     shift 4
     for i in {0..5}; do
-        [ "$1" != "${true[i]}" ] || bits=$((bits | 1 << i)) correct=$((correct + 1))
+        [ "$1" != "${classes[i]}" ] || bits=$((bits | 1 << i)) correct=$((correct + 1))
         data+=$(printf '%02x00' $(($1 - (run == 2) * task * 2)))
         shift
     done
