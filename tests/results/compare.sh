@@ -24,37 +24,44 @@ TABLES
         ) COMMIT"
 }
 
-# The part whose columns these are
-name_of() {
+# Sets name to that of the part with these columns.
+find_name() {
     case $1 in
-    *,settings) echo contexts ;;
-    *,verdict) echo pairs ;;
-    *,p_t*) echo details ;;
-    *,p_mcnemar,*) echo discordance ;;
-    *,images,*) echo images ;;
-    *,words) echo words ;;
-    note) echo notes ;;
-    *) echo groups ;;
+    *,settings) name=contexts ;;
+    *,verdict) name=pairs ;;
+    *,p_t*) name=details ;;
+    *,p_mcnemar,*) name=discordance ;;
+    *,images,*) name=images ;;
+    *,words) name=words ;;
+    note) name=notes ;;
+    *) name=groups ;;
     esac
 }
 
 # Parts of the answer, which an empty line separates, by their names
 ask() {
-    "$mtil" compare results.db --format csv "$@" >answer 2>message
-    refused=$? parts=()
     rm -f part.*
-    tr -d '\r' <answer | awk -v RS= '{ print >("part." NR) }'
-    local file columns
+    "$mtil" compare results.db --format csv "$@" 2>message >answer
+    refused=$? parts=()
+    awk -v RS= '{ gsub(/\r/, ""); print >("part." NR) }' answer
+    local file columns text name
     for file in part.*; do
         [ -e "$file" ] || continue
         IFS= read -r columns <"$file"
-        parts[$(name_of "$columns")]=$(<"$file")
+        IFS= read -r -d '' text <"$file"
+        find_name "$columns"
+        parts[$name]=${text%$'\n'}
     done
 }
 
 # ROW column=number…: each to a part in 10^9; n/a: an empty cell
 check_row() {
-    sed ':a; s/^\(\([^"]*"[^"]*"\)*[^"]*"[^",]*\),/\1;/; ta' <<<"$1" | awk -F, -v row="$2" -v expected="$3" '
+    awk -F, -v row="$2" -v expected="$3" '
+        { while (match($0, /"[^"]*"/)) { # commas within quotes separate nothing
+              word = substr($0, RSTART + 1, RLENGTH - 2)
+              gsub(/,/, ";", word)
+              $0 = substr($0, 1, RSTART - 1) word substr($0, RSTART + RLENGTH)
+          } }
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         NR == row + 2 {
             count = split(expected, one, " ")
@@ -66,18 +73,19 @@ check_row() {
                 if (!good) print "found", cell, "for", one[i]
                 right += good
             }
+            exit
         }
-        END { exit !count || right < count }'
+        END { exit !count || right < count }' <<<"$1"
 }
 
 # PART has|lacks WORDS, PART rows N, PART row ROW column=number…
 check() {
-    local text=${parts[$1]-} rest=$3
+    local text=${parts[$1]-} rest=$3 lines
     [ "$refused" = 0 ] || fail "there is no answer"
     case $2 in
     has) [[ $text == *"$rest"* ]] ;;
     lacks) [[ $text != *"$rest"* ]] ;;
-    rows) [ $(($(wc -l <<<"$text") - 1)) = "$rest" ] ;;
+    rows) mapfile -t lines <<<"$text" && [ $((${#lines[@]} - 1)) = "$rest" ] ;;
     row) check_row "$text" "${rest%% *}" "${rest#* }" ;;
     *) false ;;
     esac || fail "found otherwise"
