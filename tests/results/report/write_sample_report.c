@@ -14,13 +14,12 @@
 /* A name that would end an element, an attribute, or a string of JavaScript, if anything let it. */
 #define HARM "<script>alert(1)</script>\"' onload=x `touch harm` %s %d \\'; system('touch harm') # \x01\xff&amp;"
 
-enum { IMAGES = 200, BLOCKS = 3, EXPERTS = 12, ITERATIONS = 60 };
+enum { IMAGES = 200, ITERATIONS = 60 };
 
 static const char *const mtil_names[] = {"aircraft", "caltech101", "cifar100",   "dtd",           "eurosat", "flowers",
                                          "food",     "mnist",      "oxford_pet", "stanford_cars", "sun397"};
 static const char *const other_names[] = {HARM, "a task whose name is longer than anybody would like it to be",
                                           "third"};
-static const char *const encoders[] = {"image", "text"};
 
 struct kind {
     const char *suite, *policy, *settings; /* settings: YAML below merge */
@@ -101,58 +100,7 @@ static status write_evaluations(struct store *store, int64_t run, const struct k
     for (int64_t task = 0; task < kind->tasks; task++) {
         int64_t correct = correct_of(seed, after_task, task) + (after_task >= task ? kind->bonus : 0);
         TRY(write_evaluation(store, run, after_task, task, correct, error));
-        for (int64_t router = -1; router <= after_task; router++) {
-            int64_t count = router < 0 ? 10 : router == task ? 150 : (router + task) % 5;
-            if (count > 0)
-                TRY(store_add(store, run, "router_choices",
-                              NAMED({"after_task", value_integer(after_task)}, {"task", value_integer(task)},
-                                    {"router", value_integer(router)}, {"count", value_integer(count)}),
-                              error));
-        }
     }
-    return OK;
-}
-
-static status write_events(struct store *store, int64_t run, const struct kind *kind, int64_t task, size_t encoder,
-                           int64_t block, struct error *error)
-{
-    bool skipped = task % 4 == 3, merges = strcmp(kind->policy, "none") != 0;
-    const struct named_value of[] = {
-        {"task", value_integer(task)}, {"encoder", value_text(encoders[encoder])}, {"block", value_integer(block)}};
-    if (merges)
-        TRY(store_add(store, run, "expert_events",
-                      NAMED(of[0], of[1], of[2], {"iteration", value_integer(ITERATIONS / 2)},
-                            {"event", value_text(skipped ? "skip" : "merge")}, {"target", value_integer(3)},
-                            {"t1", value_integer(1)}, {"t2", value_integer(2)},
-                            {"reason", value_text(skipped ? "no expert is free" : NULL)}),
-                      error));
-    if (merges && !skipped)
-        TRY(store_add(
-            store, run, "merge_effects",
-            NAMED(of[0], of[1], of[2], {"iteration", value_integer(ITERATIONS / 2)}, {"position", value_integer(0)},
-                  {"known", value_integer(ITERATIONS)}, {"iterations", value_integer(ITERATIONS / 2)},
-                  {"chosen", value_integer(block == 0 ? 0 : 10 + run % 5)}, {"choices", value_integer(200)},
-                  {"loss_before", value_real(2)}, {"loss_after", value_real(1)}, {"distance", value_real(0.25)}),
-            error));
-    return store_add(store, run, "expert_events",
-                     NAMED(of[0], of[1], of[2], {"iteration", value_integer(ITERATIONS)},
-                           {"event", value_text("freeze")}, {"target", value_integer((task + block) % EXPERTS)}),
-                     error);
-}
-
-static status write_experts(struct store *store, int64_t run, const struct kind *kind, int64_t seed, int64_t task,
-                            struct error *error)
-{
-    for (size_t encoder = 0; encoder < 2; encoder++)
-        for (int64_t block = 0; block < BLOCKS; block++) {
-            for (int64_t expert = 0; expert < EXPERTS; expert++)
-                TRY(store_add(store, run, "expert_counts",
-                              NAMED({"task", value_integer(task)}, {"encoder", value_text(encoders[encoder])},
-                                    {"block", value_integer(block)}, {"expert", value_integer(expert)},
-                                    {"count", value_integer((expert + task + block + seed) * 7 % 13 * 10)}),
-                              error));
-            TRY(write_events(store, run, kind, task, encoder, block, error));
-        }
     return OK;
 }
 
@@ -175,55 +123,45 @@ static status write_task(struct store *store, int64_t run, const struct kind *ki
                         {"iterations", value_integer(ITERATIONS)}, {"images", value_integer(64 * ITERATIONS)},
                         {"peak_bytes", value_integer(300 << 20)}),
                   error));
-    TRY(write_experts(store, run, kind, seed, task, error));
     return write_evaluations(store, run, kind, seed, task, error);
 }
 
-/* In block b images of each class choose b + 1 experts, other ones than those of the next class. The last block has none of
- * its own, and is not counted in training. */
-static status write_classes(struct store *store, int64_t run, const struct kind *kind, struct error *error)
-{
-    for (int64_t task = 0; task < kind->tasks; task++)
-        for (int64_t block = 0; block <= BLOCKS; block++) {
-            int64_t counts[CLASSES * EXPERTS] = {0};
-            for (int64_t class = 0; class < CLASSES; class ++)
-                for (int64_t i = 0; i <= block; i++)
-                    counts[class * EXPERTS + (class + i + task) % EXPERTS] = 12 / (block + 1);
-            for (int64_t i = 0; i < CLASSES * EXPERTS; i++)
-                if (counts[i] > 0)
-                    TRY(store_add(store, run, "class_experts",
-                                  NAMED({"task", value_integer(task)}, {"after_task", value_integer(kind->tasks - 1)},
-                                        {"block", value_integer(block)}, {"class", value_integer(i / EXPERTS)},
-                                        {"expert", value_integer(i % EXPERTS)}, {"count", value_integer(counts[i])},
-                                        {"gate", value_real(0.75)}),
-                                  error));
-        }
-    return OK;
-}
+/* Encoders and blocks after each trained task. */
+#define PLACES " FROM evaluations JOIN encoders JOIN n AS block WHERE run = ?1 AND after_task = task AND block.i < 3 "
 
-/* In block 0 the patches of the left half choose expert 2 and the others expert 7, in block 1 those of each row one of 8. */
-static status write_patches(struct store *store, int64_t run, const struct kind *kind, struct error *error)
-{
-    enum { SIDE = 8, PATCHES = SIDE * SIDE };
-    static const char *const files[] = {"zebra 1.png", HARM};
-    for (int64_t block = 0; block < 2; block++)
-        for (int64_t image = 0; image < 2; image++) {
-            char experts[2 * PATCHES + 2] = "[";
-            for (int i = 0; i < PATCHES; i++)
-                snprintf(experts + 2 * i + 1, 3, "%d%c",
-                         block > 0             ? i / SIDE
-                         : i % SIDE < SIDE / 2 ? 2
-                                               : 7,
-                         i + 1 < PATCHES ? ',' : ']');
-            TRY(store_add(store, run, "patch_experts",
-                          NAMED({"task", value_integer(0)}, {"after_task", value_integer(kind->tasks - 1)},
-                                {"image", value_integer(100 * image)}, {"block", value_integer(block)},
-                                {"file", value_text(files[image])}, {"width", value_integer(SIDE)},
-                                {"experts", value_text(experts)}),
-                          error));
-        }
-    return OK;
-}
+/* What follows from the tasks that a run was trained on. ?1: run, ?2: its seed, ?3: whether it merges, ?4: a harmful name. */
+static const char *const derived[] = {
+    "CREATE TEMP TABLE IF NOT EXISTS n AS SELECT value AS i FROM json_each('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]')",
+    "CREATE TEMP TABLE IF NOT EXISTS encoders AS SELECT value AS encoder FROM json_each('[\"image\", \"text\"]')",
+    "INSERT INTO router_choices "
+    "SELECT run, after_task, task, i - 1, CASE i WHEN 0 THEN 10 WHEN task + 1 THEN 150 ELSE (i - 1 + task) % 5 END "
+    "FROM evaluations JOIN n "
+    "WHERE run = ?1 AND i <= after_task + 1 AND (i IN (0, task + 1) OR (i - 1 + task) % 5 > 0)",
+    "INSERT INTO expert_counts "
+    "SELECT run, task, encoder, block, expert, (expert + task + block + ?2) * 7 % 13 * 10 "
+    "FROM (SELECT run, task, encoder, block.i AS block" PLACES ") JOIN (SELECT i AS expert FROM n)",
+    "INSERT INTO expert_events "
+    "SELECT run, task, 30, encoder, block.i, 0, iif(task % 4 = 3, 'skip', 'merge'), 3, 1, 2, NULL, "
+    "iif(task % 4 = 3, 'no expert is free', NULL)" PLACES "AND ?3",
+    "INSERT INTO expert_events "
+    "SELECT run, task, 60, encoder, block.i, 0, 'freeze', (task + block.i) % 12, NULL, NULL, NULL, NULL" PLACES,
+    "INSERT INTO merge_effects "
+    "SELECT run, task, 30, encoder, block.i, 0, 60, 30, iif(block.i = 0, 0, 10 + run % 5), 200, 2, 1, 0.25" PLACES
+    "AND ?3 AND task % 4 <> 3",
+    /* In block b images of each class choose b + 1 experts, other ones than those of the next class. The last block has none
+     * of its own, and is not counted in training. */
+    "INSERT INTO class_experts "
+    "SELECT run, task, tasks - 1, block.i, class.i, (class.i + n.i + task) % 12, 12 / (block.i + 1), 0.75 "
+    "FROM runs JOIN tasks USING (run) JOIN n AS block JOIN n AS class JOIN n ON n.i <= block.i "
+    "WHERE run = ?1 AND status = 'finished' AND block.i < 4 AND class.i < 10",
+    /* In block 0 the patches of the left half choose expert 2 and the others expert 7, in block 1 those of each row one of 8. */
+    "INSERT INTO patch_experts "
+    "SELECT run, 0, tasks - 1, 100 * image.i, block.i, iif(image.i, ?4, 'zebra 1.png'), 8, "
+    "(SELECT json_group_array(iif(block.i, y.i, iif(x.i < 4, 2, 7))) FROM n AS y JOIN n AS x "
+    "WHERE y.i < 8 AND x.i < 8) "
+    "FROM runs JOIN n AS image JOIN n AS block "
+    "WHERE run = ?1 AND status = 'finished' AND image.i < 2 AND block.i < 2",
+};
 
 static status write_rows(struct store *store, int64_t run, const struct kind *kind, int64_t seed, struct error *error)
 {
@@ -236,10 +174,7 @@ static status write_rows(struct store *store, int64_t run, const struct kind *ki
     TRY(write_evaluations(store, run, kind, seed, -1, error));
     for (int64_t task = 0; task < (kind->finished ? kind->tasks : 1); task++)
         TRY(write_task(store, run, kind, seed, task, error));
-    if (!kind->finished)
-        return OK;
-    TRY(write_patches(store, run, kind, error));
-    return write_classes(store, run, kind, error);
+    return OK;
 }
 
 static status write_run(struct store *store, const struct kind *kind, int64_t seed, struct error *error)
@@ -270,7 +205,13 @@ static status write_run(struct store *store, const struct kind *kind, int64_t se
     store_begin(store);
     TRY(write_rows(store, start.run, kind, seed, error));
     TRY(store_commit(store, error));
-    return store_run_end(store, start.run, kind->finished ? RUN_FINISHED : RUN_STOPPED, NULL, error);
+    TRY(store_run_end(store, start.run, kind->finished ? RUN_FINISHED : RUN_STOPPED, NULL, error));
+    for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
+        TRY(database_run(store_database(store), derived[i],
+                         VALUES(value_integer(start.run), value_integer(seed),
+                                value_integer(strcmp(kind->policy, "none") != 0), value_text(HARM)),
+                         error));
+    return OK;
 }
 
 /* Of one suite, NULL: of all. */
