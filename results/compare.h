@@ -70,7 +70,6 @@ struct comparison_request {
 struct comparison {
     struct store *store;
     char *by; /* "policy" */
-    size_t contexts, groups;
 };
 
 /* The caller frees with comparison_free, before the store is closed. ERROR_ARGUMENT for an unknown metric, key or

@@ -100,6 +100,16 @@ static void parser_create(struct parser *parser)
     }
 }
 
+/* The last of several would silently be all. */
+static status set_option(const struct parser *parser, const struct option *option, const char *value)
+{
+    struct options *options = parser->line->options;
+    if (options_given(options, option->name))
+        return error_set(parser->error, ERROR_ARGUMENT, "command line: --%s is repeated; expected it once%s",
+                         option->name, option->type == OPTION_LIST ? ", with a list: A,B" : "");
+    return options_set(options, option->name, value, "command line", parser->error);
+}
+
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct parser *parser = state->input;
@@ -124,10 +134,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
     if (key < KEY_OPTION || key >= KEY_OPTION + (int)option_count(parser->command))
         return ARGP_ERR_UNKNOWN;
-    const char *name = parser->command->options[key - KEY_OPTION].name;
-    return options_set(line->options, name, argument != NULL ? argument : "true", "command line", parser->error) == OK
-               ? 0
-               : EINVAL;
+    const struct option *option = &parser->command->options[key - KEY_OPTION];
+    return set_option(parser, option, argument != NULL ? argument : "true") == OK ? 0 : EINVAL;
 }
 
 /* The error for an option that argp rejected: an unknown one, one without its value, or one with a needless value. */

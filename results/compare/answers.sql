@@ -238,6 +238,15 @@ SET verdict = CASE WHEN p_holm <= 0.05
                         || iif(equal_holm <= 0.05, ', equal within the margin', '')
                    ELSE iif(equal_holm <= 0.05, 'equal', 'undecided') END;
 
+-- With the names that people see.
+CREATE TEMP VIEW answer AS
+SELECT pair.*, factor, question.baseline AS baseline, question.other AS other, said_baseline, said_other, metric.name AS metric_name,
+       title, dataset.name AS dataset_name
+FROM pair
+JOIN question USING (question)
+JOIN metric ON metric.place = pair.metric
+LEFT JOIN dataset ON dataset.place = pair.dataset;
+
 INSERT INTO note (note)
 SELECT 'runs are paired by seed, which fixes the first weights and the order of images on both sides'
        || iif(count(r) > 0, format('; over seeds their results correlate by %.2f on average (r)', avg(r)), '')

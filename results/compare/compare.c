@@ -240,7 +240,7 @@ static status forget(struct store *store, struct error *error)
 static status work(struct compare *c, struct error *error)
 {
     struct text by = {0};
-    int64_t configurations, contexts;
+    int64_t configurations;
     for (size_t i = 0; i < c->request->by_count; i++)
         text_add(&by, "%s%s", i ? ", " : "", c->request->by[i]);
     c->result->by = by.data;
@@ -277,13 +277,9 @@ static status work(struct compare *c, struct error *error)
     }
     TRY(run_stage(c, "parts.sql", error));
     TRY(database_execute(c->store->database,
-                         "INSERT INTO shown SELECT grp, context, context, name FROM configuration; "
                          "CREATE TEMP TABLE before AS SELECT name FROM made; DELETE FROM made; INSERT INTO made "
                          "SELECT name FROM temp.sqlite_master WHERE name NOT IN (SELECT name FROM before)",
                          error));
-    TRY(database_integer(c->store->database, "SELECT max(context) FROM shown", &contexts, error));
-    c->result->contexts = (size_t)contexts;
-    c->result->groups = (size_t)configurations;
     return OK;
 }
 

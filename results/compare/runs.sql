@@ -60,6 +60,3 @@ CREATE TEMP TABLE bounds (two, dataset, difference, low, high);
 CREATE TEMP TABLE imaged (baseline, other, dataset, seeds, images, difference, low, high, router_a, router_b, class_a,
                           class_b);
 CREATE TEMP TABLE discordance (baseline, other, dataset, seed, images, only_a, only_b, p, p_holm);
-
--- The groups that parts show, and the numbers of their contexts.
-CREATE TEMP TABLE shown (grp INTEGER PRIMARY KEY, context INTEGER, number INTEGER, name TEXT);

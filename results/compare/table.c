@@ -26,7 +26,7 @@ static status find_best(const struct comparison *comparison, enum table_best *be
     int64_t lower = 0; /* 0: none, 1: all, 2: some */
     status result = database_integer(comparison->store->database,
                                      "SELECT iif(min(lower) = max(lower), max(lower), 2) FROM metric "
-                                     "WHERE place IN (SELECT metric FROM sample JOIN shown USING (grp))",
+                                     "WHERE place IN (SELECT metric FROM sample)",
                                      &lower, error);
     *best = lower == 0 ? BEST_HIGHEST : lower == 1 ? BEST_LOWEST : BEST_NONE;
     return result;

@@ -5,12 +5,10 @@
 #include "results/compare/internal.h"
 
 #define PAIRS                                                                                                          \
-    "SELECT pair.place, title, dataset.name, said_baseline, said_other, runs, seeds, contexts, above, below, family, " \
-    "tier, drawn, seeds_alone, seeds_together, seeds_needed, seeds_low, seeds_high, difference, sd, low, high, "       \
-    "low90, "                                                                                                          \
-    "high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm FROM pair JOIN question USING "           \
-    "(question) "                                                                                                      \
-    "JOIN metric ON metric.place = metric LEFT JOIN dataset ON dataset.place = dataset"
+    "SELECT place, title, dataset_name, said_baseline, said_other, runs, seeds, contexts, above, below, family, "      \
+    "tier, "                                                                                                           \
+    "drawn, seeds_alone, seeds_together, seeds_needed, seeds_low, seeds_high, difference, sd, low, high, low90, "      \
+    "high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm FROM answer"
 
 /* A row of it; strings are borrowed from the statement. */
 struct pair {

@@ -9,7 +9,7 @@
 -- column: difference, sd, low, high, r 2
 WITH
 -- include: compared
-SELECT place, baseline_name AS baseline, "by", other_name AS other, metric_name AS metric, dataset_name AS dataset,
+SELECT place, baseline, "by", other, metric_name AS metric, dataset_name AS dataset,
        iif(max(contexts) OVER () > 1, contexts, NULL) AS contexts, seeds, difference, sd, low, high, p, p_holm, r, verdict,
        iif(cut, ' Cut to 600 rows; mtil compare has all.', '') AS cut
 FROM compared_pairs

@@ -11,7 +11,7 @@ WITH
     FROM compared_pairs
     WHERE difference IS NOT NULL AND dataset = 0
 )
-SELECT "by", title AS panel, other_name || ' − ' || baseline_name AS series, 0 AS colour, difference AS y, low, high,
+SELECT "by", title AS panel, other || ' − ' || baseline AS series, 0 AS colour, difference AS y, low, high,
        iif(count > 12, ' The first 12 of ' || count || ' pairs.', '') AS cut
 FROM ranked
 WHERE rank <= 12

@@ -12,7 +12,4 @@
 
 #include "results/store.h"
 
-#define CONTENTS_PROMPTS "prompts"
-#define CONTENTS_TESTS "test images"
-
 status contents_read(struct store *store, const char *runs, struct error *error);

@@ -1,5 +1,5 @@
 /* Runs to be compared: what they were told and what they reached follow from a few numbers, so that another program can
- * compute the same (the expected values in test_compare.c come from SciPy).
+ * compute the same (the expected values in compare.txt come from SciPy).
  *
  *     compare_sample_add(store, &(struct compare_sample){.policy = "none", .seed = 1, .every = 50});
  */

@@ -9,12 +9,8 @@ compared_groups AS MATERIALIZED (
                         WHERE earlier.context = one.context AND earlier.grp <= one.grp))
     CROSS JOIN page
 ), compared_pairs AS MATERIALIZED (
-    SELECT pair.*, compared AS "by", factor, question.baseline AS baseline_name, question.other AS other_name,
-           metric.name AS metric_name, title, dataset.name AS dataset_name, count(*) OVER () > 600 AS cut
-    FROM pair
-    JOIN question USING (question)
-    JOIN metric ON metric.place = pair.metric
-    LEFT JOIN dataset ON dataset.place = pair.dataset
+    SELECT answer.*, compared AS "by", count(*) OVER () > 600 AS cut
+    FROM answer
     CROSS JOIN page
-    WHERE (SELECT min(context) FROM term WHERE term.question = pair.question) IN (SELECT context FROM compared_groups)
+    WHERE (SELECT min(context) FROM term WHERE term.question = answer.question) IN (SELECT context FROM compared_groups)
 )

@@ -10,6 +10,7 @@ static const struct option options[] = {
     {.name = "limit", .type = OPTION_INTEGER, .minimum = 1, .maximum = 9, .help = "at most so many rows"},
     {.name = "dry-run", .type = OPTION_BOOLEAN, .fallback = "false", .help = "only look"},
     {.name = "resume", .type = OPTION_BOOLEAN, .fallback = "true", .help = "go on"},
+    {.name = "metric", .type = OPTION_LIST, .help = "what to show"},
     {0},
 };
 
@@ -85,6 +86,8 @@ TEST(mistakes_are_explained)
         {"try a --limit 10", "command line: limit: expected a whole number from 1 to 9, found \"10\""},
         {"try a --limit=", "command line: limit: expected a whole number"},
         {"try a --dry-run=perhaps", "command line: --dry-run takes no value, found \"--dry-run=perhaps\""},
+        {"try a --limit 1 --limit 1", "command line: --limit is repeated; expected it once"},
+        {"try a --metric b,c --metric d", "command line: --metric is repeated; expected it once, with a list: A,B"},
         {"try a --resume=perhaps", "command line: resume: expected true or false, found \"perhaps\""},
         {"try a -z", "command line: unknown option \"z\""},
         {"try a --zzzzzzzzzzz", "command line: unknown option \"zzzzzzzzzzz\"; expected one of: format, limit"},

@@ -82,6 +82,28 @@ classifiers() {
     sql "UPDATE runs SET status = 'stopped' WHERE run < 10"
 }
 
+# What six images of pets (cat, dog; task 0) or cars (bus, car, van; task 1, whose classes count from 2) were taken for: RUN AFTER
+# TASK predictions|bits CLASS...; in run 2 a class counts within its task
+cell() {
+    local run=$1 after=$2 task=$3 kind=$4 bits=0 correct=0 data='' classes=(0 0 0 0 1 1) i
+    [ "$task" = 0 ] || classes=(2 3 3 4 4 4)
+    shift 4
+    for i in {0..5}; do
+        [ "$1" != "${classes[i]}" ] || bits=$((bits | 1 << i)) correct=$((correct + 1))
+        data+=$(printf '%02x00' $(($1 - (run == 2) * task * 2)))
+        shift
+    done
+    [ "$kind" = predictions ] && data+=000000000000000000000000 || data=
+    sql "INSERT INTO evaluations VALUES ($run, $task, $after, $correct, 6);" \
+        "INSERT INTO per_image VALUES ($run, $task, $after, '$kind', x'$(printf '%02x' $bits)$data')"
+}
+
+# The classes of the images as stored: RUN TASK CLASS...
+labels() {
+    sql "DELETE FROM test_labels WHERE (run, task) = ($1, $2);" \
+        "INSERT INTO test_labels VALUES ($1, $2, x'$(printf '%02x00' "${@:3}")')"
+}
+
 fresh
 while IFS= read -r line; do
     case $line in

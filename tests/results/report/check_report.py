@@ -21,7 +21,7 @@ import xml.etree.ElementTree
 from browser import Browser
 
 PHONE, DESK = (390, 844), (1280, 900)
-HARM = "<script>alert(1)</script>"  # how the harmful names of sample_report.h begin
+HARM = "<script>alert(1)</script>"  # how the harmful names of write_sample_report.c begin
 CONTRAST = 4.5  # what WCAG asks of small text
 
 HELPERS = """

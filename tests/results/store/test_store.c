@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "results/store/join.h"
+#include "results/store/run_rows.h"
+#include "results/store/store_internal.h"
 #include "tests/results/matrix.h"
 #include "tests/results/sample.h"
-#include "tests/results/store/same_run.h"
 
 static char *path;
 
@@ -166,6 +168,12 @@ TEST_WITH(wrong_rows_are_refused, create, destroy)
                  "no column named colour");
     assert_fails(store_add(store, run, "cars", NAMED({"task", value_integer(1)}), &error), ERROR_ARGUMENT,
                  "table cars");
+    const struct named_value labels[] = {{"task", value_integer(0)}, {"labels", value_blob("\1\0", 2)}},
+                             others[] = {labels[0], {"labels", value_blob("\0\0", 2)}};
+    assert_ok(store_add(store, run, "test_labels", NAMED(labels[0], labels[1]), &error));
+    assert_ok(store_add(store, run, "test_labels", NAMED(labels[0], labels[1]), &error)); /* of a resumed run */
+    assert_fails(store_add(store, run, "test_labels", NAMED(others[0], others[1]), &error), ERROR_ARGUMENT,
+                 "with other data");
     /* a failed statement of its own leaves no transaction behind */
     assert_ok(database_execute(store->database, "BEGIN; COMMIT", &error));
 
@@ -195,7 +203,45 @@ TEST_WITH(collecting_runs_do_not_wait_for_each_other, create, destroy)
     store_close(rival);
 }
 
+/* Another database has the whole run; query/join.txt has what else becomes one. */
+TEST_WITH(a_run_that_is_being_written_is_not_replaced, create, destroy)
+{
+    struct store *store = *state, *other;
+    struct run_start start = start_run(store, 3);
+    struct join_settings settings = {0};
+    struct join_counts counts;
+    char *whole = sample_path("whole.db");
+    assert_ok(store_open(&other, whole, STORE_WRITE, &error));
+    sample_finished_run(other, 3);
+    store_close(other);
+    const char *const inputs[] = {whole};
+    assert_fails(join_databases(path, inputs, 1, &settings, &counts, &error), ERROR_BUSY, "seed 3) is being written");
+    assert_ok(store_run_end(store, start.run, RUN_STOPPED, NULL, &error));
+    assert_ok(join_databases(path, inputs, 1, &settings, &counts, &error));
+    assert_int_equal(counts.completed, 1);
+    assert_int_equal(sample_ask(store, "SELECT count(*) FROM metrics"), 1);
+    sample_remove(whole);
+}
+
 /* --- Rewinding --- */
+
+/* In the tables that training fills, which in a sample have rows. Made-up times are the same, too. */
+static void assert_same_run(struct store *one, int64_t first, struct store *other, int64_t second)
+{
+    struct run_rows a = {.database = one->database, .name = "one"}, b = {.database = other->database, .name = "other"};
+    for (size_t i = 0; i < STORE_TABLES; i++) {
+        struct row_difference difference = {0};
+        if (store_tables[i].local && !store_tables[i].after)
+            continue;
+        assert_ok(run_rows_compare_table(&a, first, &b, second, i, &difference, &error));
+        if (difference.contradiction.size || difference.only_first.size || difference.only_second.size)
+            fail_msg("%s: %s%s%s", store_tables[i].name, difference.contradiction.data, difference.only_first.data,
+                     difference.only_second.data);
+        row_difference_free(&difference);
+    }
+    run_rows_close(&a);
+    run_rows_close(&b);
+}
 
 struct stop {
     int64_t task, iteration;                       /* where the run was killed, */
