@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
 #include "tests/test.h"
@@ -31,25 +32,32 @@ static const struct command command_try = {
     .run = do_nothing,
 };
 
-/* The words of a command line, split at blanks, as main hands them over. */
-static status parse(const char *words, struct command_line *line, struct error *error)
+static struct error error;
+static char *words[16]; /* of the last command line */
+
+static int split(const char *line)
 {
-    static char copy[256]; /* the arguments point into it */
-    static char *arguments[16];
+    static char copy[512];
     int count = 0;
-    snprintf(copy, sizeof copy, "%s", words);
-    char *rest;
-    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-        arguments[count++] = word;
-    arguments[count] = NULL;
-    return command_parse(&command_try, count, arguments, line, error);
+    char *rest = copy;
+    snprintf(copy, sizeof copy, "%s", line);
+    do
+        words[count] = strsep(&rest, " ");
+    while (words[count++] != NULL);
+    return count - 1;
+}
+
+/* As main hands them over. */
+static status parse(const char *line, struct command_line *parsed)
+{
+    int count = split(line);
+    return command_parse(&command_try, count, words, parsed, &error);
 }
 
 TEST(options_and_arguments_come_in_any_order)
 {
     struct command_line line;
-    struct error error;
-    assert_int_equal(parse("try a --limit 3 merge.every=50 --dry-run --resume=false -q -- --c", &line, &error), OK);
+    assert_int_equal(parse("try a --limit 3 merge.every=50 --dry-run --resume=false -q -- --c", &line), OK);
     assert_int_equal(line.argument_count, 3);
     assert_string_equal(line.arguments[0], "a");
     assert_string_equal(line.arguments[1], "merge.every=50");
@@ -60,13 +68,7 @@ TEST(options_and_arguments_come_in_any_order)
     assert_false(options_boolean(line.options, "resume"));
     assert_true(line.quiet && !line.verbose && !line.help);
     command_line_free(&line);
-}
-
-TEST(help_needs_no_arguments)
-{
-    struct command_line line;
-    struct error error;
-    assert_int_equal(parse("try --help", &line, &error), OK);
+    assert_int_equal(parse("try --help", &line), OK);
     assert_true(line.help);
     command_line_free(&line);
 }
@@ -91,8 +93,7 @@ TEST(mistakes_are_explained)
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         struct command_line line;
-        struct error error = {.message = ""};
-        assert_int_equal(parse(mistakes[i].words, &line, &error), ERROR_ARGUMENT);
+        assert_int_equal(parse(mistakes[i].words, &line), ERROR_ARGUMENT);
         if (strncmp(error.message, mistakes[i].message, strlen(mistakes[i].message)) != 0)
             assert_string_equal(error.message, mistakes[i].message);
         assert_null(line.options);
@@ -121,60 +122,71 @@ TEST(help_shows_options_defaults_and_example)
     free(text);
 }
 
-/* The command that words name, split at blanks; used is how many of them do. */
-static status find(const char *words, const struct command **command, size_t *used, struct error *error)
+/* Every command can be run or has subcommands, and says what its options are for. */
+static void expect_complete(const struct command *const *list)
 {
-    char copy[64], *rest;
-    const char *list[8];
-    size_t count = 0;
-    snprintf(copy, sizeof copy, "%s", words);
-    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-        list[count++] = word;
-    return command_find(list, count, command, used, error);
-}
-
-static void expect_presentable(const struct command *command)
-{
-    const struct command *found;
-    struct error error;
-    size_t used;
-    assert_int_equal(find(command->name, &found, &used, &error), OK);
-    assert_ptr_equal(found, command);
-    assert_true(*found->summary != 0 && found->least <= found->most);
-    assert_true((found->run == NULL) != (found->subcommands == NULL));
-    assert_non_null(strstr(found->example, found->name));
-    assert_int_equal(found->example[strlen(found->example) - 1], '\n');
-    for (const struct option *option = found->options; option != NULL && option->name != NULL; option++)
-        assert_true(option->help != NULL && *option->help != 0);
-    struct options *values;
-    assert_int_equal(options_create(&values, found->options, &error), OK);
-    options_destroy(values);
-}
-
-/* Every command of the program can be found and shows help that is complete. */
-TEST(every_command_is_presentable)
-{
-    assert_non_null(commands[0]);
-    for (size_t i = 0; commands[i] != NULL; i++) {
-        expect_presentable(commands[i]);
-        for (size_t j = 0; commands[i]->subcommands != NULL && commands[i]->subcommands[j] != NULL; j++)
-            expect_presentable(commands[i]->subcommands[j]);
+    assert_non_null(list[0]);
+    for (; *list != NULL; list++) {
+        assert_true((*list)->run == NULL ? (*list)->subcommands != NULL : (*list)->subcommands == NULL);
+        for (const struct option *option = (*list)->options; option != NULL && option->name != NULL; option++)
+            assert_true(option->help != NULL && *option->help != 0);
+        if ((*list)->subcommands != NULL)
+            expect_complete((*list)->subcommands);
     }
+}
+
+TEST(every_command_is_complete)
+{
+    expect_complete(commands);
 }
 
 TEST(subcommands_are_found_by_their_words)
 {
+    static const struct {
+        const char *line, *name; /* NULL: none */
+        size_t used;
+    } cases[] = {{"data mini mini", "data mini", 2},
+                 {"data --help mini", "data", 1},
+                 {"data mnii", NULL, 0},
+                 {"--data", NULL, 0}};
     const struct command *command;
-    struct error error;
     size_t used;
-    assert_int_equal(find("data mini mini", &command, &used, &error), OK);
-    assert_string_equal(command->name, "data mini");
-    assert_int_equal(used, 2);
-    assert_int_equal(find("data --help mini", &command, &used, &error), OK);
-    assert_string_equal(command->name, "data");
-    assert_int_equal(used, 1);
-    assert_int_equal(find("data mnii", &command, &used, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "unknown data subcommand \"mnii\" (did you mean \"mini\"?)"));
-    assert_int_equal(find("--data", &command, &used, &error), ERROR_ARGUMENT);
-    assert_int_equal(find("", &command, &used, &error), ERROR_ARGUMENT);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t count = (size_t)split(cases[i].line);
+        status found = command_find((const char *const *)words, count, &command, &used, &error);
+        assert_int_equal(found, cases[i].name != NULL ? OK : ERROR_ARGUMENT);
+        if (found == OK) {
+            assert_string_equal(command->name, cases[i].name);
+            assert_int_equal(used, cases[i].used);
+        }
+    }
+    assert_int_equal(command_find(NULL, 0, &command, &used, &error), ERROR_ARGUMENT);
+}
+
+/* Between two images. */
+TEST(stopped_commands_have_no_answer)
+{
+    static const char root[] = FIXTURES "/data/roots/dtd/dtd";
+    char *lines[] = {path_format("data check %s", root),
+                     path_format("data show dtd --root %s --out /dev/null/x", root)};
+    for (size_t i = 0; i < 2; i++) {
+        struct log log = {.least = LOG_WARN + 1};
+        struct stop stop = {.signal = 2};
+        struct command_line line;
+        const struct command *command;
+        size_t used, size;
+        char *out;
+        int count = split(lines[i]);
+        assert_int_equal(command_find((const char *const *)words, (size_t)count, &command, &used, &error), OK);
+        assert_int_equal(command_parse(command, count - 1, words + 1, &line, &error), OK);
+        FILE *stream = open_memstream(&out, &size);
+        struct command_call call = {line.options, line.arguments, line.argument_count,
+                                    stream,       .log = &log,    .stop = &stop};
+        assert_int_equal(command->run(&call, &error), ERROR_STOPPED);
+        fclose(stream);
+        assert_string_equal(out, "");
+        command_line_free(&line);
+        free(out);
+        free(lines[i]);
+    }
 }
