@@ -61,14 +61,18 @@ size_t small_run_gpus(void);
  * NULL. */
 void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides);
 
-/* Another experiment on the same files; run->experiment is closed first. */
+/* Another experiment on the same files; run->experiment is closed first. Overrides that are tried may be refused: then there is no
+ * experiment, and `error` says why. */
 void small_run_reopen(struct small_run *run, uint64_t seed, const char *const *overrides);
-/* The same with overrides that may be refused: then there is no experiment, and `error` says why. */
 status small_run_try(struct small_run *run, uint64_t seed, const char *const *overrides);
 void small_run_close(struct small_run *run);
 
 /* A path in the run's folder; the next call overwrites it. */
 const char *small_run_file(const struct small_run *run, const char *name);
+
+/* Of files anywhere. */
+void small_run_copy(const char *from, const char *to);
+void small_run_expect_same(const char *path, const char *expected);
 
 /* Memory that is freed when a run is closed, as that of the functions below. */
 void *small_run_keep(void *memory);

@@ -245,7 +245,6 @@ RUN_TEST(edited_places_are_refused, NULL)
 RUN_TEST(written_beside_the_training, NULL)
 {
     struct checkpoint_writer writer = {0};
-    struct bytes found, expected;
     const char *path = small_run_format("%s/resume", run->scratch.path);
     for (size_t task = 0; task < 2; task++) {
         must(small_run_train(run, task, NULL));
@@ -256,12 +255,7 @@ RUN_TEST(written_beside_the_training, NULL)
     must(small_run_train(run, 2, NULL));
     run->experiment->identity[0] ^= 1;
     must(checkpoint_writer_finish(&writer, &error));
-    must(file_read(path, FILE_LIMIT, &found, &error));
-    must(file_read(small_run_file(run, "expected"), FILE_LIMIT, &expected, &error));
-    assert_int_equal(found.size, expected.size);
-    assert_memory_equal(found.data, expected.data, found.size);
-    bytes_free(&found);
-    bytes_free(&expected);
+    small_run_expect_same(path, small_run_file(run, "expected"));
     must(checkpoint_writer_finish(&writer, &error));
 }
 

@@ -153,17 +153,6 @@ static void load(struct small_run *run, const char *const *words, size_t iterati
     assert_true(found && place.task == 1 && place.iteration == iteration);
 }
 
-static void expect_same_files(const struct small_run *run, const char *name, const char *expected)
-{
-    struct bytes a, b;
-    must(file_read(small_run_file(run, name), FILE_LIMIT, &a, &error));
-    must(file_read(small_run_file(run, expected), FILE_LIMIT, &b, &error));
-    if (a.size != b.size || memcmp(a.data, b.data, a.size) != 0)
-        fail_msg("%s: stops change what is kept", run->experiment->model.settings.method->name);
-    bytes_free(&a);
-    bytes_free(&b);
-}
-
 /* A rank has the leader's weights, unless the leader alone ends a task. */
 static void expect_same_ranks(const struct small_run *run)
 {
@@ -198,7 +187,7 @@ static void goes_on_after_every_iteration(struct small_run *run, const char *con
     must(small_run_train(run, 1, &part));
     expect_same_ranks(run);
     save(run, "parts", 2, 0);
-    expect_same_files(run, "parts", "whole");
+    small_run_expect_same(small_run_format("%s/parts", run->scratch.path), small_run_file(run, "whole"));
 }
 
 RUN_TEST(every_method_goes_on_after_every_iteration, NULL)

@@ -24,6 +24,10 @@ static void expect_same(struct small_run *run, const char *a, const char *b)
     assert_string_equal(whole_run_results(run, a), whole_run_results(run, b));
 }
 
+#define ABOUT_DATA                                                                                                     \
+    "SELECT setting || ' ' || task_order || ' ' || group_concat(training_images || '/' || test_images, ' ') "          \
+    "FROM runs JOIN tasks USING (run)"
+
 RUN_TEST(fills_the_matrix_and_is_then_only_shown, NULL)
 {
     must(run_once(run, methods[0], "a.db", NULL));
@@ -32,11 +36,44 @@ RUN_TEST(fills_the_matrix_and_is_then_only_shown, NULL)
     expect_number(run, "a.db",
                   "SELECT count(*) FROM evaluations WHERE after_task >= 0 AND correct BETWEEN 0 AND images",
                   SMALL_RUN_TASKS * SMALL_RUN_TASKS);
+    expect_text(run, "a.db", ABOUT_DATA, "full_shot small 12/6 18/9 24/12");
+    expect_number(run, "a.db", "SELECT sum(length(test_digest)) + count(DISTINCT test_digest) FROM tasks", 3 * 64 + 3);
     assert_false(file_exists(whole_run_file(run, "resume.safetensors")));
     struct backend_spy spy = {0};
     must(run_once(run, methods[0], "a.db", &spy));
     assert_true(whole_run_sequence.finished_before);
     assert_true(spy.updates == 0 && spy.encodings == 0);
+}
+
+enum { SHOTS = 9 };
+
+static void shots_of(const struct small_run *run, size_t task, char *names[SHOTS])
+{
+    const struct dataset *dataset = run->experiment->data.tasks[task].dataset;
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), SHOTS);
+    for (size_t i = 0; i < SHOTS; i++)
+        names[i] = small_run_keep(dataset_item_name(dataset, SPLIT_TRAIN, i));
+}
+
+/* The same images under another order, batch and number of threads; others under another seed. */
+RUN_TEST(few_shots_depend_on_the_seed_alone, "data.shots=3", "tasks.second.train=100", NULL)
+{
+    char *names[SHOTS], *found[SHOTS];
+    size_t differ = 0;
+    shots_of(run, 1, names);
+    small_run_reopen(run, 5, WORDS("data.shots=3", "tasks.second.train=100"));
+    shots_of(run, 1, found);
+    for (size_t i = 0; i < SHOTS; i++)
+        differ += strcmp(found[i], names[i]) != 0;
+    assert_true(differ > 0);
+    small_run_reopen(run, 1,
+                     WORDS("data.shots=3", "tasks.second.train=100", "data.order=second,third", "data.order_name=II",
+                           "run.threads=1", "training.batch=3"));
+    shots_of(run, 0, found);
+    for (size_t i = 0; i < SHOTS; i++)
+        assert_string_equal(found[i], names[i]);
+    must(whole_run(run, "a.db", NULL));
+    expect_text(run, "a.db", ABOUT_DATA, "few_shot II 9/9 12/12");
 }
 
 /* The digest in the results is that of the file: sha256sum prints the same. */
@@ -115,14 +152,6 @@ RUN_TEST(rows_that_somebody_changed_are_refused, NULL)
     must(run_once(run, methods[1], "a.db", NULL));
 }
 
-static void copy_file(const char *from, const char *to)
-{
-    struct bytes bytes;
-    must(file_read(from, FILE_LIMIT, &bytes, &error));
-    must(file_write(to, bytes.data, bytes.size, &error));
-    bytes_free(&bytes);
-}
-
 /* Stopped twice within the second task: the older resume file goes on with the newer database, and ends with the same
  * results; the newer one does not with the older database, which lacks the rows in between. */
 RUN_TEST(an_older_database_is_refused_an_older_resume_file_is_fine, NULL)
@@ -133,15 +162,15 @@ RUN_TEST(an_older_database_is_refused_an_older_resume_file_is_fine, NULL)
                       *database = small_run_format("%s/a.db", folder), *old = small_run_format("%s/old.db", folder),
                       *new = small_run_format("%s/new.db", folder),
                       *old_resume = small_run_format("%s/old.safetensors", folder);
-    copy_file(database, old);
-    copy_file(resume, old_resume);
+    small_run_copy(database, old);
+    small_run_copy(resume, old_resume);
     stop_after(run, 2);
-    copy_file(database, new);
-    copy_file(old, database);
+    small_run_copy(database, new);
+    small_run_copy(old, database);
     must_refuse(run_once(run, methods[1], "a.db", NULL), ERROR_FORMAT, "resume.safetensors", "a.db", "newer copy",
                 "delete");
-    copy_file(new, database);
-    copy_file(old_resume, resume);
+    small_run_copy(new, database);
+    small_run_copy(old_resume, resume);
     must(run_once(run, methods[1], "a.db", NULL));
     expect_same(run, "whole.db", "a.db");
 }

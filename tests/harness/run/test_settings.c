@@ -4,7 +4,6 @@
 
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
-#include "core/text.h"
 #include "harness/methods/methods.h"
 #include "harness/selectors/selectors.h"
 #include "models/optimizers/optimizer.h"
@@ -574,37 +573,4 @@ TEST(shipped_suites)
             fail_msg("%s: expected %s line about faults of the public code", shipped.name, beside ? "a" : "no");
     }
     assert_int_equal(found, 11);
-}
-
-static void keep_message(void *context, enum log_level level, const char *message)
-{
-    struct text *said = context;
-    assert_int_equal(level, LOG_WARN);
-    text_add(said, "%s\n", message);
-}
-
-/* In one line, for runs that train and whose iterations are known. */
-TEST(warm_up_beyond_training_is_warned_about)
-{
-    static const struct {
-        const char *override, *said, *more;
-    } cases[] = {
-        {"training.iterations=20", "100 iterations of warm-up are longer than the 20 of training (a and others)", NULL},
-        {"training.warmup_epochs=501", NULL, NULL}, /* how many iterations they are is not known */
-        {"tasks.b.warmup=1001", "1001 iterations of warm-up are longer than the 1000 of training (b)", NULL},
-        {"training.iterations=100", NULL, NULL},
-        {"training.epochs=1", NULL, NULL},
-        {"training.epochs=4", "5 epochs of warm-up are longer than the 4 of training", "training.warmup_epochs=5"},
-        {"method.name=zero_shot", NULL, NULL}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct text said = {0};
-        struct log log = {.write = keep_message, .context = &said, .least = LOG_WARN};
-        struct suite *suite = must_read("data: {order: [a, b]}\ntasks: {a: {reader: dtd}, b: {reader: dtd}}\n",
-                                        cases[i].override, cases[i].more);
-        assert_int_equal(settings_warn(&s, suite, &log), cases[i].said != NULL);
-        if (cases[i].said != NULL && (said.data == NULL || strstr(said.data, cases[i].said) == NULL))
-            fail_msg("%s: expected \"%s\", found %s", cases[i].override, cases[i].said, said.data);
-        assert_true(said.data == NULL || strchr(said.data, '\n')[1] == 0);
-        text_free(&said);
-    }
 }
