@@ -267,14 +267,25 @@ status small_run_train(struct small_run *run, size_t task, struct small_training
     return train_task(&whole, &error);
 }
 
+void small_run_save(const struct small_run *run, const char *name, size_t task, size_t iteration)
+{
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, name),
+                         &(struct checkpoint_place){task, iteration, 77}, &error));
+}
+
+void small_run_go_on(struct small_run *run, size_t task, size_t iteration, const char *const *overrides)
+{
+    struct checkpoint_place place;
+    bool found;
+    small_run_reopen(run, 1, overrides);
+    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
+    assert_true(found && place.task == task && place.iteration == iteration && place.rows == 77);
+}
+
 void small_run_resume(struct small_run *run, size_t task, size_t iteration, const char *const *overrides)
 {
-    struct checkpoint_place place = {task, iteration, 77}, found_place;
-    bool found;
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &place, &error));
-    small_run_reopen(run, 1, overrides);
-    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &found_place, &found, &error));
-    assert_true(found && found_place.task == task && found_place.iteration == iteration && found_place.rows == 77);
+    small_run_save(run, "resume", task, iteration);
+    small_run_go_on(run, task, iteration, overrides);
 }
 
 /* --- Watching the backend: operations have no context of their own, so there is one spy --- */

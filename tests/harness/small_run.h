@@ -96,7 +96,11 @@ struct small_training {
 /* training NULL: no loss is read, and nothing stops it. */
 status small_run_train(struct small_run *run, size_t task, struct small_training *training);
 
-/* A resume file behind that iteration of the task, and another experiment that goes on from there. */
+/* A resume file in the run's folder, of 77 rows. */
+void small_run_save(const struct small_run *run, const char *name, size_t task, size_t iteration);
+
+/* Another experiment that goes on from the file "resume", which is behind that iteration of the task; and the file as well. */
+void small_run_go_on(struct small_run *run, size_t task, size_t iteration, const char *const *overrides);
 void small_run_resume(struct small_run *run, size_t task, size_t iteration, const char *const *overrides);
 
 /* A new one, destroyed with the experiment; of an evaluator with the zero-shot answers of the first tasks. */

@@ -35,12 +35,6 @@ static void expect_state(const struct small_run *run, const struct parameters *g
     assert_memory_equal(found, expected, n * sizeof *found);
 }
 
-static void save(struct small_run *run, const char *name, size_t task, size_t iteration)
-{
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, name),
-                         &(struct checkpoint_place){task, iteration, 77}, &error));
-}
-
 /* From the file "resume". */
 static status load(struct small_run *run, struct checkpoint_place *place)
 {
@@ -62,7 +56,7 @@ RUN_TEST(adapters_within_a_task, NULL)
     int32_t use[4 * 2 * 5], then_use[4 * 2 * 5];
     must(small_run_train(run, 0, NULL));
     must(small_run_train(run, 1, NULL));
-    save(run, "resume", 1, 6);
+    small_run_save(run, "resume", 1, 6);
     float *then = state_of(run, text_adapters(run), &n);
     must(adapters_read_counts_and_frozen(adapters, TOWER_TEXT, then_use, &error));
     must(small_run_train(run, 2, NULL));
@@ -112,7 +106,7 @@ RUN_TEST(no_file_is_a_fresh_start, NULL)
 
 RUN_TEST(another_run_is_refused, NULL)
 {
-    save(run, "resume", 1, 0);
+    small_run_save(run, "resume", 1, 0);
     small_run_reopen(run, 2, NULL);
     must_not_load(run, "expected seed 2, found 1");
     small_run_reopen(run, 1, WORDS("adapter.experts=6"));
@@ -130,7 +124,7 @@ RUN_TEST(only_finished_runs_are_removed, NULL)
     } cases[] = {{2, 3, 1, false}, {3, 0, 2, false}, {3, 0, 1, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         small_run_reopen(run, 1, NULL);
-        save(run, "resume", cases[i].task, cases[i].iteration);
+        small_run_save(run, "resume", cases[i].task, cases[i].iteration);
         small_run_reopen(run, cases[i].seed, NULL);
         checkpoint_remove_finished(run->experiment, small_run_file(run, "resume"));
         assert_int_equal(!file_exists(small_run_file(run, "resume")), cases[i].removed);
@@ -144,7 +138,7 @@ RUN_TEST(the_last_place_has_no_state, NULL)
     struct checkpoint_place place;
     size_t n;
     uint64_t size;
-    save(run, "resume", SMALL_RUN_TASKS, 0);
+    small_run_save(run, "resume", SMALL_RUN_TASKS, 0);
     must(file_size(small_run_file(run, "resume"), &size, &error));
     assert_in_range(size, 1, 1000);
     must(small_run_train(run, 0, NULL));
@@ -175,7 +169,7 @@ RUN_TEST(impossible_places_are_refused, NULL)
     static const char *const places[][2] = {{"4", "0"},  {"3", "1"}, {"1", "7"},   {"-1", "0"},
                                             {"0", "-1"}, {"x", "0"}, {"1", "1e3"}, {"1", ""}};
     struct checkpoint_place place;
-    save(run, "good", 1, 6);
+    small_run_save(run, "good", 1, 6);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         rewrite(run, places[i][0], places[i][1], "mtil " MTIL_VERSION);
         must_not_load(run, "task and iteration");
@@ -201,7 +195,7 @@ RUN_TEST(damaged_files_change_nothing, NULL)
     size_t n, flips = 0;
     uint64_t header;
     must(small_run_train(run, 0, NULL));
-    save(run, "good", 1, 6);
+    small_run_save(run, "good", 1, 6);
     must(file_read(small_run_file(run, "good"), FILE_LIMIT, &bytes, &error));
     memcpy(&header, bytes.data, sizeof header);
     must(small_run_train(run, 1, NULL));
@@ -229,7 +223,7 @@ RUN_TEST(edited_places_are_refused, NULL)
                                            {"\"rows\":\"77\"", "\"rows\":\"76\""},
                                            {SAFETENSORS_DIGEST, "digest_mtil"}};
     struct bytes bytes;
-    save(run, "good", 1, 6);
+    small_run_save(run, "good", 1, 6);
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         must(file_read(small_run_file(run, "good"), FILE_LIMIT, &bytes, &error));
         uint8_t *at = memmem(bytes.data, bytes.size, edits[i][0], strlen(edits[i][0]));
@@ -250,7 +244,7 @@ RUN_TEST(written_beside_the_training, NULL)
         must(small_run_train(run, task, NULL));
         must(checkpoint_writer_save(&writer, run->experiment, NULL, path, &(struct checkpoint_place){task, 6, 77},
                                     &error));
-        save(run, "expected", task, 6);
+        small_run_save(run, "expected", task, 6);
     }
     must(small_run_train(run, 2, NULL));
     run->experiment->identity[0] ^= 1;
