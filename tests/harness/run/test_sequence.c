@@ -1,13 +1,10 @@
-#include <fcntl.h>
+/* A run from its first iteration to its last test, with stops; what other files and rows do to one is in resumed.txt. */
 #include <math.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "core/digest.h"
 #include "core/file.h"
 #include "harness/run/rates.h"
 #include "harness/run/run.h"
-#include "results/store/database.h"
 #include "tests/harness/whole_run.h"
 
 static const char *const methods[] = {"method.name=moe_adapters", "method.name=continual_ft", "method.name=finetune"};
@@ -17,11 +14,6 @@ static status run_once(struct small_run *run, const char *word, const char *data
 {
     small_run_reopen(run, 1, WORDS(word, "run.log_every=2"));
     return whole_run(run, database, spy);
-}
-
-static void expect_same(struct small_run *run, const char *a, const char *b)
-{
-    assert_string_equal(whole_run_results(run, a), whole_run_results(run, b));
 }
 
 #define ABOUT_DATA                                                                                                     \
@@ -101,78 +93,15 @@ RUN_TEST(stopping_is_not_seen_in_the_results, NULL)
     }
 }
 
-/* Stopped at that optimizer step, one an iteration. */
-static void stop_after(struct small_run *run, size_t updates)
-{
-    struct stop stop = {0};
-    assert_int_equal(run_once(run, methods[1], "a.db", &(struct backend_spy){.stop = &stop, .stop_at_update = updates}),
-                     ERROR_STOPPED);
-}
-
 /* Stopped in a task's last iteration, the task is not trained again: only its selector, its row and what follows are
  * made. */
 RUN_TEST(a_finished_training_is_kept, NULL)
 {
-    stop_after(run, 6);
-    struct backend_spy second = {0};
+    struct stop stop = {0};
+    struct backend_spy first = {.stop = &stop, .stop_at_update = 6}, second = {0};
+    assert_int_equal(run_once(run, methods[1], "a.db", &first), ERROR_STOPPED);
     must(run_once(run, methods[1], "a.db", &second));
     assert_int_equal(second.updates, 2 * 6);
-}
-
-/* --- Files that belong to others --- */
-
-RUN_TEST(a_resume_file_without_its_rows_is_refused, NULL)
-{
-    stop_after(run, 9);
-    for (int i = 0; i < 2; i++) /* not only where the run is new */
-        must_refuse(run_once(run, methods[1], "b.db", NULL), ERROR_FORMAT, "resume.safetensors", "b.db",
-                    "another database", "delete");
-    must(run_once(run, methods[1], "a.db", NULL)); /* nothing was lost */
-    unlink(whole_run_file(run, "resume.safetensors"));
-    must(run_once(run, methods[1], "b.db", NULL)); /* as the message says */
-    expect_same(run, "a.db", "b.db");
-}
-
-static void execute(const struct small_run *run, const char *database, const char *sql)
-{
-    struct database *opened;
-    must(database_open(&opened, small_run_file(run, database), STORE_WRITE, NULL, &error));
-    must(database_execute(opened, sql, &error));
-    database_close(opened);
-}
-
-/* While it was stopped, by a number that no count contradicts. */
-RUN_TEST(rows_that_somebody_changed_are_refused, NULL)
-{
-    stop_after(run, 9);
-    execute(run, "a.db", "UPDATE evaluations SET correct = correct + 1000, images = images + 1000 WHERE task = 0");
-    must_refuse(run_once(run, methods[1], "a.db", NULL), ERROR_FORMAT, "resume.safetensors", "a.db", "somebody changed",
-                "delete");
-    execute(run, "a.db", "UPDATE evaluations SET correct = correct - 1000, images = images - 1000 WHERE task = 0");
-    must(run_once(run, methods[1], "a.db", NULL));
-}
-
-/* Stopped twice within the second task: the older resume file goes on with the newer database, and ends with the same
- * results; the newer one does not with the older database, which lacks the rows in between. */
-RUN_TEST(an_older_database_is_refused_an_older_resume_file_is_fine, NULL)
-{
-    must(run_once(run, methods[1], "whole.db", NULL));
-    stop_after(run, 6 + 2);
-    const char *const folder = run->scratch.path, *resume = whole_run_file(run, "resume.safetensors"),
-                      *database = small_run_format("%s/a.db", folder), *old = small_run_format("%s/old.db", folder),
-                      *new = small_run_format("%s/new.db", folder),
-                      *old_resume = small_run_format("%s/old.safetensors", folder);
-    small_run_copy(database, old);
-    small_run_copy(resume, old_resume);
-    stop_after(run, 2);
-    small_run_copy(database, new);
-    small_run_copy(old, database);
-    must_refuse(run_once(run, methods[1], "a.db", NULL), ERROR_FORMAT, "resume.safetensors", "a.db", "newer copy",
-                "delete");
-    small_run_copy(new, database);
-    small_run_copy(old_resume, resume);
-    must(run_once(run, methods[1], "a.db", NULL));
-    expect_same(run, "whole.db", "a.db");
 }
 
 /* One step of the second task is disturbed after its gradients are known. */
@@ -317,17 +246,6 @@ RUN_TEST(steps_have_their_balance_loss, NULL)
     assert_true(fabs(losses[1] - losses[0]) < 1e-5);
     assert_true(fabs(losses[2] - losses[1] - 0.5 * balances[1]) < 1e-4);
     assert_true(small_run_gpus() < 2 || fabs(losses[3] - losses[0] - 0.5 * balances[3]) < 1e-4);
-}
-
-RUN_TEST(a_folder_in_use_is_refused, NULL)
-{
-    stop_after(run, 9);
-    const char *folder = small_run_keep(run_folder(run->experiment));
-    int lock = open(folder, O_RDONLY | O_DIRECTORY);
-    assert_true(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0);
-    must_refuse(run_once(run, methods[1], "a.db", NULL), ERROR_BUSY, folder, "in use", "run.folder");
-    close(lock);
-    must(run_once(run, methods[1], "a.db", NULL));
 }
 
 /* A sweep over threads or devices estimates all its runs with the same rates. */
