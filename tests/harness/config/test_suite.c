@@ -229,17 +229,3 @@ TEST(suites_are_found_by_path_and_name)
     assert_non_null(strstr(error.message, "or the path of a .yaml file"));
     scratch_remove(&scratch);
 }
-
-TEST(shipped_suites_have_name_and_summary)
-{
-    if (suite_library_size() == 0)
-        skip();
-    for (size_t i = 0; i < suite_library_size(); i++) {
-        struct shipped_suite suite = suite_library_get(i);
-        if (*suite.table == 0)
-            fail_msg("%s: expected a second line \"# Table: …\"", suite.name);
-        assert_true(suite.size > 0 && suite.text[suite.size] == 0);
-        assert_true(*suite.name != 0 && *suite.summary != 0);
-        assert_null(strchr(suite.name, '.'));
-    }
-}

@@ -215,26 +215,6 @@ RUN_TEST(damaged_files_change_nothing, NULL)
     bytes_free(&bytes);
 }
 
-RUN_TEST(edited_places_are_refused, NULL)
-{
-    static const char *const edits[][2] = {{"\"iteration\":\"6\"", "\"iteration\":\"5\""},
-                                           {"\"task\":\"1\"", "\"task\":\"2\""},
-                                           {"\"seed\":\"1\"", "\"seed\":\"2\""},
-                                           {"\"rows\":\"77\"", "\"rows\":\"76\""},
-                                           {SAFETENSORS_DIGEST, "digest_mtil"}};
-    struct bytes bytes;
-    small_run_save(run, "good", 1, 6);
-    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-        must(file_read(small_run_file(run, "good"), FILE_LIMIT, &bytes, &error));
-        uint8_t *at = memmem(bytes.data, bytes.size, edits[i][0], strlen(edits[i][0]));
-        assert_non_null(at);
-        memcpy(at, edits[i][1], strlen(edits[i][1]));
-        scratch_write(&run->scratch, "resume", bytes.data, bytes.size);
-        must_not_load(run, "edited");
-        bytes_free(&bytes);
-    }
-}
-
 /* What is written is what was there when it was taken, whatever was trained and which inputs were read since. */
 RUN_TEST(written_beside_the_training, NULL)
 {

@@ -562,6 +562,9 @@ TEST(shipped_suites)
     for (size_t i = 0; i < suite_library_size(); i++) {
         struct shipped_suite shipped = suite_library_get(i);
         bool rows = has_rows(shipped.name);
+        if (*shipped.table == 0)
+            fail_msg("%s: expected a second line \"# Table: …\"", shipped.name);
+        assert_true(*shipped.summary != 0 && shipped.text[shipped.size] == 0);
         bool beside = rows && strncmp(shipped.name, "mini_", 5) != 0 &&
                       (strncmp(shipped.table, "MA's", 4) == 0 || strncmp(shipped.table, "RAIL's", 6) == 0 ||
                        strncmp(shipped.table, "Park", 4) == 0);

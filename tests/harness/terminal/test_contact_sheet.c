@@ -122,18 +122,12 @@ TEST(pages_take_pictures_of_any_shape)
         image_free(&picture);
     }
     contact_sheet_free(&sheet);
-}
-
-TEST(full_pages_refuse_more)
-{
-    struct contact_sheet sheet;
-    struct error error;
     struct image picture = black_image(4, 4);
     assert_int_equal(contact_sheet_create(&sheet, 1, &error), OK);
     assert_int_equal(contact_sheet_add(&sheet, &picture, "", "", &error), OK);
-    assert_int_equal(contact_sheet_add(&sheet, &picture, "", "", &error), ERROR_ARGUMENT);
+    assert_int_equal(contact_sheet_add(&sheet, &picture, "", "", &error), ERROR_ARGUMENT); /* it is full */
     contact_sheet_free(&sheet);
+    image_free(&picture);
     assert_int_equal(contact_sheet_create(&sheet, 0, &error), ERROR_ARGUMENT);
     assert_int_equal(contact_sheet_create(&sheet, CONTACT_SHEET_MOST + 1, &error), ERROR_ARGUMENT);
-    image_free(&picture);
 }
