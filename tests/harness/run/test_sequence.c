@@ -194,15 +194,7 @@ RUN_TEST(patches_are_recorded_in_the_last_test, NULL)
     expect_number(run, "off.db", "SELECT count(*) FROM patch_experts", 0);
 }
 
-/* Of the first step of the first task. */
-static double first_value(const struct small_run *run, const char *database, const char *column)
-{
-    return (double)whole_run_number(
-               run, database,
-               small_run_format("SELECT CAST(round(1e6 * %s) AS INTEGER) FROM steps WHERE task = 0 AND iteration = 1",
-                                column)) /
-           1e6;
-}
+#define FIRST_STEP(column) "SELECT CAST(round(1e6 * " column ") AS INTEGER) FROM steps WHERE task = 0 AND iteration = 1"
 
 /* At the first step weights are the same: what the weight changes is the loss. Also with a weight of 0, and by two GPUs. */
 RUN_TEST(steps_have_their_balance_loss, NULL)
@@ -211,15 +203,14 @@ RUN_TEST(steps_have_their_balance_loss, NULL)
                                           {"adapter.balance_loss=cv", "adapter.balance_weight=0"},
                                           {"adapter.balance_loss=cv", "adapter.balance_weight=0.5"},
                                           {"adapter.balance_loss=cv", "adapter.balance_weight=0.5", "run.gpus=2"}};
-    double losses[4], balances[4] = {0};
+    double losses[4], balances[4];
     for (size_t i = 0; i < (small_run_gpus() < 2 ? 3 : 4); i++) {
         const char *name = small_run_format("%zu.db", i);
         small_run_reopen(run, 1, WORDS(runs[i][0], runs[i][1], runs[i][1] ? runs[i][2] : NULL));
         must(whole_run(run, name, NULL));
         expect_number(run, name, "SELECT sum(balance_loss IS NULL) = count(*) FROM steps", i == 0);
-        losses[i] = first_value(run, name, "loss");
-        if (i > 0)
-            balances[i] = first_value(run, name, "balance_loss");
+        losses[i] = 1e-6 * (double)whole_run_number(run, name, FIRST_STEP("loss"));
+        balances[i] = i > 0 ? 1e-6 * (double)whole_run_number(run, name, FIRST_STEP("balance_loss")) : 0;
     }
     assert_true(balances[1] > 0.01 && fabs(balances[2] - balances[1]) < 1e-5 * balances[1]);
     assert_true(fabs(losses[1] - losses[0]) < 1e-5);

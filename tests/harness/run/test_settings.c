@@ -16,8 +16,8 @@ TEST_GROUP(NULL, forget_suites)
  * harness/selectors/README.md). */
 TEST(defaults)
 {
-    struct task_settings task;
     struct suite *suite = must_read("data: {root: here}\n", NULL);
+    struct task_settings task = task_settings_of(suite, "dtd");
     assert_int_equal(s.task_count, 11);
     assert_string_equal(s.order, "I");
     assert_int_equal(s.adapter.experts, 22);
@@ -42,7 +42,6 @@ TEST(defaults)
     assert_int_equal(s.checkpoints, CHECKPOINTS_LAST);
     assert_int_equal(s.stated.config.activation, ACTIVATION_NONE);
     assert_int_equal(s.stated.config.image_heads, 0);
-    task = task_settings_of(suite, "dtd");
     assert_string_equal(task.reader, "dtd");
     assert_string_equal(task.root, "here");
     assert_int_equal(task.iterations, 1000);
@@ -66,11 +65,9 @@ TEST(tasks_inherit_and_override)
                                "tasks:\n"
                                "  again: {reader: dtd, root: there, iterations: 20, reference_iterations: yes}\n"
                                "  mnist: {learning_rate: 0.5}\n";
-    struct task_settings dtd, again, mnist;
     struct suite *suite = must_read(yaml, "tasks.mnist.warmup=3");
-    dtd = task_settings_of(suite, "dtd");
-    again = task_settings_of(suite, "again");
-    mnist = task_settings_of(suite, "mnist");
+    struct task_settings dtd = task_settings_of(suite, "dtd"), again = task_settings_of(suite, "again"),
+                         mnist = task_settings_of(suite, "mnist");
     assert_true(dtd.rate == 0.25 && again.rate == 0.25 && mnist.rate == 0.5);
     assert_true(dtd.iterations == 50 && mnist.iterations == 50 && dtd.batch == 7 && again.batch == 7);
     assert_int_equal(again.iterations, 21); /* the reference's one step more, on a schedule of 20 */
@@ -88,10 +85,8 @@ TEST(epochs_become_iterations)
     static const char yaml[] = "data: {order: [dtd, mnist]}\n"
                                "training: {epochs: 300, warmup_epochs: 30, batch: 128, warmup: 7}\n"
                                "tasks: {mnist: {epochs: 0, iterations: 20, warmup_epochs: 0}}\n";
-    struct task_settings dtd, mnist;
     struct suite *suite = must_read(yaml, NULL);
-    dtd = task_settings_of(suite, "dtd");
-    mnist = task_settings_of(suite, "mnist");
+    struct task_settings dtd = task_settings_of(suite, "dtd"), mnist = task_settings_of(suite, "mnist");
     task_settings_count(&dtd, 50000);
     task_settings_count(&mnist, 50000);
     assert_true(dtd.iterations == 300 * 391 && dtd.schedule_end == 300 * 391 && dtd.warmup == 30 * 391);
@@ -474,11 +469,9 @@ TEST(keys_belong_to_choices)
 /* A task may have an optimizer of its own, and the momentum of all of them. */
 TEST(tasks_choose_their_optimizer)
 {
-    struct suite *suite;
-    struct task_settings task;
-    suite = must_read("training: {momentum: 0.5, weight_decay: 0.1}\n", "tasks.dtd.optimizer=sgd");
+    struct suite *suite = must_read("training: {momentum: 0.5, weight_decay: 0.1}\n", "tasks.dtd.optimizer=sgd");
     assert_false(s.one_moment);
-    task = task_settings_of(suite, "dtd");
+    struct task_settings task = task_settings_of(suite, "dtd");
     assert_ptr_equal(task.rule.optimizer, &optimizer_sgd);
     assert_true(task.rule.momentum == 0.5 && task.rule.weight_decay == 0.1);
     task = task_settings_of(suite, "mnist");
