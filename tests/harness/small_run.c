@@ -71,6 +71,25 @@ const char *small_run_file(const struct small_run *run, const char *name)
     return scratch_file(&run->scratch, name);
 }
 
+void small_run_copy(const char *from, const char *to)
+{
+    struct bytes bytes;
+    must(file_read(from, FILE_LIMIT, &bytes, &error));
+    must(file_write(to, bytes.data, bytes.size, &error));
+    bytes_free(&bytes);
+}
+
+void small_run_expect_same(const char *path, const char *expected)
+{
+    struct bytes a, b;
+    must(file_read(path, FILE_LIMIT, &a, &error));
+    must(file_read(expected, FILE_LIMIT, &b, &error));
+    if (a.size != b.size || memcmp(a.data, b.data, a.size) != 0)
+        fail_msg("%s differs from %s", path, expected);
+    bytes_free(&a);
+    bytes_free(&b);
+}
+
 const char *test_backend_name(void)
 {
     const char *name = getenv("MTIL_TEST_BACKEND");
@@ -151,17 +170,12 @@ static status try_experiment(struct small_run *run, uint64_t seed, const char *c
     return opened;
 }
 
-static void open_experiment(struct small_run *run, uint64_t seed, const char *const *overrides)
-{
-    must(try_experiment(run, seed, overrides));
-}
-
 void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides)
 {
     *run = (struct small_run){0};
     scratch_create(&run->scratch);
     make_model(run);
-    open_experiment(run, seed, overrides);
+    must(try_experiment(run, seed, overrides));
 }
 
 static void close_experiment(struct small_run *run)
@@ -174,16 +188,15 @@ static void close_experiment(struct small_run *run)
     suite_destroy(run->suite);
 }
 
-void small_run_reopen(struct small_run *run, uint64_t seed, const char *const *overrides)
-{
-    close_experiment(run);
-    open_experiment(run, seed, overrides);
-}
-
 status small_run_try(struct small_run *run, uint64_t seed, const char *const *overrides)
 {
     close_experiment(run);
     return try_experiment(run, seed, overrides);
+}
+
+void small_run_reopen(struct small_run *run, uint64_t seed, const char *const *overrides)
+{
+    must(small_run_try(run, seed, overrides));
 }
 
 void small_run_close(struct small_run *run)
@@ -254,14 +267,25 @@ status small_run_train(struct small_run *run, size_t task, struct small_training
     return train_task(&whole, &error);
 }
 
+void small_run_save(const struct small_run *run, const char *name, size_t task, size_t iteration)
+{
+    must(checkpoint_save(run->experiment, NULL, small_run_file(run, name),
+                         &(struct checkpoint_place){task, iteration, 77}, &error));
+}
+
+void small_run_go_on(struct small_run *run, size_t task, size_t iteration, const char *const *overrides)
+{
+    struct checkpoint_place place;
+    bool found;
+    small_run_reopen(run, 1, overrides);
+    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
+    assert_true(found && place.task == task && place.iteration == iteration && place.rows == 77);
+}
+
 void small_run_resume(struct small_run *run, size_t task, size_t iteration, const char *const *overrides)
 {
-    struct checkpoint_place place = {task, iteration, 77}, found_place;
-    bool found;
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &place, &error));
-    small_run_reopen(run, 1, overrides);
-    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &found_place, &found, &error));
-    assert_true(found && found_place.task == task && found_place.iteration == iteration && found_place.rows == 77);
+    small_run_save(run, "resume", task, iteration);
+    small_run_go_on(run, task, iteration, overrides);
 }
 
 /* --- Watching the backend: operations have no context of their own, so there is one spy --- */
@@ -310,21 +334,22 @@ void small_run_watch(struct small_run *run, struct backend_spy *spy)
     backend->ops = &watch.ops;
 }
 
-float *small_run_values(const struct small_run *run, const float *device, size_t n)
+static float *values_of(struct backend *backend, const float *device, size_t n)
 {
-    struct backend *backend = run->experiment->model.backend;
     float *values = small_run_keep(malloc((n + 1) * sizeof *values));
+    must(backend->ops->bind(backend, &error)); /* a rank's, perhaps */
     must(backend->ops->download(backend, values, device, n * sizeof *values, &error));
     return values;
 }
 
+float *small_run_values(const struct small_run *run, const float *device, size_t n)
+{
+    return values_of(run->experiment->model.backend, device, n);
+}
+
 float *small_run_group(const struct parameters *group)
 {
-    struct backend *backend = group->backend;
-    float *values = small_run_keep(malloc((group->values_count + 1) * sizeof *values));
-    must(backend->ops->bind(backend, &error)); /* a rank's, perhaps */
-    must(backend->ops->download(backend, values, group->values, group->values_count * sizeof *values, &error));
-    return values;
+    return values_of(group->backend, group->values, group->values_count);
 }
 
 float *small_run_adapters(const struct small_run *run, enum tower tower)

@@ -61,14 +61,18 @@ size_t small_run_gpus(void);
  * NULL. */
 void small_run_open(struct small_run *run, uint64_t seed, const char *const *overrides);
 
-/* Another experiment on the same files; run->experiment is closed first. */
+/* Another experiment on the same files; run->experiment is closed first. Overrides that are tried may be refused: then there is no
+ * experiment, and `error` says why. */
 void small_run_reopen(struct small_run *run, uint64_t seed, const char *const *overrides);
-/* The same with overrides that may be refused: then there is no experiment, and `error` says why. */
 status small_run_try(struct small_run *run, uint64_t seed, const char *const *overrides);
 void small_run_close(struct small_run *run);
 
 /* A path in the run's folder; the next call overwrites it. */
 const char *small_run_file(const struct small_run *run, const char *name);
+
+/* Of files anywhere. */
+void small_run_copy(const char *from, const char *to);
+void small_run_expect_same(const char *path, const char *expected);
 
 /* Memory that is freed when a run is closed, as that of the functions below. */
 void *small_run_keep(void *memory);
@@ -92,7 +96,11 @@ struct small_training {
 /* training NULL: no loss is read, and nothing stops it. */
 status small_run_train(struct small_run *run, size_t task, struct small_training *training);
 
-/* A resume file behind that iteration of the task, and another experiment that goes on from there. */
+/* A resume file in the run's folder, of 77 rows. */
+void small_run_save(const struct small_run *run, const char *name, size_t task, size_t iteration);
+
+/* Another experiment that goes on from the file "resume", which is behind that iteration of the task; and the file as well. */
+void small_run_go_on(struct small_run *run, size_t task, size_t iteration, const char *const *overrides);
 void small_run_resume(struct small_run *run, size_t task, size_t iteration, const char *const *overrides);
 
 /* A new one, destroyed with the experiment; of an evaluator with the zero-shot answers of the first tasks. */

@@ -35,12 +35,6 @@ static void expect_state(const struct small_run *run, const struct parameters *g
     assert_memory_equal(found, expected, n * sizeof *found);
 }
 
-static void save(struct small_run *run, const char *name, size_t task, size_t iteration)
-{
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, name),
-                         &(struct checkpoint_place){task, iteration, 77}, &error));
-}
-
 /* From the file "resume". */
 static status load(struct small_run *run, struct checkpoint_place *place)
 {
@@ -62,7 +56,7 @@ RUN_TEST(adapters_within_a_task, NULL)
     int32_t use[4 * 2 * 5], then_use[4 * 2 * 5];
     must(small_run_train(run, 0, NULL));
     must(small_run_train(run, 1, NULL));
-    save(run, "resume", 1, 6);
+    small_run_save(run, "resume", 1, 6);
     float *then = state_of(run, text_adapters(run), &n);
     must(adapters_read_counts_and_frozen(adapters, TOWER_TEXT, then_use, &error));
     must(small_run_train(run, 2, NULL));
@@ -102,17 +96,9 @@ RUN_TEST(the_selector, NULL)
                             trained->coders[k]->parameters->values_count * sizeof(float));
 }
 
-RUN_TEST(no_file_is_a_fresh_start, NULL)
-{
-    struct checkpoint_place place = {9, 9, 9};
-    bool found = true;
-    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "none"), &place, &found, &error));
-    assert_true(!found && place.task == 0 && place.iteration == 0);
-}
-
 RUN_TEST(another_run_is_refused, NULL)
 {
-    save(run, "resume", 1, 0);
+    small_run_save(run, "resume", 1, 0);
     small_run_reopen(run, 2, NULL);
     must_not_load(run, "expected seed 2, found 1");
     small_run_reopen(run, 1, WORDS("adapter.experts=6"));
@@ -130,12 +116,16 @@ RUN_TEST(only_finished_runs_are_removed, NULL)
     } cases[] = {{2, 3, 1, false}, {3, 0, 2, false}, {3, 0, 1, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         small_run_reopen(run, 1, NULL);
-        save(run, "resume", cases[i].task, cases[i].iteration);
+        small_run_save(run, "resume", cases[i].task, cases[i].iteration);
         small_run_reopen(run, cases[i].seed, NULL);
         checkpoint_remove_finished(run->experiment, small_run_file(run, "resume"));
         assert_int_equal(!file_exists(small_run_file(run, "resume")), cases[i].removed);
     }
     checkpoint_remove_finished(run->experiment, small_run_file(run, "none"));
+    struct checkpoint_place place = {9, 9, 9}; /* no file is a fresh start */
+    bool found = true;
+    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "none"), &place, &found, &error));
+    assert_true(!found && place.task == 0 && place.iteration == 0);
 }
 
 /* Behind the last task nothing is left to compute with a state, which is neither written nor read. */
@@ -144,7 +134,7 @@ RUN_TEST(the_last_place_has_no_state, NULL)
     struct checkpoint_place place;
     size_t n;
     uint64_t size;
-    save(run, "resume", SMALL_RUN_TASKS, 0);
+    small_run_save(run, "resume", SMALL_RUN_TASKS, 0);
     must(file_size(small_run_file(run, "resume"), &size, &error));
     assert_in_range(size, 1, 1000);
     must(small_run_train(run, 0, NULL));
@@ -175,7 +165,7 @@ RUN_TEST(impossible_places_are_refused, NULL)
     static const char *const places[][2] = {{"4", "0"},  {"3", "1"}, {"1", "7"},   {"-1", "0"},
                                             {"0", "-1"}, {"x", "0"}, {"1", "1e3"}, {"1", ""}};
     struct checkpoint_place place;
-    save(run, "good", 1, 6);
+    small_run_save(run, "good", 1, 6);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         rewrite(run, places[i][0], places[i][1], "mtil " MTIL_VERSION);
         must_not_load(run, "task and iteration");
@@ -201,7 +191,7 @@ RUN_TEST(damaged_files_change_nothing, NULL)
     size_t n, flips = 0;
     uint64_t header;
     must(small_run_train(run, 0, NULL));
-    save(run, "good", 1, 6);
+    small_run_save(run, "good", 1, 6);
     must(file_read(small_run_file(run, "good"), FILE_LIMIT, &bytes, &error));
     memcpy(&header, bytes.data, sizeof header);
     must(small_run_train(run, 1, NULL));
@@ -221,47 +211,21 @@ RUN_TEST(damaged_files_change_nothing, NULL)
     bytes_free(&bytes);
 }
 
-RUN_TEST(edited_places_are_refused, NULL)
-{
-    static const char *const edits[][2] = {{"\"iteration\":\"6\"", "\"iteration\":\"5\""},
-                                           {"\"task\":\"1\"", "\"task\":\"2\""},
-                                           {"\"seed\":\"1\"", "\"seed\":\"2\""},
-                                           {"\"rows\":\"77\"", "\"rows\":\"76\""},
-                                           {SAFETENSORS_DIGEST, "digest_mtil"}};
-    struct bytes bytes;
-    save(run, "good", 1, 6);
-    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-        must(file_read(small_run_file(run, "good"), FILE_LIMIT, &bytes, &error));
-        uint8_t *at = memmem(bytes.data, bytes.size, edits[i][0], strlen(edits[i][0]));
-        assert_non_null(at);
-        memcpy(at, edits[i][1], strlen(edits[i][1]));
-        scratch_write(&run->scratch, "resume", bytes.data, bytes.size);
-        must_not_load(run, "edited");
-        bytes_free(&bytes);
-    }
-}
-
 /* What is written is what was there when it was taken, whatever was trained and which inputs were read since. */
 RUN_TEST(written_beside_the_training, NULL)
 {
     struct checkpoint_writer writer = {0};
-    struct bytes found, expected;
     const char *path = small_run_format("%s/resume", run->scratch.path);
     for (size_t task = 0; task < 2; task++) {
         must(small_run_train(run, task, NULL));
         must(checkpoint_writer_save(&writer, run->experiment, NULL, path, &(struct checkpoint_place){task, 6, 77},
                                     &error));
-        save(run, "expected", task, 6);
+        small_run_save(run, "expected", task, 6);
     }
     must(small_run_train(run, 2, NULL));
     run->experiment->identity[0] ^= 1;
     must(checkpoint_writer_finish(&writer, &error));
-    must(file_read(path, FILE_LIMIT, &found, &error));
-    must(file_read(small_run_file(run, "expected"), FILE_LIMIT, &expected, &error));
-    assert_int_equal(found.size, expected.size);
-    assert_memory_equal(found.data, expected.data, found.size);
-    bytes_free(&found);
-    bytes_free(&expected);
+    small_run_expect_same(path, small_run_file(run, "expected"));
     must(checkpoint_writer_finish(&writer, &error));
 }
 

@@ -52,11 +52,3 @@ RUN_TEST(joint_training_has_a_class_once, "data.shared_classes=yes", "method.nam
     assert_int_equal(of_class[0], 3 * 6);
     assert_int_equal(of_class[ALL - 1], 6);
 }
-
-RUN_TEST(what_does_not_go_with_it, NULL)
-{
-    must_refuse(small_run_try(run, 1, WORDS("data.shared_classes=yes", "evaluation.label_space=seen")), ERROR_ARGUMENT,
-                "data.shared_classes", "evaluation.label_space");
-    must_refuse(small_run_try(run, 1, WORDS("method.name=finetune", "evaluation.label_space=open")), ERROR_ARGUMENT,
-                "evaluation.label_space: open");
-}

@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
-#include "harness/run/checkpoint.h"
 #include "harness/train/replicas.h"
 #include "results/query.h"
 #include "results/store/store_internal.h"
@@ -133,35 +131,9 @@ RUN_TEST(every_method_runs_and_goes_on_after_a_stop, NULL)
 
 /* --- Every iteration --- */
 
-static void save(const struct small_run *run, const char *name, size_t task, size_t iteration)
-{
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, name),
-                         &(struct checkpoint_place){task, iteration, 77}, &error));
-}
-
 static void save_iteration(struct small_training *training)
 {
-    save(training->run, "resume", 1, training->count);
-}
-
-static void load(struct small_run *run, const char *const *words, size_t iteration)
-{
-    struct checkpoint_place place;
-    bool found;
-    small_run_reopen(run, 1, words);
-    must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
-    assert_true(found && place.task == 1 && place.iteration == iteration);
-}
-
-static void expect_same_files(const struct small_run *run, const char *name, const char *expected)
-{
-    struct bytes a, b;
-    must(file_read(small_run_file(run, name), FILE_LIMIT, &a, &error));
-    must(file_read(small_run_file(run, expected), FILE_LIMIT, &b, &error));
-    if (a.size != b.size || memcmp(a.data, b.data, a.size) != 0)
-        fail_msg("%s: stops change what is kept", run->experiment->model.settings.method->name);
-    bytes_free(&a);
-    bytes_free(&b);
+    small_run_save(training->run, "resume", 1, training->count);
 }
 
 /* A rank has the leader's weights, unless the leader alone ends a task. */
@@ -184,21 +156,21 @@ static void goes_on_after_every_iteration(struct small_run *run, const char *con
     struct small_training part = {.every = SIZE_MAX, .look = save_iteration};
     small_run_reopen(run, 1, words);
     must(small_run_train(run, 0, NULL));
-    save(run, "resume", 1, 0);
+    small_run_save(run, "resume", 1, 0);
     must(small_run_train(run, 1, NULL));
-    save(run, "whole", 2, 0);
-    load(run, words, 0);
+    small_run_save(run, "whole", 2, 0);
+    small_run_go_on(run, 1, 0, words);
     size_t iterations = run->experiment->model.groups != GROUPS_NONE ? 6 : 0;
     while (part.count < iterations) {
         part.stop_at = part.count + 1;
         status trained = small_run_train(run, 1, &part);
         assert_int_equal(trained, part.count < iterations ? ERROR_STOPPED : OK);
-        load(run, words, part.count);
+        small_run_go_on(run, 1, part.count, words);
     }
     must(small_run_train(run, 1, &part));
     expect_same_ranks(run);
-    save(run, "parts", 2, 0);
-    expect_same_files(run, "parts", "whole");
+    small_run_save(run, "parts", 2, 0);
+    small_run_expect_same(small_run_format("%s/parts", run->scratch.path), small_run_file(run, "whole"));
 }
 
 RUN_TEST(every_method_goes_on_after_every_iteration, NULL)

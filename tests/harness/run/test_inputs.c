@@ -1,49 +1,52 @@
 #include "harness/run/inputs.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "harness/run/surveyor.h"
 #include "tests/harness/small_run.h"
 
-/* As a run does it, or (alone) as a sweep. */
-static void read_inputs(const struct small_run *run, bool alone, struct inputs *inputs)
+/* As a run does it, or (alone) as a sweep. The caller frees inputs, of a failure, too. */
+static status try_inputs(const struct small_run *run, bool alone, struct inputs *inputs)
 {
     struct surveyor surveyor;
     struct run *e = run->experiment;
     must(surveyor_open(&surveyor, &e->model.settings, NULL, NULL, NULL, &error));
     if (!alone)
         must(tasks_survey(e, &surveyor, &error));
-    must(inputs_read(inputs, &surveyor, run->suite, alone ? NULL : e, &error));
+    status result = inputs_read(inputs, &surveyor, run->suite, alone ? NULL : e, &error);
     surveyor_close(&surveyor);
+    return result;
 }
 
-static void hash_of(const struct small_run *run, bool alone, char hash[DIGEST_SIZE])
+static struct inputs read_inputs(const struct small_run *run)
 {
     struct inputs inputs;
-    read_inputs(run, alone, &inputs);
-    memcpy(hash, inputs.hash, DIGEST_SIZE);
+    must(try_inputs(run, false, &inputs));
+    return inputs;
+}
+
+static const char *hash_of(const struct small_run *run, bool alone)
+{
+    struct inputs inputs;
+    must(try_inputs(run, alone, &inputs));
+    const char *hash = small_run_format("%s", inputs.hash);
     inputs_free(&inputs);
+    return hash;
 }
 
 RUN_TEST(a_run_and_a_sweep_agree, NULL)
 {
     const char *const *const all[] = {NULL, WORDS("data.shots=2"), WORDS("data.template=one {}"),
                                       WORDS("data.order=third", "data.split_by=labels", "data.parts=2")};
-    char hash[DIGEST_SIZE], alone[DIGEST_SIZE], seen[4][DIGEST_SIZE];
+    const char *seen[4];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         small_run_reopen(run, 1, all[i]);
-        hash_of(run, false, hash);
-        hash_of(run, true, alone);
-        assert_string_equal(hash, alone);
+        seen[i] = hash_of(run, false);
+        assert_string_equal(hash_of(run, true), seen[i]);
         small_run_reopen(run, 2, all[i]); /* other shots, the same inputs */
-        hash_of(run, false, alone);
-        assert_string_equal(hash, alone);
-        memcpy(seen[i], hash, sizeof hash);
+        assert_string_equal(hash_of(run, false), seen[i]);
         for (size_t k = 0; k < i; k++)
-            assert_string_not_equal(seen[k], hash);
+            assert_string_not_equal(seen[k], seen[i]);
     }
 }
 
@@ -51,8 +54,7 @@ RUN_TEST(every_input_has_a_row, NULL)
 {
     static const char *const kinds[] = {"weights", "configuration", "vocabulary", "prompts",
                                         "train",   "test",          "prompts"};
-    struct inputs inputs;
-    read_inputs(run, false, &inputs);
+    struct inputs inputs = read_inputs(run);
     assert_int_equal(inputs.count, 3 + 3 * SMALL_RUN_TASKS);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         assert_string_equal(inputs.rows[i].kind, kinds[i]);
@@ -63,7 +65,7 @@ RUN_TEST(every_input_has_a_row, NULL)
     assert_true(inputs.rows[0].bytes > 1000);
     inputs_free(&inputs);
     small_run_reopen(run, 1, WORDS("data.order=third", "data.split_by=labels", "data.parts=2"));
-    read_inputs(run, false, &inputs);
+    inputs = read_inputs(run);
     assert_int_equal(inputs.count, 6);
     assert_int_equal(inputs.rows[5].task, -1); /* of the whole dataset */
     char *words = small_run_keep(inputs_describe(&inputs.rows[5], run->experiment));
@@ -75,27 +77,25 @@ RUN_TEST(every_input_has_a_row, NULL)
 RUN_TEST(a_methods_files_are_inputs, NULL)
 {
     struct inputs inputs;
-    char hash[4][DIGEST_SIZE], key[4][DIGEST_SIZE], alone[DIGEST_SIZE];
+    char key[4][DIGEST_SIZE];
+    const char *hash[4];
     for (int i = 0; i < 4; i++) { /* the same elsewhere, another picture, another text */
-        char name[32], *overrides[3];
-        snprintf(name, sizeof name, "%d/deep/a.png", i);
-        scratch_write_png(&run->scratch, name, 20, 20, i == 2 ? 0xff : 0xff00);
-        snprintf(name, sizeof name, "%d.txt", i);
-        scratch_write_text(&run->scratch, name, i == 3 ? "green\n" : "a red square\n");
-        overrides[0] = small_run_format("method.reference_images=%s/%d", run->scratch.path, i);
-        overrides[1] = small_run_format("method.reference_texts=%s/%d.txt", run->scratch.path, i);
-        small_run_reopen(run, 1, WORDS("method.name=zscl", overrides[0], overrides[1]));
-        read_inputs(run, false, &inputs);
-        memcpy(hash[i], inputs.hash, DIGEST_SIZE);
+        scratch_write_png(&run->scratch, small_run_format("%d/deep/a.png", i), 20, 20, i == 2 ? 0xff : 0xff00);
+        scratch_write_text(&run->scratch, small_run_format("%d.txt", i), i == 3 ? "green\n" : "a red square\n");
+        small_run_reopen(run, 1,
+                         WORDS("method.name=zscl",
+                               small_run_format("method.reference_images=%s/%d", run->scratch.path, i),
+                               small_run_format("method.reference_texts=%s/%d.txt", run->scratch.path, i)));
+        hash[i] = hash_of(run, true);
         inputs_key(run->suite, key[i]);
+        inputs = read_inputs(run);
+        assert_string_equal(inputs.hash, hash[i]);
         assert_int_equal(inputs.count, 5 + 3 * SMALL_RUN_TASKS);
         assert_string_equal(inputs.rows[3].kind, "reference_images");
         assert_int_equal(inputs.rows[3].files, 1);
         char *words = small_run_keep(inputs_describe(&inputs.rows[4], run->experiment));
         assert_non_null(strstr(words, "method.reference_texts (/"));
         inputs_free(&inputs);
-        hash_of(run, true, alone);
-        assert_string_equal(alone, hash[i]);
     }
     assert_string_equal(hash[1], hash[0]);
     assert_string_not_equal(key[1], key[0]); /* a sweep looks at both */
@@ -104,26 +104,18 @@ RUN_TEST(a_methods_files_are_inputs, NULL)
     assert_true(settings_incidental("method.reference_images", "anywhere"));
     assert_false(settings_incidental("method.l2", "1"));
     scratch_write_text(&run->scratch, "3/deep/a.png", "no picture");
-    struct surveyor surveyor;
-    must(surveyor_open(&surveyor, &run->experiment->model.settings, NULL, NULL, NULL, &error));
-    must_refuse(inputs_read(&inputs, &surveyor, run->suite, NULL, &error), ERROR_FORMAT,
-                "method.reference_images: ", "1 of 1 images below", "cannot be decoded");
+    must_refuse(try_inputs(run, true, &inputs), ERROR_FORMAT, "method.reference_images: ", "1 of 1 images below",
+                "cannot be decoded");
     inputs_free(&inputs);
-    surveyor_close(&surveyor);
 }
 
 /* What was read and what is described would be two files. */
 RUN_TEST(a_file_that_was_written_to_in_between_is_told, NULL)
 {
     struct inputs inputs;
-    struct surveyor surveyor;
     scratch_write_text(&run->scratch, "vocabulary.txt", "other");
-    must(surveyor_open(&surveyor, &run->experiment->model.settings, NULL, NULL, NULL, &error));
-    must(tasks_survey(run->experiment, &surveyor, &error));
-    must_refuse(inputs_read(&inputs, &surveyor, run->suite, run->experiment, &error), ERROR_FORMAT, "model.vocabulary",
-                "vocabulary.txt", "start again");
+    must_refuse(try_inputs(run, false, &inputs), ERROR_FORMAT, "model.vocabulary", "vocabulary.txt", "start again");
     inputs_free(&inputs);
-    surveyor_close(&surveyor);
 }
 
 RUN_TEST(keys_tell_inputs_apart, NULL)

@@ -219,11 +219,15 @@ static void exchange_blocks(const char *path)
     archive_close(after);
 }
 
-static struct bytes saved_file(const struct small_run *run)
+/* What the run has saved is kept, or is as what was kept. */
+static void keep_saved(const struct small_run *run)
 {
-    struct bytes bytes;
-    must(file_read(whole_run_file(run, kind->saved), FILE_LIMIT, &bytes, &error));
-    return bytes;
+    small_run_copy(whole_run_file(run, kind->saved), small_run_file(run, "kept"));
+}
+
+static void expect_saved(const struct small_run *run)
+{
+    small_run_expect_same(whole_run_file(run, kind->saved), small_run_file(run, "kept"));
 }
 
 static void expect_blocks(const struct small_run *run, const char *database, const size_t best[TOWERS])
@@ -234,13 +238,6 @@ static void expect_blocks(const struct small_run *run, const char *database, con
                                        "'%s'",
                                        best[t], t == TOWER_IMAGE ? "image" : "text"),
                       1);
-}
-
-static void expect_same_bytes(struct bytes found, const struct bytes *expected)
-{
-    assert_int_equal(found.size, expected->size);
-    assert_memory_equal(found.data, expected->data, found.size);
-    bytes_free(&found);
 }
 
 #define BY_SCORE "adapter.blocks=by_score_1"
@@ -257,13 +254,12 @@ RUN_TEST(runs_have_the_best_blocks, NULL)
         assert_true(best[TOWER_IMAGE] == 0 || best[TOWER_TEXT] == 0); /* not those that are last anyway */
         expect_blocks(run, "scored.db", best);
         expect_text(run, "scored.db", "SELECT path FROM artifacts WHERE kind = 'layer_scores'", scores_file(run));
-        struct bytes scored = saved_file(run);
+        keep_saved(run);
         assert_int_equal(run_once(run, BY_SCORE, "stopped.db", true), ERROR_STOPPED);
         must(run_once(run, BY_SCORE, "stopped.db", false));
-        expect_same_bytes(saved_file(run), &scored);
+        expect_saved(run);
         must(run_once(run, choice_word(best), "listed.db", false));
-        expect_same_bytes(saved_file(run), &scored);
-        bytes_free(&scored);
+        expect_saved(run);
         remove_database(run, "scored.db");
     }
     kind = &sequence_kind;
@@ -273,7 +269,7 @@ RUN_TEST(a_stop_keeps_the_choice, NULL)
 {
     size_t best[TOWERS];
     must(run_once(run, BY_SCORE, "whole.db", false));
-    struct bytes whole = saved_file(run);
+    keep_saved(run);
     const char *path = scores_file(run);
     best_blocks(path, best);
     assert_int_equal(run_once(run, BY_SCORE, "stopped.db", true), ERROR_STOPPED);
@@ -282,8 +278,7 @@ RUN_TEST(a_stop_keeps_the_choice, NULL)
     assert_int_equal(unlink(path), 0); /* they can be computed again */
     must(run_once(run, BY_SCORE, "stopped.db", false));
     expect_blocks(run, "stopped.db", best);
-    expect_same_bytes(saved_file(run), &whole);
-    bytes_free(&whole);
+    expect_saved(run);
 }
 
 /* What a run finds in its folder decides, unless it is of another run, or damaged. */

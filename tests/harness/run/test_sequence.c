@@ -1,16 +1,13 @@
-#include <fcntl.h>
+/* A run from its first iteration to its last test, with stops; what other files and rows do to one is in resumed.txt. */
 #include <math.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "core/digest.h"
 #include "core/file.h"
 #include "harness/run/rates.h"
 #include "harness/run/run.h"
-#include "results/store/database.h"
 #include "tests/harness/whole_run.h"
 
-static const char *const methods[] = {"method.name=moe_adapters", "method.name=continual_ft", "method.name=finetune"};
+static const char adapters[] = "method.name=moe_adapters", weights[] = "method.name=continual_ft";
 
 /* One call of the program: opens, runs, closes. */
 static status run_once(struct small_run *run, const char *word, const char *database, struct backend_spy *spy)
@@ -19,131 +16,71 @@ static status run_once(struct small_run *run, const char *word, const char *data
     return whole_run(run, database, spy);
 }
 
-static void expect_same(struct small_run *run, const char *a, const char *b)
-{
-    assert_string_equal(whole_run_results(run, a), whole_run_results(run, b));
-}
+#define ABOUT_DATA                                                                                                     \
+    "SELECT setting || ' ' || task_order || ' ' || group_concat(training_images || '/' || test_images, ' ') "          \
+    "FROM runs JOIN tasks USING (run)"
 
 RUN_TEST(fills_the_matrix_and_is_then_only_shown, NULL)
 {
-    must(run_once(run, methods[0], "a.db", NULL));
+    must(run_once(run, adapters, "a.db", NULL));
     assert_false(whole_run_sequence.finished_before);
     assert_int_equal(whole_run_sequence.iterations, 3 * 6);
     expect_number(run, "a.db",
                   "SELECT count(*) FROM evaluations WHERE after_task >= 0 AND correct BETWEEN 0 AND images",
                   SMALL_RUN_TASKS * SMALL_RUN_TASKS);
+    expect_text(run, "a.db", ABOUT_DATA, "full_shot small 12/6 18/9 24/12");
+    expect_number(run, "a.db", "SELECT sum(length(test_digest)) + count(DISTINCT test_digest) FROM tasks", 3 * 64 + 3);
     assert_false(file_exists(whole_run_file(run, "resume.safetensors")));
+    char digest[DIGEST_SIZE]; /* of the file, as sha256sum prints it */
+    const char *path = whole_run_file(run, "adapters.safetensors");
+    must(digest_file(path, digest, &error));
+    expect_text(run, "a.db", small_run_format("SELECT digest FROM artifacts WHERE path = '%s'", path), digest);
     struct backend_spy spy = {0};
-    must(run_once(run, methods[0], "a.db", &spy));
+    must(run_once(run, adapters, "a.db", &spy));
     assert_true(whole_run_sequence.finished_before);
     assert_true(spy.updates == 0 && spy.encodings == 0);
 }
 
-/* The digest in the results is that of the file: sha256sum prints the same. */
-RUN_TEST(files_are_recorded_with_their_digest, NULL)
+enum { SHOTS = 9 };
+
+static void shots_of(const struct small_run *run, size_t task, char *names[SHOTS])
 {
-    char digest[DIGEST_SIZE];
-    must(run_once(run, methods[0], "a.db", NULL));
-    const char *path = whole_run_file(run, "adapters.safetensors");
-    must(digest_file(path, digest, &error));
-    expect_text(run, "a.db", small_run_format("SELECT digest FROM artifacts WHERE path = '%s'", path), digest);
+    const struct dataset *dataset = run->experiment->data.tasks[task].dataset;
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), SHOTS);
+    for (size_t i = 0; i < SHOTS; i++)
+        names[i] = small_run_keep(dataset_item_name(dataset, SPLIT_TRAIN, i));
 }
 
-RUN_TEST(stopping_is_not_seen_in_the_results, NULL)
+/* The same images under another order, batch and number of threads; others under another seed. */
+RUN_TEST(few_shots_depend_on_the_seed_alone, "data.shots=3", "tasks.second.train=100", NULL)
 {
-    for (size_t m = 0; m < sizeof methods / sizeof *methods; m += test_every()) {
-        const char *const words[] = {methods[m], "run.log_every=2", NULL};
-        struct backend_spy count = {0};
-        must(run_once(run, methods[m], "whole.db", &count));
-        const char *expected = whole_run_results(run, "whole.db");
-        for (size_t update = 1; update < count.updates; update += count.updates / 3 + 1)
-            expect_resumed(run, words, (struct backend_spy){.stop_at_update = update}, expected);
-        for (size_t prediction = 1; prediction < count.predictions; prediction += count.predictions / 2 + 1)
-            expect_resumed(run, words, (struct backend_spy){.stop_at_prediction = prediction}, expected);
-        remove_database(run, "whole.db");
-    }
-}
-
-/* Stopped at that optimizer step, one an iteration. */
-static void stop_after(struct small_run *run, size_t updates)
-{
-    struct stop stop = {0};
-    assert_int_equal(run_once(run, methods[1], "a.db", &(struct backend_spy){.stop = &stop, .stop_at_update = updates}),
-                     ERROR_STOPPED);
+    char *names[SHOTS], *found[SHOTS];
+    size_t differ = 0;
+    shots_of(run, 1, names);
+    small_run_reopen(run, 5, WORDS("data.shots=3", "tasks.second.train=100"));
+    shots_of(run, 1, found);
+    for (size_t i = 0; i < SHOTS; i++)
+        differ += strcmp(found[i], names[i]) != 0;
+    assert_true(differ > 0);
+    small_run_reopen(run, 1,
+                     WORDS("data.shots=3", "tasks.second.train=100", "data.order=second,third", "data.order_name=II",
+                           "run.threads=1", "training.batch=3"));
+    shots_of(run, 0, found);
+    for (size_t i = 0; i < SHOTS; i++)
+        assert_string_equal(found[i], names[i]);
+    must(whole_run(run, "a.db", NULL));
+    expect_text(run, "a.db", ABOUT_DATA, "few_shot II 9/9 12/12");
 }
 
 /* Stopped in a task's last iteration, the task is not trained again: only its selector, its row and what follows are
  * made. */
 RUN_TEST(a_finished_training_is_kept, NULL)
 {
-    stop_after(run, 6);
-    struct backend_spy second = {0};
-    must(run_once(run, methods[1], "a.db", &second));
+    struct stop stop = {0};
+    struct backend_spy first = {.stop = &stop, .stop_at_update = 6}, second = {0};
+    assert_int_equal(run_once(run, weights, "a.db", &first), ERROR_STOPPED);
+    must(run_once(run, weights, "a.db", &second));
     assert_int_equal(second.updates, 2 * 6);
-}
-
-/* --- Files that belong to others --- */
-
-RUN_TEST(a_resume_file_without_its_rows_is_refused, NULL)
-{
-    stop_after(run, 9);
-    for (int i = 0; i < 2; i++) /* not only where the run is new */
-        must_refuse(run_once(run, methods[1], "b.db", NULL), ERROR_FORMAT, "resume.safetensors", "b.db",
-                    "another database", "delete");
-    must(run_once(run, methods[1], "a.db", NULL)); /* nothing was lost */
-    unlink(whole_run_file(run, "resume.safetensors"));
-    must(run_once(run, methods[1], "b.db", NULL)); /* as the message says */
-    expect_same(run, "a.db", "b.db");
-}
-
-static void execute(const struct small_run *run, const char *database, const char *sql)
-{
-    struct database *opened;
-    must(database_open(&opened, small_run_file(run, database), STORE_WRITE, NULL, &error));
-    must(database_execute(opened, sql, &error));
-    database_close(opened);
-}
-
-/* While it was stopped, by a number that no count contradicts. */
-RUN_TEST(rows_that_somebody_changed_are_refused, NULL)
-{
-    stop_after(run, 9);
-    execute(run, "a.db", "UPDATE evaluations SET correct = correct + 1000, images = images + 1000 WHERE task = 0");
-    must_refuse(run_once(run, methods[1], "a.db", NULL), ERROR_FORMAT, "resume.safetensors", "a.db", "somebody changed",
-                "delete");
-    execute(run, "a.db", "UPDATE evaluations SET correct = correct - 1000, images = images - 1000 WHERE task = 0");
-    must(run_once(run, methods[1], "a.db", NULL));
-}
-
-static void copy_file(const char *from, const char *to)
-{
-    struct bytes bytes;
-    must(file_read(from, FILE_LIMIT, &bytes, &error));
-    must(file_write(to, bytes.data, bytes.size, &error));
-    bytes_free(&bytes);
-}
-
-/* Stopped twice within the second task: the older resume file goes on with the newer database, and ends with the same
- * results; the newer one does not with the older database, which lacks the rows in between. */
-RUN_TEST(an_older_database_is_refused_an_older_resume_file_is_fine, NULL)
-{
-    must(run_once(run, methods[1], "whole.db", NULL));
-    stop_after(run, 6 + 2);
-    const char *const folder = run->scratch.path, *resume = whole_run_file(run, "resume.safetensors"),
-                      *database = small_run_format("%s/a.db", folder), *old = small_run_format("%s/old.db", folder),
-                      *new = small_run_format("%s/new.db", folder),
-                      *old_resume = small_run_format("%s/old.safetensors", folder);
-    copy_file(database, old);
-    copy_file(resume, old_resume);
-    stop_after(run, 2);
-    copy_file(database, new);
-    copy_file(old, database);
-    must_refuse(run_once(run, methods[1], "a.db", NULL), ERROR_FORMAT, "resume.safetensors", "a.db", "newer copy",
-                "delete");
-    copy_file(new, database);
-    copy_file(old_resume, resume);
-    must(run_once(run, methods[1], "a.db", NULL));
-    expect_same(run, "whole.db", "a.db");
 }
 
 /* One step of the second task is disturbed after its gradients are known. */
@@ -163,7 +100,7 @@ static status disturb(struct backend *backend, const struct find_not_finite *arg
 
 static status run_disturbed(struct small_run *run, const char *on_nan, const char *database)
 {
-    small_run_reopen(run, 1, WORDS(methods[1], on_nan, "run.log_every=1"));
+    small_run_reopen(run, 1, WORDS(weights, on_nan, "run.log_every=1"));
     disturbed.real = run->experiment->model.backend->ops;
     disturbed.ops = *disturbed.real;
     disturbed.ops.find_not_finite = disturb;
@@ -199,7 +136,7 @@ RUN_TEST(rows_have_the_models_numbers_of_blocks, NULL)
 /* After the last task of all tasks; of tasks that are trained alone after each; and where nothing is kept of images, never. */
 RUN_TEST(classes_have_the_experts_of_their_last_test, NULL)
 {
-    must(run_once(run, methods[0], "a.db", NULL));
+    must(run_once(run, adapters, "a.db", NULL));
     expect_number(run, "a.db", "SELECT count(DISTINCT task) FROM class_experts WHERE after_task = 2", 3);
     expect_number(run, "a.db", "SELECT count(*) FROM class_experts WHERE after_task <> 2", 0);
     expect_number(run, "a.db", "SELECT count(*) FROM class_usage WHERE class_name IS NULL", 0);
@@ -257,15 +194,7 @@ RUN_TEST(patches_are_recorded_in_the_last_test, NULL)
     expect_number(run, "off.db", "SELECT count(*) FROM patch_experts", 0);
 }
 
-/* Of the first step of the first task. */
-static double first_value(const struct small_run *run, const char *database, const char *column)
-{
-    return (double)whole_run_number(
-               run, database,
-               small_run_format("SELECT CAST(round(1e6 * %s) AS INTEGER) FROM steps WHERE task = 0 AND iteration = 1",
-                                column)) /
-           1e6;
-}
+#define FIRST_STEP(column) "SELECT CAST(round(1e6 * " column ") AS INTEGER) FROM steps WHERE task = 0 AND iteration = 1"
 
 /* At the first step weights are the same: what the weight changes is the loss. Also with a weight of 0, and by two GPUs. */
 RUN_TEST(steps_have_their_balance_loss, NULL)
@@ -274,49 +203,19 @@ RUN_TEST(steps_have_their_balance_loss, NULL)
                                           {"adapter.balance_loss=cv", "adapter.balance_weight=0"},
                                           {"adapter.balance_loss=cv", "adapter.balance_weight=0.5"},
                                           {"adapter.balance_loss=cv", "adapter.balance_weight=0.5", "run.gpus=2"}};
-    double losses[4], balances[4] = {0};
+    double losses[4], balances[4];
     for (size_t i = 0; i < (small_run_gpus() < 2 ? 3 : 4); i++) {
         const char *name = small_run_format("%zu.db", i);
         small_run_reopen(run, 1, WORDS(runs[i][0], runs[i][1], runs[i][1] ? runs[i][2] : NULL));
         must(whole_run(run, name, NULL));
         expect_number(run, name, "SELECT sum(balance_loss IS NULL) = count(*) FROM steps", i == 0);
-        losses[i] = first_value(run, name, "loss");
-        if (i > 0)
-            balances[i] = first_value(run, name, "balance_loss");
+        losses[i] = 1e-6 * (double)whole_run_number(run, name, FIRST_STEP("loss"));
+        balances[i] = i > 0 ? 1e-6 * (double)whole_run_number(run, name, FIRST_STEP("balance_loss")) : 0;
     }
     assert_true(balances[1] > 0.01 && fabs(balances[2] - balances[1]) < 1e-5 * balances[1]);
     assert_true(fabs(losses[1] - losses[0]) < 1e-5);
     assert_true(fabs(losses[2] - losses[1] - 0.5 * balances[1]) < 1e-4);
     assert_true(small_run_gpus() < 2 || fabs(losses[3] - losses[0] - 0.5 * balances[3]) < 1e-4);
-}
-
-RUN_TEST(a_folder_in_use_is_refused, NULL)
-{
-    stop_after(run, 9);
-    const char *folder = small_run_keep(run_folder(run->experiment));
-    int lock = open(folder, O_RDONLY | O_DIRECTORY);
-    assert_true(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0);
-    must_refuse(run_once(run, methods[1], "a.db", NULL), ERROR_BUSY, folder, "in use", "run.folder");
-    close(lock);
-    must(run_once(run, methods[1], "a.db", NULL));
-}
-
-/* More images than when the run began: rows of both would stand side by side. */
-RUN_TEST(data_that_changed_is_refused, NULL)
-{
-    stop_after(run, 9);
-    /* the same suite, but its data changes on disk: here the dataset of another suite takes its place */
-    struct small_run other;
-    small_run_open(&other, 1,
-                   WORDS(methods[1], small_run_format("data.root=%s", run->scratch.path), "run.log_every=2",
-                         "tasks.third.test=4"));
-    small_run_reopen(run, 1, WORDS(methods[1], "run.log_every=2"));
-    struct dataset *original = run->experiment->data.tasks[2].dataset;
-    run->experiment->data.tasks[2].dataset = other.experiment->data.tasks[2].dataset;
-    must_refuse(whole_run(run, "a.db", NULL), ERROR_FORMAT, "the test images of third", "run 1 of", "mtil runs delete");
-    run->experiment->data.tasks[2].dataset = original;
-    must(run_once(run, methods[1], "a.db", NULL)); /* the data is back */
-    small_run_close(&other);
 }
 
 /* A sweep over threads or devices estimates all its runs with the same rates. */
@@ -328,15 +227,12 @@ RUN_TEST(rates_of_another_machine_are_measured_again, NULL)
     rates.products = 1;
     must(rates_measure(&rates, run->experiment, &error));
     assert_true(rates.products == 1); /* known */
-    rates.cores++;
-    must(rates_measure(&rates, run->experiment, &error));
-    assert_true(rates.products > 1);
-    rates.products = 1;
-    rates.asynchronous = !rates.asynchronous;
-    must(rates_measure(&rates, run->experiment, &error));
-    assert_true(rates.products > 1);
-    rates.products = 1;
-    rates.precision = PRECISION_BF16;
-    must(rates_measure(&rates, run->experiment, &error));
-    assert_true(rates.products > 1);
+    for (int changed = 0; changed < 3; changed++) {
+        rates.products = 1;
+        rates.cores += changed == 0;
+        rates.asynchronous ^= changed == 1;
+        rates.precision = changed == 2 ? PRECISION_BF16 : rates.precision;
+        must(rates_measure(&rates, run->experiment, &error));
+        assert_true(rates.products > 1);
+    }
 }

@@ -8,39 +8,37 @@
 #include "harness/scenario/orders.h"
 #include "tests/harness/small_run.h"
 
-enum { MOST = 200 };
+enum { MOST = 1024 };
 
-static struct options *more_keys(const char *order, const char *first, const char *parts, const char *increment)
+/* What the last cut came to. */
+static uint32_t order[MOST], task_of[MOST];
+
+/* Of a dataset called toy, by those values of the keys. */
+static status cut(size_t classes, const char *class_order, const char *first, const char *parts, const char *increment)
 {
+    const char *const values[][2] = {
+        {"class_order", class_order}, {"first", first}, {"parts", parts}, {"increment", increment}};
     const struct option *table;
     struct options *options;
     must(settings_split_keys("order", &table, &error));
     must(options_create(&options, table, &error));
-    must(options_set(options, "class_order", order, "test", &error));
-    must(options_set(options, "first", first, "test", &error));
-    must(options_set(options, "parts", parts, "test", &error));
-    must(options_set(options, "increment", increment, "test", &error));
-    return options;
-}
-
-static struct options *keys(const char *order, const char *first, const char *parts)
-{
-    return more_keys(order, first, parts, "0");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        must(options_set(options, values[i][0], values[i][1], "test", &error));
+    status result = class_order_cut(options, "toy", classes, order, task_of, &error);
+    options_destroy(options);
+    return result;
 }
 
 static void expect_built_in(const json_t *orders, const char *name)
 {
     const json_t *expected = json_object_get(orders, name);
     size_t classes = json_array_size(expected);
-    uint32_t order[MOST], task_of[MOST];
-    struct options *options = keys(name, "0", "10");
     assert_in_range(classes, 100, MOST);
-    must(class_order_cut(options, name, classes, order, task_of, &error));
+    must(cut(classes, name, "0", "10", "0"));
     for (size_t i = 0; i < classes; i++) {
         assert_int_equal(order[i], json_integer_value(json_array_get(expected, i)));
         assert_int_equal(task_of[order[i]], i / (classes / 10));
     }
-    options_destroy(options);
 }
 
 TEST(built_in_orders)
@@ -56,12 +54,9 @@ TEST(built_in_orders)
 
 TEST(a_first_task_of_its_own_size)
 {
-    uint32_t order[8], task_of[8];
     static const uint32_t expected[8] = {2, 0, 1, 0, 2, 1, 1, 2}; /* 3 1; then 2 5 6, 0 4 7 */
-    struct options *options = keys("3 1 2 5 6 0 4 7", "2", "2");
-    must(class_order_cut(options, "toy", 8, order, task_of, &error));
+    must(cut(8, "3 1 2 5 6 0 4 7", "2", "2", "0"));
     assert_memory_equal(task_of, expected, sizeof expected);
-    options_destroy(options);
 }
 
 /* Printed by NumPy 2.4: np.random.seed(seed); np.random.permutation(n), and a checksum of it. */
@@ -69,7 +64,7 @@ TEST(orders_of_numpy)
 {
     static const uint32_t of_twenty[20] = {14, 6, 5, 8, 12, 11, 18, 2, 4, 16, 10, 15, 9, 13, 7, 0, 3, 19, 17, 1};
     static const struct {
-        const char *order;
+        const char *name;
         uint32_t classes, sum, first, last;
     } drawn[] = {
         {"numpy-1993", 10, 897686587u, 4, 1},
@@ -82,81 +77,65 @@ TEST(orders_of_numpy)
         {"numpy-1", 345, 71546823u, 307, 37},
         {"numpy-7", 1024, 2655420274u, 570, 175},
     };
-    uint32_t order[1024], task_of[1024];
     for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {
-        struct options *options = keys(drawn[i].order, "0", "1");
-        must(class_order_cut(options, "toy", drawn[i].classes, order, task_of, &error));
+        must(cut(drawn[i].classes, drawn[i].name, "0", "1", "0"));
         uint32_t sum = 0;
         for (size_t k = 0; k < drawn[i].classes; k++)
             sum = 31 * sum + order[k] + 1;
         assert_int_equal(sum, drawn[i].sum);
         assert_int_equal(order[0], drawn[i].first);
         assert_int_equal(order[drawn[i].classes - 1], drawn[i].last);
-        options_destroy(options);
     }
-    struct options *options = keys("numpy-1993", "0", "10");
-    must(class_order_cut(options, "toy", 20, order, task_of, &error));
+    must(cut(20, "numpy-1993", "0", "10", "0"));
     assert_memory_equal(order, of_twenty, sizeof of_twenty);
-    options_destroy(options);
-}
-
-static void expect_sizes(size_t classes, const char *first, const char *parts, const char *increment,
-                         const size_t *sizes)
-{
-    uint32_t order[MOST], task_of[MOST];
-    size_t found[12] = {0}, task = 0;
-    struct options *options = more_keys("", first, parts, increment);
-    must(class_order_cut(options, "toy", classes, order, task_of, &error));
-    for (size_t i = 0; i < classes; i++) {
-        assert_true(i == 0 || task_of[i] == task_of[i - 1] || task_of[i] == task_of[i - 1] + 1);
-        found[task_of[i]]++;
-    }
-    for (; sizes[task] > 0; task++)
-        assert_int_equal(found[task], sizes[task]);
-    assert_int_equal(found[task], 0);
-    options_destroy(options);
 }
 
 TEST(parts_that_do_not_divide)
 {
-    expect_sizes(100, "0", "3", "0", (const size_t[]){34, 33, 33, 0});
-    expect_sizes(101, "50", "5", "0", (const size_t[]){50, 11, 10, 10, 10, 10, 0});
-    expect_sizes(100, "0", "4", "30", (const size_t[]){30, 30, 30, 10, 0});
-    expect_sizes(101, "50", "6", "10", (const size_t[]){50, 10, 10, 10, 10, 10, 1, 0});
-    expect_sizes(196, "16", "9", "20", (const size_t[]){16, 20, 20, 20, 20, 20, 20, 20, 20, 20, 0});
-    expect_sizes(3, "0", "3", "1", (const size_t[]){1, 1, 1, 0});
-}
-
-static void refuse(size_t classes, const char *order, const char *first, const char *parts, const char *increment,
-                   const char *const *words)
-{
-    uint32_t found[MOST], task_of[MOST];
-    struct options *options = more_keys(order, first, parts, increment);
-    check_refusal(class_order_cut(options, "toy", classes, found, task_of, &error), ERROR_ARGUMENT, words);
-    options_destroy(options);
+    static const struct {
+        size_t classes;
+        const char *first, *parts, *increment;
+        size_t sizes[12];
+    } cases[] = {{100, "0", "3", "0", {34, 33, 33}},
+                 {101, "50", "5", "0", {50, 11, 10, 10, 10, 10}},
+                 {100, "0", "4", "30", {30, 30, 30, 10}},
+                 {101, "50", "6", "10", {50, 10, 10, 10, 10, 10, 1}},
+                 {196, "16", "9", "20", {16, 20, 20, 20, 20, 20, 20, 20, 20, 20}},
+                 {3, "0", "3", "1", {1, 1, 1}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t found[12] = {0};
+        must(cut(cases[i].classes, "", cases[i].first, cases[i].parts, cases[i].increment));
+        for (size_t k = 0; k < cases[i].classes; k++) {
+            assert_true(k == 0 || task_of[k] == task_of[k - 1] || task_of[k] == task_of[k - 1] + 1);
+            found[task_of[k]]++;
+        }
+        assert_memory_equal(found, cases[i].sizes, sizeof found);
+    }
 }
 
 TEST(what_is_no_order)
 {
     static const struct {
-        const char *order, *first, *parts, *words[4];
+        size_t classes;
+        const char *order, *first, *parts, *increment, *words[4];
     } cases[] = {
-        {"0 1 2", "0", "2", {"toy has 4 classes", "names 3"}},
-        {"0 1 2 2", "0", "2", {"from 0 to 3 once", "\"2\" as number 4"}},
-        {"0 1 2 4", "0", "2", {"\"4\" as number 4"}},
-        {"0 1 2 -1", "0", "2", {"\"-1\""}},
-        {"0 1 2 cat", "0", "2", {"\"cat\""}},
-        {"", "0", "5", {"4 classes", "5 tasks"}},
-        {"", "1", "4", {"first task of 1", "4 tasks"}},
-        {"numpy-", "0", "2", {"toy has 4 classes", "names 1"}},
-        {"numpy-4294967296", "0", "2", {"names 1"}},
-        {"", "4", "1", {"first task of 4"}},
+        {4, "0 1 2", "0", "2", "0", {"toy has 4 classes", "names 3"}},
+        {4, "0 1 2 2", "0", "2", "0", {"from 0 to 3 once", "\"2\" as number 4"}},
+        {4, "0 1 2 4", "0", "2", "0", {"\"4\" as number 4"}},
+        {4, "0 1 2 -1", "0", "2", "0", {"\"-1\""}},
+        {4, "0 1 2 cat", "0", "2", "0", {"\"cat\""}},
+        {4, "", "0", "5", "0", {"4 classes", "5 tasks"}},
+        {4, "", "1", "4", "0", {"first task of 1", "4 tasks"}},
+        {4, "numpy-", "0", "2", "0", {"toy has 4 classes", "names 1"}},
+        {4, "numpy-4294967296", "0", "2", "0", {"names 1"}},
+        {4, "", "4", "1", "0", {"first task of 4"}},
+        {10, "", "0", "3", "3", {"toy has 10 classes", "of 3 classes are 4", "is 3"}},
+        {10, "", "4", "2", "2", {"first task of 4", "of 2 classes are 3"}},
+        {10, "", "0", "4", "10", {"of 10 classes are 1"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        refuse(4, cases[i].order, cases[i].first, cases[i].parts, "0", cases[i].words);
-    refuse(10, "", "0", "3", "3", WORDS("toy has 10 classes", "of 3 classes are 4", "is 3"));
-    refuse(10, "", "4", "2", "2", WORDS("first task of 4", "of 2 classes are 3"));
-    refuse(10, "", "0", "4", "10", WORDS("of 10 classes are 1"));
+        check_refusal(cut(cases[i].classes, cases[i].order, cases[i].first, cases[i].parts, cases[i].increment),
+                      ERROR_ARGUMENT, cases[i].words);
 }
 
 /* Tasks have the classes in the order that was asked for, with the images of those classes. */
@@ -180,22 +159,21 @@ RUN_TEST(tasks_follow_the_order, "data.order=third", "tasks.third.classes=6", "d
     }
 }
 
-/* Shots are drawn in each task, which still knows how many images there were. */
-RUN_TEST(few_images_of_each_task, "data.order=third", "tasks.third.classes=6", "data.split_by=order", "data.parts=3",
-         "data.shots=2", NULL)
+/* Shots are drawn in each task, which still knows how many images there were; or a number for each: all of the first. */
+RUN_TEST(few_images_of_each_task, NULL)
 {
-    for (size_t k = 0; k < 3; k++) {
-        assert_int_equal(dataset_size(run->experiment->data.tasks[k].dataset, SPLIT_TRAIN), 2 * 2);
-        assert_int_equal(run->experiment->data.tasks[k].all_images, 2 * 6);
+    static const struct {
+        const char *word;
+        size_t images[3];
+    } cases[] = {{"data.shots=2", {4, 4, 4}}, {"data.task_shots=0,1,2", {12, 2, 4}}};
+    for (size_t i = 0; i < 2; i++) {
+        small_run_reopen(
+            run, 1,
+            WORDS("data.order=third", "tasks.third.classes=6", "data.split_by=order", "data.parts=3", cases[i].word));
+        assert_string_equal(run->experiment->model.settings.setting, "few_shot");
+        for (size_t k = 0; k < 3; k++) {
+            assert_int_equal(dataset_size(run->experiment->data.tasks[k].dataset, SPLIT_TRAIN), cases[i].images[k]);
+            assert_int_equal(run->experiment->data.tasks[k].all_images, 2 * 6);
+        }
     }
-}
-
-/* Shots of each task in place of one number: all images of the first, and few of the others. */
-RUN_TEST(a_number_of_images_for_each_task, "data.order=third", "tasks.third.classes=6", "data.split_by=order",
-         "data.parts=3", "data.task_shots=0,1,2", NULL)
-{
-    static const size_t expected[3] = {2 * 6, 2 * 1, 2 * 2};
-    for (size_t k = 0; k < 3; k++)
-        assert_int_equal(dataset_size(run->experiment->data.tasks[k].dataset, SPLIT_TRAIN), expected[k]);
-    assert_string_equal(run->experiment->model.settings.setting, "few_shot");
 }

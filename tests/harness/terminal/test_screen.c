@@ -70,6 +70,7 @@ static void expect_output(const struct terminal *terminal, const char *part)
 TEST(texts_are_drawn_over_one_another)
 {
     struct terminal terminal;
+    struct stop stop = {0};
     open_terminal(&terminal);
     struct screen screen = {.out = terminal.out};
     screen_show(&screen, "a line that is far too long for it\nsecond\nthird\nfourth\n");
@@ -77,16 +78,6 @@ TEST(texts_are_drawn_over_one_another)
     assert_true(screen_wait(&screen, 0.01, NULL)); /* time is up */
     screen_show(&screen, "less\n");
     expect_output(&terminal, "\033[Hless\033[K\033[J");
-    screen_close(&screen);
-    close_terminal(&terminal);
-}
-
-TEST(a_stop_ends_it)
-{
-    struct terminal terminal;
-    struct stop stop = {0};
-    open_terminal(&terminal);
-    struct screen screen = {.out = terminal.out};
     assert_true(screen_wait(&screen, 0.01, &stop));
     atomic_store(&stop.signal, 2);
     assert_false(screen_wait(&screen, LONG, &stop));

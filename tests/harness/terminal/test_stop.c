@@ -6,55 +6,19 @@
 #include "harness/terminal/stop.h"
 #include "tests/test.h"
 
-TEST(stop_is_raised_and_asked_for)
-{
-    struct stop stop = {0};
-    assert_false(stop_requested(NULL));
-    assert_false(stop_requested(&stop));
-    atomic_store(&stop.signal, 15);
-    assert_true(stop_requested(&stop));
-}
-
-/* Runs child in a process of its own, and returns how that ended. */
-static int outcome_of(void (*child)(struct stop *stop))
-{
-    static struct stop stop;
-    int ended;
-    pid_t id = fork();
-    assert_true(id >= 0);
-    if (id == 0) {
-        alarm(60);
-        stop_on_signals(&stop);
-        child(&stop);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(id, &ended, 0), id);
-    return ended;
-}
-
-static void expect_exit(int ended, int exit_status)
-{
-    assert_true(WIFEXITED(ended));
-    assert_int_equal(WEXITSTATUS(ended), exit_status);
-}
-
 static void hear_every_signal(struct stop *stop)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGPIPE};
     stop_hold(stop);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         atomic_store(&stop->signal, 0);
-        raise(signals[i]);
-        if (atomic_load(&stop->signal) != signals[i])
+        if (stop_requested(stop) || raise(signals[i]) != 0 || !stop_requested(stop) ||
+            atomic_load(&stop->signal) != signals[i])
             _exit(1);
     }
 }
 
-TEST(every_signal_is_heard)
-{
-    expect_exit(outcome_of(hear_every_signal), 0);
-}
-
+/* `timeout` and closing terminals send theirs twice. */
 static void hear_the_first_of_two(struct stop *stop)
 {
     stop_hold(stop);
@@ -64,24 +28,11 @@ static void hear_the_first_of_two(struct stop *stop)
     _exit(atomic_load(&stop->signal));
 }
 
-/* `timeout` and closing terminals send theirs twice. */
-TEST(the_second_one_is_no_more_than_the_first)
-{
-    expect_exit(outcome_of(hear_the_first_of_two), SIGTERM);
-}
-
 static void interrupt_twice(struct stop *stop)
 {
     stop_hold(stop);
     raise(SIGINT);
     raise(SIGINT);
-}
-
-TEST(a_second_interrupt_ends_at_once)
-{
-    int ended = outcome_of(interrupt_twice);
-    assert_true(WIFSIGNALED(ended));
-    assert_int_equal(WTERMSIG(ended), SIGINT);
 }
 
 static void never_look(struct stop *stop)
@@ -91,11 +42,6 @@ static void never_look(struct stop *stop)
     raise(SIGHUP);
     for (;;)
         pause();
-}
-
-TEST(who_does_not_look_is_ended)
-{
-    expect_exit(outcome_of(never_look), 128 + SIGHUP);
 }
 
 /* Alarms come while it holds, and one that comes afterwards ends it. */
@@ -111,20 +57,35 @@ static void hold_for_a_while(struct stop *stop)
     _exit(0);
 }
 
-TEST(who_holds_is_not_ended)
-{
-    expect_exit(outcome_of(hold_for_a_while), 128 + SIGINT);
-}
-
 static void ignore_hangups(struct stop *stop)
 {
     signal(SIGHUP, SIG_IGN);
     stop_on_signals(stop);
     raise(SIGHUP);
-    _exit(stop_requested(stop));
+    _exit(stop_requested(stop) || stop_requested(NULL));
 }
 
-TEST(an_ignored_hangup_stays_ignored)
+/* Each in a process of its own. */
+TEST(signals_ask_and_end)
 {
-    expect_exit(outcome_of(ignore_hangups), 0);
+    static const struct {
+        void (*child)(struct stop *stop);
+        int exit_status, signal;
+    } cases[] = {{hear_every_signal, 0, 0},     {hear_the_first_of_two, SIGTERM, 0}, {interrupt_twice, 0, SIGINT},
+                 {never_look, 128 + SIGHUP, 0}, {hold_for_a_while, 128 + SIGINT, 0}, {ignore_hangups, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static struct stop stop;
+        int ended;
+        pid_t id = fork();
+        assert_true(id >= 0);
+        if (id == 0) {
+            alarm(60);
+            stop_on_signals(&stop);
+            cases[i].child(&stop);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(id, &ended, 0), id);
+        assert_int_equal(WIFSIGNALED(ended) ? WTERMSIG(ended) : 0, cases[i].signal);
+        assert_int_equal(WEXITSTATUS(ended), cases[i].exit_status);
+    }
 }
