@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "datasets/loader.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/train/outcome.h"
 
 enum { ITERATIONS = 7 };
 
@@ -12,17 +12,6 @@ enum { ITERATIONS = 7 };
 static status train(struct small_run *run, struct small_training *training)
 {
     return small_run_train(run, 1, training);
-}
-
-static const char *const everything[] = {
-    "training.randaugment=2", "training.randaugment_magnitude=15", "training.mixup=0.8",         "training.cutmix=1",
-    "training.iterations=7",  "training.random_erasing=0.5",       "training.learning_rate=2e-4"};
-
-static void reopen(struct small_run *run, const char *method, size_t gpus)
-{
-    const char *overrides[16] = {method, small_run_format("run.gpus=%zu", gpus)};
-    memcpy(overrides + 2, everything, sizeof everything);
-    small_run_reopen(run, 1, overrides);
 }
 
 /* Operations have no context of their own, so there is one of these. */
@@ -115,30 +104,10 @@ RUN_TEST(the_loss_of_mixed_images, NULL)
 
 RUN_TEST(stops_are_not_seen, NULL)
 {
-    struct small_training whole = {0}, parts = {.stop_at = 4};
-    reopen(run, "method.name=moe_adapters", 1);
-    must(train(run, &whole));
-    reopen(run, "method.name=moe_adapters", 1);
-    assert_int_equal(train(run, &parts), ERROR_STOPPED);
-    must(train(run, &parts));
-    assert_memory_equal(whole.loss, parts.loss, ITERATIONS * sizeof *whole.loss);
-}
-
-/* Partners and shares are those of the whole batch. */
-RUN_TEST(ranks_are_not_seen, NULL)
-{
-    if (small_run_gpus() < 2)
-        skip();
-    struct small_training alone = {0};
-    reopen(run, "method.name=continual_ft", 1);
-    must(train(run, &alone));
-    for (size_t gpus = 2; gpus <= 3 && gpus <= small_run_gpus(); gpus++) {
-        struct small_training together = {0};
-        reopen(run, "method.name=continual_ft", gpus);
-        must(train(run, &together));
-        for (size_t i = 0; i < ITERATIONS; i++)
-            assert_true(fabs(together.loss[i] - alone.loss[i]) < 1e-4);
-    }
+    expect_stop_between(run,
+                        WORDS("training.randaugment=2", "training.randaugment_magnitude=15", "training.mixup=0.8",
+                              "training.cutmix=1", "training.iterations=7", "training.random_erasing=0.5"),
+                        4);
 }
 
 /* Methods whose loss is more than the cross-entropy train on augmented images, too. */

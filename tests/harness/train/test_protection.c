@@ -51,28 +51,6 @@ static double distance(const float *a, const float *b, size_t n)
     return squares;
 }
 
-/* Two tasks; on two GPUs the second begins with what the leader handed over. */
-static void expect_the_same_on_two(const char *const *words)
-{
-    struct small_run run;
-    struct trace traces[2][2];
-    for (int several = 0; several < 2; several++) {
-        const char *overrides[8] = {several ? "run.gpus=2" : "run.gpus=1", "training.learning_rate=2e-4"};
-        for (size_t i = 0; words[i] != NULL; i++)
-            overrides[2 + i] = words[i];
-        (several ? small_run_reopen : small_run_open)(&run, 1, overrides);
-        for (size_t task = 0; task < 2; task++)
-            train(&run, task, &traces[several][task]);
-    }
-    size_t n = size_of(&run);
-    const struct trace *one = &traces[0][1], *two = &traces[1][1];
-    for (size_t i = 0; i < ITERATIONS; i++)
-        if (!(fabs(one->loss[i] - two->loss[i]) <= 1e-4))
-            fail_msg("loss of iteration %zu: %.7f on one, %.7f on two", i + 1, one->loss[i], two->loss[i]);
-    assert_true(distance(one->end, two->end, n) <= 0.01 * distance(one->end, one->start, n));
-    small_run_close(&run);
-}
-
 static void restart_from(struct small_run *run, const char *const *overrides, const float *weights)
 {
     small_run_reopen(run, 1, overrides);
@@ -387,14 +365,4 @@ RUN_TEST(listed_images_are_their_own, REPLAY, NULL)
         image_free(&expected);
     }
     dataset_close(list);
-}
-
-TEST(two_gpus_train_together)
-{
-    if (small_run_gpus() < 2)
-        skip();
-    expect_the_same_on_two(WORDS("method.name=l2", "method.l2=20"));
-    expect_the_same_on_two(WORDS("method.name=ewc", "method.lambda=5000"));
-    expect_the_same_on_two(WORDS(ICARL));
-    expect_the_same_on_two(WORDS(REPLAY));
 }

@@ -1,0 +1,32 @@
+/* What training leaves in a model, and whether it is the same: after a stop, and on several GPUs.
+ *
+ *     const char *const *words = WORDS("method.name=l2", "training.iterations=9");
+ *     expect_stop_between(run, words, 4);                // the bits of a run that was not stopped
+ *     expect_ranks_unseen(run, words, 3, 1e-4);          // three GPUs compute what one does
+ */
+#pragma once
+
+#include "tests/harness/small_run.h"
+
+struct outcome {
+    const char *name;            /* the overrides */
+    struct small_training steps; /* of the last task */
+    size_t groups, n[8], use_n[TOWERS], changes;
+    float *values[8];     /* of each group that is trained */
+    int32_t *use[TOWERS]; /* counts of adapters, and what is frozen */
+};
+
+/* Of the model of a run, or of one of its ranks. */
+struct outcome outcome_of(const struct model *model, const char *name);
+
+/* The first tasks of another experiment. Several GPUs end with the same weights. */
+struct outcome outcome_train(struct small_run *run, const char *const *overrides, size_t gpus, size_t tasks);
+
+void expect_same(const struct outcome *found, const struct outcome *expected); /* to the bit */
+
+/* Of two tasks, stopped between them and behind that iteration of the second, each time with another experiment that goes on. */
+void expect_stop_between(struct small_run *run, const char *const *overrides, size_t iteration);
+
+/* Of two tasks on so many GPUs and on one: losses and weights (of their size) to these differences, unless ranks compute something of
+ * their share alone (loss 0). Twice on the GPUs, which gives the same bits. Nothing where there are fewer. */
+void expect_ranks_unseen(struct small_run *run, const char *const *overrides, size_t gpus, double loss, double weights);
