@@ -75,27 +75,11 @@ FILES_TEST(the_second_run_encodes_nothing)
     reopen(run, NULL);
     assert_int_equal(take(run, FILES, &second), 0);
     assert_memory_equal(&first, &second, sizeof first);
+    take(run, 0, &second); /* generated images are not shared */
+    assert_non_null(features_file(run));
     reopen(run, "run.cache=memory");
     assert_true(take(run, FILES, &alone) > 0);
     assert_memory_equal(&first, &alone, sizeof first);
-}
-
-FILES_TEST(the_file_is_listed)
-{
-    struct values values;
-    struct shared_files list;
-    must(shared_files_list(&list, small_run_file(run, "cache"), &error)); /* there is no folder yet */
-    assert_int_equal(list.count, 0);
-    shared_files_free(&list);
-    take(run, FILES, &values);
-    take(run, 0, &values); /* generated images are not shared */
-    must(shared_files_list(&list, small_run_file(run, "cache"), &error));
-    assert_int_equal(list.count, 1);
-    assert_string_equal(list.files[0].dataset, "folder");
-    assert_string_equal(list.files[0].root, small_run_keep(realpath(run->scratch.path, NULL)));
-    assert_int_equal(list.files[0].images, IMAGES);
-    assert_true(list.files[0].bytes > sizeof values);
-    shared_files_free(&list);
 }
 
 /* Computed again, and kept in the same file. */
@@ -107,28 +91,6 @@ static void expect_fresh(struct small_run *run, const struct values *old, bool s
     assert_int_equal(take(run, FILES, &again), 0);
     assert_memory_equal(&fresh, &again, sizeof fresh);
     assert_non_null(features_file(run));
-}
-
-FILES_TEST(files_of_a_root_are_removed)
-{
-    struct values values;
-    struct shared_files removed;
-    take(run, FILES, &values);
-    scratch_write_text(&run->scratch, "cache/notes.txt", "mine");
-    const char *folder = small_run_format("%s", small_run_file(run, "cache"));
-    must(shared_files_clear(&removed, folder, "/elsewhere", &error));
-    assert_int_equal(removed.count, 0);
-    shared_files_free(&removed);
-    must(shared_files_clear(&removed, folder, dataset_root(run->experiment->data.tasks[FILES].dataset), &error));
-    assert_int_equal(removed.count, 1);
-    shared_files_free(&removed);
-    assert_null(features_file(run));
-    take(run, FILES, &values);
-    must(shared_files_clear(&removed, folder, NULL, &error));
-    assert_int_equal(removed.count, 1);
-    shared_files_free(&removed);
-    assert_null(features_file(run));
-    assert_true(file_exists(small_run_file(run, "cache/notes.txt")));
 }
 
 FILES_TEST(other_images_are_computed)
@@ -213,17 +175,4 @@ FILES_TEST(damaged_files_are_written_anew)
     assert_int_equal(truncate(path, 0), 0);
     expect_fresh(run, &values, true);
     bytes_free(&bytes);
-}
-
-/* No folder can be made where a file is, and no room is left where nothing is allowed: features are computed all the
- * same. */
-FILES_TEST(without_a_place_they_are_computed)
-{
-    struct values first, second;
-    reopen(run, "run.cache_disk_megabytes=0");
-    assert_true(take(run, FILES, &first) > 0);
-    assert_null(features_file(run));
-    reopen(run, "run.cache_folder=/dev/null/cache");
-    assert_true(take(run, FILES, &second) > 0);
-    assert_memory_equal(&first, &second, sizeof first);
 }

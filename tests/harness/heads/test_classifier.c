@@ -5,16 +5,10 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/trained.h"
-#include "harness/train/replicas.h"
 #include "models/linear_head.h"
-#include "tests/harness/whole_run.h"
+#include "tests/harness/heads/classifiers.h"
 
-enum { CLASSES = 4, WIDTH = 64, ITERATIONS = 24 };
-
-#define LINEAR "head.name=linear", "method.name=supervised", "data.order=third", "tasks.third.iterations=24"
-#define SCRATCH                                                                                                        \
-    LINEAR, "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2"
+enum { ITERATIONS = 24 };
 
 static struct linear_head *head_of(const struct small_run *run)
 {
@@ -113,11 +107,27 @@ RUN_TEST(an_image_gets_the_class_with_the_highest_score, SCRATCH, NULL)
 
 /* --- Runs --- */
 
-RUN_TEST(stopping_is_not_seen_in_the_weights, SCRATCH, NULL)
+#define WIDENET                                                                                                        \
+    "model.blocks=4", "adapter.experts=3", "adapter.bottleneck=64", "method.ffn=widenet",                              \
+        "adapter.router_noise=0.333", "tasks.third.iterations=12"
+
+RUN_TEST(stopping_is_not_seen_in_the_weights, NULL)
 {
-    static const char *const trained[] = {"method.train=weights", "method.train=head", "method.dropout=0.2"};
-    for (size_t i = 0; i < 3; i++)
-        expect_stop_unseen(run, WORDS(SCRATCH, trained[i]), 17);
+    static const char *const cases[][8] = {{"method.train=weights"},
+                                           {"method.train=head"},
+                                           {"method.dropout=0.2"},
+                                           {"method.ffn=ewa", MIXTURE},
+                                           {"method.ffn=moe", MIXTURE},
+                                           {"method.ffn=rmoe", MIXTURE},
+                                           {"method.ffn=widenet", MIXTURE},
+                                           {WIDENET, "adapter.share_routing=0"},
+                                           {WIDENET, "adapter.share_routing=2"},
+                                           {WIDENET, "adapter.share_across_blocks=2", "adapter.share_routing=2"},
+                                           {WIDENET, "adapter.share_across_blocks=2", "model.share_groups=2"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *c = cases[i];
+        expect_stop_unseen(run, WORDS(SCRATCH, c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]), 17);
+    }
 }
 
 static const char *all_cells(const char *method)
@@ -149,17 +159,13 @@ RUN_TEST(the_file_of_a_tower_is_an_input, NULL)
     expect_number(run, "a.db", "SELECT count(*) FROM inputs WHERE kind = 'vocabulary'", 0);
 }
 
-/* Every rank has the same head after the same updates, and their shares of the loss add up to that of the batch. */
-TEST(ranks_train_one_head)
+/* Every rank has the same head and experts after the same updates, and their shares of the loss add up to that of the batch. */
+RUN_TEST(ranks_train_one_head, NULL)
 {
     if (small_run_gpus() < 2)
         skip();
-    struct small_run run;
-    small_run_open(&run, 1, WORDS(SCRATCH, "run.gpus=2"));
-    train(&run);
-    const struct linear_head *own = head_of(&run),
-                             *other = replicas_at(run.experiment->model.work.replicas, 1)->model->head_state;
-    assert_memory_equal(small_run_group(own->parameters), small_run_group(other->parameters),
-                        own->parameters->values_count * sizeof(float));
-    small_run_close(&run);
+    small_run_reopen(run, 1, WORDS(SCRATCH, "run.gpus=2"));
+    train(run);
+    outcome_train(run, WORDS(SCRATCH), 2, 1);
+    outcome_train(run, WORDS(SCRATCH, "method.ffn=ewa", MIXTURE), 2, 1);
 }

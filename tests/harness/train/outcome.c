@@ -119,3 +119,17 @@ void expect_ranks_unseen(struct small_run *run, const char *const *overrides, si
         expect_close(&together, &alone, loss, weights);
     expect_same(&again, &together);
 }
+
+void expect_as_computed(const struct evaluator *evaluator, size_t checkpoint, size_t j)
+{
+    struct evaluator *fresh;
+    const struct test_set *set = &evaluator->sets[j];
+    evaluator->model->settings.keep_features = false;
+    must(evaluator_create(&fresh, evaluator->model, evaluator->data, evaluator->method, NULL, &error));
+    must(evaluator_task(fresh, checkpoint, j, NULL, &error));
+    evaluator->model->settings.keep_features = true;
+    assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
+    assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
+                        set->n * set->routed.embed * sizeof(float));
+    evaluator_destroy(fresh);
+}

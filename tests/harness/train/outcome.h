@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "harness/evaluate/evaluator.h"
 #include "tests/harness/small_run.h"
 
 struct outcome {
@@ -30,3 +31,6 @@ void expect_stop_between(struct small_run *run, const char *const *overrides, si
 /* Of two tasks on so many GPUs and on one: losses and weights (of their size) to these differences, unless ranks compute something of
  * their share alone (loss 0). Twice on the GPUs, which gives the same bits. Nothing where there are fewer. */
 void expect_ranks_unseen(struct small_run *run, const char *const *overrides, size_t gpus, double loss, double weights);
+
+/* An evaluator has the features and answers of a task after that checkpoint that one computes which keeps none. */
+void expect_as_computed(const struct evaluator *evaluator, size_t checkpoint, size_t j);
