@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/loader.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/train/batches.h"
 #include "tests/harness/train/outcome.h"
 
 static void train(struct small_run *run, size_t task)
@@ -132,33 +132,32 @@ RUN_TEST(a_trained_router_changes_the_answers, "training.iterations=60", "traini
 static void choose_alone(struct small_run *run, const struct test_set *set, size_t i, size_t size, int32_t *chosen,
                          float *gate)
 {
-    struct run *e = run->experiment;
-    struct adapters *adapters = e->model.adapters;
-    struct backend *backend = e->model.backend;
-    size_t side = e->model.clip->dimensions.resolution, count;
-    uint8_t *pixels = small_run_keep(malloc(side * side * 3));
-    struct loader *loader;
-    must(loader_create(&loader,
-                       &(struct loader_settings){
-                           .dataset = set->task->dataset, .split = SPLIT_TEST, .resolution = (int)side, .batch = 1},
-                       &error));
-    struct tensor choices, gates, images, features;
+    struct model *model = &run->experiment->model;
+    struct adapters *adapters = model->adapters;
+    struct loader_settings one = {.dataset = set->task->dataset,
+                                  .split = SPLIT_TEST,
+                                  .items = &(uint32_t){(uint32_t)i},
+                                  .item_count = 1,
+                                  .resolution = (int)model->clip->dimensions.resolution,
+                                  .batch = 1};
+    struct batches *batches;
+    struct batch batch;
+    struct tensor choices, gates, features;
     struct tower_pass pass;
     struct encoding encoding = {
-        .arena = &e->model.step_memory, .state = e->model.state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
+        .arena = &model->step_memory, .state = model->state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
     arena_reset(encoding.arena);
-    must(loader_read(loader, i, pixels, NULL, NULL, &count, &error));
-    must(tensor_take(&images, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){1, side, side, 3}, &error));
-    must(backend->ops->upload(backend, images.data, pixels, tensor_bytes(&images), &error));
+    must(batches_open(&batches, model, &run->experiment->data, &one, 0, 1, &error));
+    must(batches_take(batches, &batch, &error));
     must(tensor_take(&choices, encoding.arena, TENSOR_I32, "choices", 1, &size, &error));
     must(tensor_take(&gates, encoding.arena, TENSOR_F32, "gates", 1, &size, &error));
-    must(model_fill(&e->model, encoding.arena, 1, set->router[i], &encoding.router, &error));
+    must(model_fill(model, encoding.arena, 1, set->router[i], &encoding.router, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, choices.data, gates.data);
-    must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, &error));
+    must(clip_encode_images(model->clip, &encoding, &batch.images, &pass, &features, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, NULL, NULL);
-    must(backend->ops->download(backend, chosen, choices.data, tensor_bytes(&choices), &error));
-    must(backend->ops->download(backend, gate, gates.data, tensor_bytes(&gates), &error));
-    loader_destroy(loader);
+    must(model->backend->ops->download(model->backend, chosen, choices.data, tensor_bytes(&choices), &error));
+    must(model->backend->ops->download(model->backend, gate, gates.data, tensor_bytes(&gates), &error));
+    batches_close(batches);
 }
 
 /* Those of all images, added to counts and sums [blocks, classes, experts]. */

@@ -6,7 +6,6 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/train/guard.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/heads/classifiers.h"
 #include "tests/models/vit.h"
@@ -126,31 +125,6 @@ RUN_TEST(from_scratch_experts_start_independently, NULL)
             snprintf(name, sizeof name, "%s.%s.weight", block, i == 0 ? "c_fc" : "c_proj");
             assert_int_equal(has_copies(values, parameters_find(all, name)), rmoe || m % 2 == 1);
         }
-    }
-}
-
-/* A tensor of each of the three groups. */
-RUN_TEST(what_overflows_is_told_by_its_name, SCRATCH, MIXTURE, "method.ffn=moe", NULL)
-{
-    static const char *const names[] = {"adaptmlp_list.0.c_fc.weight", "visual.class_embedding", "head.weight"};
-    const float bad = INFINITY;
-    struct trained_group group;
-    struct run *e = run->experiment;
-    const struct task *task = &e->data.tasks[0];
-    for (size_t i = 0; trained_group_at(&e->model, i, &group); i++) {
-        assert_in_range(i, 0, 2);
-        const struct parameter *p = parameters_find(group.parameters, names[i]);
-        const struct backend_ops *ops = e->model.backend->ops;
-        float *gradient = group.parameters->gradients + (p != NULL ? p->offset : 0);
-        int32_t on = 1;
-        if (i == 0) /* as after a forward pass that chose the expert */
-            must(ops->upload(e->model.backend, group.parameters->flags, &on, sizeof on, &error));
-        must(guard_begin_step(&e->model, task, &error));
-        must(ops->upload(e->model.backend, gradient, &bad, sizeof bad, &error));
-        must(guard_end_step(&e->model, task, &error));
-        must_refuse(guard_check_steps(&e->model, task, &error), ERROR_FORMAT, "gradient of", names[i]);
-        must(ops->zero(e->model.backend, gradient, sizeof bad, &error));
-        must(guard_begin_task(&e->model, &error));
     }
 }
 

@@ -86,28 +86,19 @@ static void open_dense(struct small_run *run, const char *sharing)
                            "head.pool=mean_patches", sharing));
 }
 
-/* By way of the host, since the values may lie on a device. */
-static void copy_values(struct backend *backend, float *to, const float *from, size_t n)
-{
-    float *values = malloc(n * sizeof *values);
-    must(backend->ops->download(backend, values, from, n * sizeof *values, &error));
-    must(backend->ops->upload(backend, to, values, n * sizeof *values, &error));
-    free(values);
-}
-
 /* As a dense model of experts that were shared and averaged has them. */
-static void give_all_blocks_the_first_mlp(struct backend *backend, const struct clip *clip)
+static void give_all_blocks_the_first_mlp(struct parameters *group)
 {
-    const struct block *blocks = clip->towers[TOWER_IMAGE].blocks;
-    for (size_t b = 1; b < BLOCKS; b++) {
-        const struct linear *const pairs[][2] = {{&blocks[0].c_fc, &blocks[b].c_fc},
-                                                 {&blocks[0].c_proj, &blocks[b].c_proj}};
-        for (size_t i = 0; i < 2; i++) {
-            const struct linear *from = pairs[i][0], *to = pairs[i][1];
-            copy_values(backend, to->weight.value, from->weight.value, from->out * from->in);
-            copy_values(backend, to->bias.value, from->bias.value, from->out);
+    static const char *const parts[] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
+    const float *values = small_run_group(group);
+    const struct parameter *first = NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (size_t b = 0; b < BLOCKS; b++) {
+            const struct parameter *p =
+                parameters_find(group, small_run_format("visual.transformer.resblocks.%zu.mlp.%s", b, parts[i]));
+            first = b == 0 ? p : first;
+            must(parameters_upload(group, p, values + first->offset, &error));
         }
-    }
 }
 
 /* Experts are copies of one MLP: of blocks with MLPs that were trained apart they could be that of one alone. */
@@ -122,7 +113,7 @@ RUN_TEST(different_mlps_are_not_shared, NULL)
     must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
     expect_refused(run, path, "model.share_groups=0", "different MLPs", "model.share_groups");
     open_dense(run, "model.share_groups=0");
-    give_all_blocks_the_first_mlp(run->experiment->model.backend, run->experiment->model.clip);
+    give_all_blocks_the_first_mlp(run->experiment->model.clip->parameters);
     must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
     must(small_run_try(run, 1, WORDS(FITTED, weights, "model.share_groups=0")));
     open_dense(run, "model.share_groups=1");

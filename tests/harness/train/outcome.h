@@ -34,3 +34,6 @@ void expect_ranks_unseen(struct small_run *run, const char *const *overrides, si
 
 /* An evaluator has the features and answers of a task after that checkpoint that one computes which keeps none. */
 void expect_as_computed(const struct evaluator *evaluator, size_t checkpoint, size_t j);
+
+/* The operations of a backend, which the caller may change until the run is closed, and those that they were. */
+struct backend_ops *change_operations(struct backend *backend, const struct backend_ops **before);

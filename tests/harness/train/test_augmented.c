@@ -17,7 +17,6 @@ static status train(struct small_run *run, struct small_training *training)
 /* Operations have no context of their own, so there is one of these. */
 static struct {
     const struct backend_ops *watched;
-    struct backend_ops ops;
     size_t calls;
     int32_t labels[64], others[64];
     float shares[64], first, second, mixed;
@@ -48,10 +47,7 @@ static void train_watched(struct small_run *run, struct small_training *record)
 {
     struct backend *backend = run->experiment->model.backend;
     memset(&watch, 0, sizeof watch);
-    watch.watched = backend->ops;
-    watch.ops = *backend->ops;
-    watch.ops.cross_entropy = watch_cross_entropy;
-    backend->ops = &watch.ops;
+    change_operations(backend, &watch.watched)->cross_entropy = watch_cross_entropy;
     must(train(run, record));
     backend->ops = watch.watched;
 }

@@ -7,6 +7,7 @@
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
 #include "tests/harness/train/outcome.h"
+#include "tests/harness/whole_run.h"
 
 enum { ITERATIONS = 6, RANK = 4 };
 
@@ -175,24 +176,6 @@ RUN_TEST(the_pass_gives_the_gradient_of_a_weight, "method.name=lora", RANK_4, NU
     layer_pass_free(&pass);
 }
 
-/* Features of an image of noise. */
-static float *features_of(struct small_run *run)
-{
-    enum { R = 16 };
-    struct model *model = &run->experiment->model;
-    struct tensor images, features;
-    struct tower_pass *pass = small_run_keep(calloc(1, sizeof *pass));
-    uint8_t pixels[R * R * 3];
-    for (size_t i = 0; i < sizeof pixels; i++)
-        pixels[i] = (uint8_t)(i * 37 + i * i % 11);
-    arena_reset(&model->step_memory);
-    must(tensor_take(&images, &model->step_memory, TENSOR_U8, "noise", 4, (size_t[]){1, R, R, 3}, &error));
-    must(model->backend->ops->upload(model->backend, images.data, pixels, sizeof pixels, &error));
-    must(clip_encode_images(model->clip, &(struct encoding){.arena = &model->step_memory}, &images, pass, &features,
-                            &error));
-    return small_run_values(run, features.data, model->clip->dimensions.embed);
-}
-
 /* Nothing is learned at this rate: what is left is what the method does to the weights. */
 RUN_TEST(starts_change_nothing, NULL)
 {
@@ -201,10 +184,10 @@ RUN_TEST(starts_change_nothing, NULL)
         small_run_reopen(run, 1,
                          WORDS(names[i], "delta.rank=4", "training.learning_rate=1e-30", "training.iterations=2"));
         const struct model *model = &run->experiment->model;
-        float *before = features_of(run), moved = 0;
+        float *before = whole_run_features(run), moved = 0;
         must(small_run_train(run, 0, NULL));
         must(small_run_train(run, 1, NULL));
-        float *after = features_of(run), *deltas = small_run_group(model->deltas->parameters);
+        float *after = whole_run_features(run), *deltas = small_run_group(model->deltas->parameters);
         for (size_t k = 0; k < model->deltas->parameters->values_count; k++)
             moved = fmaxf(moved, fabsf(deltas[k]));
         for (size_t k = 0; k < model->clip->dimensions.embed; k++)

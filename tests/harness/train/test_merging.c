@@ -1,16 +1,12 @@
 /* Every merge policy with every way to combine: a run that was stopped, and one on two devices, are the run. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapters/merge/combine.h"
 #include "adapters/statistics.h"
-#include "harness/methods/methods.h"
 #include "harness/train/method.h"
-#include "harness/train/replicas.h"
 #include "harness/train/services/loss_mean.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/train/outcome.h"
 
 static void train(struct small_run *run, size_t task)
@@ -298,28 +294,27 @@ RUN_TEST(merge_experts_is_moe_adapters_with_merging, NULL)
                    plain = outcome_train(run, WORDS("merge.policy=none"), 1, 1);
     expect_same(&named, &merged);
     assert_memory_not_equal(plain.values[0], merged.values[0], plain.n[0] * sizeof(float));
-    method_close(&run->experiment->method);
-    run->experiment->model.settings.method = &method_merge_experts;
-    must_refuse(method_open(&run->experiment->method, &run->experiment->model, &run->experiment->data, &error),
-                ERROR_ARGUMENT, "merge.policy", "merge_experts", "moe_adapters");
+    must_refuse(small_run_try(run, 1, WORDS("method.name=merge_experts", "merge.policy=none")), ERROR_ARGUMENT,
+                "merge.policy", "merge_experts", "moe_adapters");
 }
 
 /* The last experts would never train, which no number would show. */
-RUN_TEST(groups_are_refused_where_experts_stay_without_samples, "adapter.router=random_uniform", "adapter.top_k=1",
-         "adapter.routers=one", "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa",
-         "adapter.routing=per_token", NULL)
+RUN_TEST(groups_are_refused_where_experts_stay_without_samples, NULL)
 {
-    struct run *e = run->experiment;
-    method_close(&e->method);
-    e->model.settings.adapter.routing = ROUTING_PER_SAMPLE;
-    must_refuse(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT, "first", "2 class prompts",
-                "5 experts", "per_token", "towers=image");
-    method_close(&e->method);
-    e->model.settings.gpus = 2;
-    must_refuse(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT, "first", "4 images of a batch",
-                "5 experts");
-    method_close(&e->method);
-    e->model.settings.gpus = 1;
-    e->model.settings.adapter.experts = 2; /* as few as there are classes */
-    must(method_open(&e->method, &e->model, &e->data, &error));
+    static const struct {
+        const char *word, *says[4]; /* nothing: not refused */
+    } cases[] = {{NULL, {"first", "2 class prompts", "5 experts", "towers=image"}},
+                 {"run.gpus=2", {"first", "4 images of a batch", "5 experts", "per_token"}},
+                 {"adapter.experts=2", {NULL}}}; /* as few as there are classes */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        status opened = small_run_try(run, 1,
+                                      WORDS("adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
+                                            "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa",
+                                            "adapter.routing=per_sample", cases[i].word));
+        const char *const *says = cases[i].says;
+        if (says[0] == NULL)
+            must(opened);
+        else
+            must_refuse(opened, ERROR_ARGUMENT, says[0], says[1], says[2], says[3]);
+    }
 }

@@ -223,38 +223,27 @@ RUN_TEST(what_was_read_is_what_is_digested, FT, NULL)
     assert_false(unchanged(method, "reference_images"));
 }
 
-/* An experiment with these overrides cannot be opened, for what is in words. */
-static void refused_at_once(const struct small_run *run, const char *const *overrides, size_t count, const char *words)
-{
-    struct suite *suite;
-    struct run *e;
-    const char *text = suite_text(run->suite);
-    must(suite_parse(&suite, text, strlen(text), "small.yaml", settings_sections, overrides, count, &error));
-    assert_int_not_equal(run_open(&e, suite, 1, NULL, &error), OK);
-    if (strncmp(error.message, words, strlen(words)) != 0)
-        fail_msg("%s", error.message);
-    suite_destroy(suite);
-}
-
 /* Reported before anything is trained, with the key that is meant. */
 RUN_TEST(what_is_missing_is_named, FT, NULL)
 {
     static const struct {
         const char *images, *texts, *words;
-    } cases[] = {{NULL, NULL, "method.reference_images: expected"},
-                 {"nowhere", NULL, "method.reference_texts: expected"},
-                 {"nowhere", "texts.txt", "method.reference_images: there is no folder"},
-                 {"pictures", "nowhere.txt", "method.reference_texts: "}};
+        status code;
+    } cases[] = {{NULL, NULL, "method.reference_images: expected", ERROR_ARGUMENT},
+                 {"nowhere", NULL, "method.reference_texts: expected", ERROR_ARGUMENT},
+                 {"nowhere", "texts.txt", "method.reference_images: there is no folder", ERROR_IO},
+                 {"pictures", "nowhere.txt", "method.reference_texts: ", ERROR_IO}};
     const char *zscl[4];
     add_references(run, zscl);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *words[3] = {"method.name=zscl"};
+        const char *words[4] = {"method.name=zscl"};
         size_t count = 1;
         if (cases[i].images != NULL)
             words[count++] = small_run_format("method.reference_images=%s/%s", run->scratch.path, cases[i].images);
         if (cases[i].texts != NULL)
             words[count++] = small_run_format("method.reference_texts=%s/%s", run->scratch.path, cases[i].texts);
-        refused_at_once(run, words, count, cases[i].words);
+        must_refuse(small_run_try(run, 1, words), cases[i].code, cases[i].words);
     }
-    refused_at_once(run, (const char *const[]){"method.name=lwf_vr", "method.words=100"}, 2, "method.words: at most");
+    must_refuse(small_run_try(run, 1, WORDS("method.name=lwf_vr", "method.words=100")), ERROR_ARGUMENT,
+                "method.words: at most");
 }

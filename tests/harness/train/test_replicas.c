@@ -50,17 +50,14 @@ RUN_TEST(stopping_and_going_on, NULL)
     expect_same(&found, &whole);
 }
 
-static struct {
-    const struct backend_ops *real;
-    struct backend_ops ops;
-    size_t calls;
-} broken;
+static const struct backend_ops *real;
+static size_t calls;
 
 static status fail_third(struct backend *backend, const struct patchify *arguments, struct error *failure)
 {
-    if (++broken.calls == 3)
+    if (++calls == 3)
         return error_set(failure, ERROR_DEVICE, "this device is broken");
-    return broken.real->patchify(backend, arguments, failure);
+    return real->patchify(backend, arguments, failure);
 }
 
 /* Nobody waits for a rank that is gone; its error is the one reported. */
@@ -72,30 +69,21 @@ TEST(a_rank_that_fails_is_reported)
         struct small_run run;
         small_run_open(&run, 1, WORDS(NINE, "run.gpus=2", "training.optimizer=sgd"));
         struct backend *backend = replicas_at(run.experiment->model.work.replicas, rank)->model->backend;
-        broken.real = backend->ops;
-        broken.ops = *backend->ops;
-        broken.ops.patchify = fail_third;
-        broken.calls = 0;
-        backend->ops = &broken.ops;
+        calls = 0;
+        change_operations(backend, &real)->patchify = fail_third;
         must_refuse(small_run_train(&run, 1, NULL), ERROR_DEVICE, "this device is broken");
-        backend->ops = broken.real;
+        backend->ops = real;
         small_run_close(&run);
     }
 }
-
-static struct {
-    const struct backend_ops *real;
-    struct backend_ops ops;
-    size_t losses;
-} disturbed;
 
 /* The share of one rank in the loss of its third step is infinite. */
 static status disturb(struct backend *backend, const struct all_reduce *arguments, struct error *failure)
 {
     const float bad = INFINITY;
-    if (arguments->reduction == SUM_FLOATS && arguments->n == LOSS_TERMS && ++disturbed.losses == 3)
-        must(disturbed.real->upload(backend, arguments->values, &bad, sizeof bad, failure));
-    return disturbed.real->all_reduce(backend, arguments, failure);
+    if (arguments->reduction == SUM_FLOATS && arguments->n == LOSS_TERMS && ++calls == 3)
+        must(real->upload(backend, arguments->values, &bad, sizeof bad, failure));
+    return real->all_reduce(backend, arguments, failure);
 }
 
 /* What is not finite on one is left out by all of them. */
@@ -108,13 +96,10 @@ TEST(all_ranks_skip_together)
     size_t skipped, first;
     small_run_open(&run, 1, WORDS("run.gpus=2", "training.on_nan=skip", "training.iterations=9"));
     struct backend *backend = replicas_at(run.experiment->model.work.replicas, 1)->model->backend;
-    disturbed.real = backend->ops;
-    disturbed.ops = *backend->ops;
-    disturbed.ops.all_reduce = disturb;
-    disturbed.losses = 0;
-    backend->ops = &disturbed.ops;
+    calls = 0;
+    change_operations(backend, &real)->all_reduce = disturb;
     must(small_run_train(&run, 1, &steps));
-    backend->ops = disturbed.real;
+    backend->ops = real;
     must(guard_skipped(&run.experiment->model, &skipped, &first, &error));
     struct outcome leader = outcome_of(&run.experiment->model, "skip"),
                    other = outcome_of(replicas_at(run.experiment->model.work.replicas, 1)->model, "skip");
