@@ -111,22 +111,6 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
     expect_as_computed(evaluator, 2, 1);
 }
 
-/* The best that each seed of training reaches on its own task is above zero-shot's, with random weights. */
-RUN_TEST(a_trained_router_changes_the_answers, "training.iterations=60", "training.learning_rate=1e-2",
-         "training.batch=16", "training.label_smoothing=0", NULL)
-{
-    struct evaluator *evaluator = open_evaluator(run, NULL);
-    size_t before = evaluator->sets[2].correct;
-    train(run, 2);
-    must(evaluator_refresh(evaluator, &error));
-    must(evaluator_with_router(evaluator, 2, 2, NULL, &error));
-    assert_true(evaluator->sets[2].correct > before);
-    must(evaluator_with_router(evaluator, 2, -1, NULL, &error));
-    assert_int_equal(evaluator->sets[2].correct, before);
-    must(evaluator_without_adapters(evaluator, 2, NULL, &error)); /* computed again, the same */
-    assert_int_equal(evaluator->sets[2].correct, before);
-}
-
 /* The choices of an image by itself and their gates, straight from the hooks: size = blocks · samples · K, samples 1, or the
  * tokens. */
 static void choose_alone(struct small_run *run, const struct test_set *set, size_t i, size_t size, int32_t *chosen,
@@ -134,21 +118,13 @@ static void choose_alone(struct small_run *run, const struct test_set *set, size
 {
     struct model *model = &run->experiment->model;
     struct adapters *adapters = model->adapters;
-    struct loader_settings one = {.dataset = set->task->dataset,
-                                  .split = SPLIT_TEST,
-                                  .items = &(uint32_t){(uint32_t)i},
-                                  .item_count = 1,
-                                  .resolution = (int)model->clip->dimensions.resolution,
-                                  .batch = 1};
-    struct batches *batches;
     struct batch batch;
     struct tensor choices, gates, features;
     struct tower_pass pass;
     struct encoding encoding = {
         .arena = &model->step_memory, .state = model->state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
     arena_reset(encoding.arena);
-    must(batches_open(&batches, model, &run->experiment->data, &one, 0, 1, &error));
-    must(batches_take(batches, &batch, &error));
+    struct batches *batches = take_test_image(run, set->task, i, &batch);
     must(tensor_take(&choices, encoding.arena, TENSOR_I32, "choices", 1, &size, &error));
     must(tensor_take(&gates, encoding.arena, TENSOR_F32, "gates", 1, &size, &error));
     must(model_fill(model, encoding.arena, 1, set->router[i], &encoding.router, &error));

@@ -108,26 +108,6 @@ RUN_TEST(repeated_names_are_separate_classes, X_TAIL, NULL)
     }
 }
 
-static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
-
-RUN_TEST(a_router_has_class_features_of_all_tasks, NULL)
-{
-    for (size_t k = 0; k < 2; k++) {
-        float all[CLASSES * 64];
-        small_run_reopen(run, 1, WORDS(X_TAIL, keeping[k], "training.iterations=20", "training.learning_rate=1e-2"));
-        struct evaluator *evaluator = open_evaluator(run);
-        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* again after every task: nothing stale is kept */
-            train(run, evaluator, t);
-            all_classes(run, (int)t, all);
-            for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
-                struct test_set *set = &evaluator->sets[j];
-                must(evaluator_with_router(evaluator, j, (int)t, NULL, &error));
-                expect_nearest(run, set, set->routed.features, all, 0, CLASSES);
-            }
-        }
-    }
-}
-
 /* All weights are trained: what was computed before a task is not what holds after it. */
 RUN_TEST(weights_that_change_are_asked_again, "evaluation.label_space=all", "method.name=continual_ft",
          "training.iterations=20", NULL)
@@ -147,28 +127,34 @@ RUN_TEST(weights_that_change_are_asked_again, "evaluation.label_space=all", "met
     assert_memory_equal(evaluator->labels.joint, after, bytes);
 }
 
-/* After each task its classes join, also for images that no adapters answer. Before any, all classes are there; in an open space an
- * image of a task that is yet to come is compared with its own. */
-static void classes_join(struct small_run *run, const char *space, bool open)
+/* After each task its classes join, also for images that no adapters answer; all of them are there from the start in the space of
+ * all, and before any task. In an open space an image of a task that is yet to come is compared with its own. */
+static void classes_join(struct small_run *run, const char *space, bool open, bool all_at_once)
 {
+    static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
     static const size_t ends[] = {2, 5, CLASSES};
     for (size_t k = 0; k < 2; k++) {
         float all[CLASSES * 64];
-        small_run_reopen(
-            run, 1, WORDS(space, "adapter.routers=one", "selector.kind=none", keeping[k], "training.iterations=20"));
+        small_run_reopen(run, 1,
+                         WORDS(space, keeping[k], "training.iterations=20", "training.learning_rate=1e-2",
+                               all_at_once ? "data.shots=4" : "adapter.routers=one",
+                               all_at_once ? NULL : "selector.kind=none"));
         struct evaluator *evaluator = open_evaluator(run);
         all_classes(run, -1, all);
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
             expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].features, all, open && j > 0 ? ends[j - 1] : 0,
                            open ? ends[j] : CLASSES);
-        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* nothing stale is kept */
             train(run, evaluator, t);
             evaluator_see(evaluator, t + 1);
-            for (size_t j = 0; j < (open ? SMALL_RUN_TASKS : t + 1); j++) {
+            for (size_t j = 0; j < (open || all_at_once ? SMALL_RUN_TASKS : t + 1); j++) {
                 struct test_set *set = &evaluator->sets[j];
-                size_t begin = j > t ? ends[j - 1] : 0, end = j > t ? ends[j] : ends[t];
-                must(evaluator_task(evaluator, t, j, NULL, &error));
-                assert_true(open || set->router[0] == 0); /* the only one */
+                size_t begin = open && j > t ? ends[j - 1] : 0, end = all_at_once ? CLASSES : ends[j > t ? j : t];
+                if (all_at_once)
+                    must(evaluator_with_router(evaluator, j, (int)t, NULL, &error));
+                else
+                    must(evaluator_task(evaluator, t, j, NULL, &error));
+                assert_true(open || set->router[0] == (all_at_once ? (int)t : 0)); /* the only one */
                 all_classes(run, set->router[0], all);
                 expect_nearest(run, set, set->routed.features, all, begin, end);
                 must(evaluator_with_router(evaluator, j, -1, NULL, &error));
@@ -179,12 +165,17 @@ static void classes_join(struct small_run *run, const char *space, bool open)
     }
 }
 
+RUN_TEST(a_router_has_class_features_of_all_tasks, NULL)
+{
+    classes_join(run, "evaluation.label_space=all", false, true);
+}
+
 RUN_TEST(classes_of_the_tasks_so_far, NULL)
 {
-    classes_join(run, "evaluation.label_space=seen", false);
+    classes_join(run, "evaluation.label_space=seen", false, false);
 }
 
 RUN_TEST(own_classes_of_tasks_yet_to_come, NULL)
 {
-    classes_join(run, "evaluation.label_space=open", true);
+    classes_join(run, "evaluation.label_space=open", true, false);
 }

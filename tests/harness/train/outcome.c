@@ -142,3 +142,18 @@ struct backend_ops *change_operations(struct backend *backend, const struct back
     backend->ops = changed;
     return changed;
 }
+
+struct batches *take_test_image(struct small_run *run, const struct task *task, size_t i, struct batch *batch)
+{
+    struct batches *batches;
+    struct model *model = &run->experiment->model;
+    struct loader_settings one = {.dataset = task->dataset,
+                                  .split = SPLIT_TEST,
+                                  .items = &(uint32_t){(uint32_t)i},
+                                  .item_count = 1,
+                                  .resolution = (int)model->clip->dimensions.resolution,
+                                  .batch = 1};
+    must(batches_open(&batches, model, &run->experiment->data, &one, 0, 1, &error));
+    must(batches_take(batches, batch, &error));
+    return batches;
+}

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "harness/evaluate/evaluator.h"
+#include "harness/train/batches.h"
 #include "tests/harness/small_run.h"
 
 struct outcome {
@@ -37,3 +38,6 @@ void expect_as_computed(const struct evaluator *evaluator, size_t checkpoint, si
 
 /* The operations of a backend, which the caller may change until the run is closed, and those that they were. */
 struct backend_ops *change_operations(struct backend *backend, const struct backend_ops **before);
+
+/* A test image on the device, in the arena of the step; the caller closes what is returned. */
+struct batches *take_test_image(struct small_run *run, const struct task *task, size_t i, struct batch *batch);

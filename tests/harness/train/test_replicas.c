@@ -36,18 +36,9 @@ RUN_TEST(all_that_is_trained_is_trained_together, NULL)
 /* What the leader alone did in between reaches the others. */
 RUN_TEST(stopping_and_going_on, NULL)
 {
-    static const char *const words[] = {NINE, "run.gpus=2", "training.optimizer=sgd", NULL};
-    struct small_training parts = {.stop_at = 1};
     if (small_run_gpus() < 2)
         skip();
-    struct outcome whole = outcome_train(run, words, 2, 1), found;
-    small_run_reopen(run, 1, words);
-    must_refuse(small_run_train(run, 0, &parts), ERROR_STOPPED, "first", "iteration 1 of 9");
-    assert_int_equal(parts.count, 1);
-    must(small_run_train(run, 0, &parts));
-    found = outcome_of(&run->experiment->model, whole.name);
-    found.steps = parts;
-    expect_same(&found, &whole);
+    expect_stop_between(run, WORDS(NINE, "run.gpus=2", "training.optimizer=sgd"), 1);
 }
 
 static const struct backend_ops *real;
