@@ -1,7 +1,6 @@
 /* Features that runs share: taken from a file only where computing them would give the same. */
 #include "harness/evaluate/shared_features.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

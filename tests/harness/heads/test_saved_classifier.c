@@ -1,6 +1,5 @@
 /* What a classifier's file answers without its suite: the classes that the run's own test had, and the same features. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"

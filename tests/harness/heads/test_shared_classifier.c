@@ -1,6 +1,5 @@
 /* A classifier whose blocks share their mixture, as WideNet: its size, that a stop is not seen, its file, and which models
  * it starts from. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"

@@ -1,6 +1,5 @@
 /* What every kind of selector computes, and that resume files and files of adapters keep it. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

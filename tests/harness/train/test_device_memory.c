@@ -1,7 +1,6 @@
 /* A device with little memory, as the emulated one can be: batches that fit, and an end that loses nothing. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/file.h"
 #include "harness/run/run.h"

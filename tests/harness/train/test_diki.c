@@ -1,6 +1,5 @@
 /* Method diki in a run: which prefixes a test image takes and with which weight, and what a stop leaves. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"

@@ -1,8 +1,6 @@
 /* Methods on low-rank deltas: what defines each of them, several GPUs, and what keep_lora and moram start with. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"

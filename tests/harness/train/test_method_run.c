@@ -1,6 +1,5 @@
 /* The hooks of a method: what each finds, on which GPUs it is called, and that a tower is trained alone. The method here is
  * continual_ft with a state, which answers with the weights that the run began with. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/heads/heads.h"

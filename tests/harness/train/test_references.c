@@ -1,5 +1,4 @@
 /* Reference images and texts, and the methods that use them, on images and texts from files. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

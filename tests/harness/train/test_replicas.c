@@ -1,8 +1,5 @@
 /* Training on several GPUs, or on several CPU backends in their place: what one device computes, in other roundings. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"

@@ -1,5 +1,4 @@
 /* What the trainer asks of a device: nothing that waits, and the same steps recorded and plain. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/train/trainer.h"
