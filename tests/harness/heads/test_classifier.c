@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "harness/evaluate/evaluator.h"
 #include "models/linear_head.h"
 #include "tests/harness/heads/classifiers.h"

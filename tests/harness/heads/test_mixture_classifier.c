@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/files/adapter_file.h"
-#include "core/file.h"
 #include "harness/evaluate/evaluator.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/heads/classifiers.h"

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "datasets/loader.h"
 #include "harness/commands/inputs/classifier_choice.h"
 #include "harness/evaluate/encoder.h"

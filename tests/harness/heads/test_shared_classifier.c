@@ -2,7 +2,6 @@
  * it starts from. */
 #include <string.h>
 
-#include "core/file.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/heads/classifiers.h"
 #include "tests/models/vit.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
 #include "harness/run/checkpoint.h"
 #include "harness/selectors/saved_adapters.h"

@@ -43,6 +43,14 @@ RUN_TEST(several_gpus_train_together, "method.name=continual_ft", NULL)
     }
 }
 
+static double product(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += (double)a[k] * (double)b[k];
+    return sum;
+}
+
 static double orthogonality(const struct small_run *run)
 {
     const struct deltas *d = run->experiment->model.deltas;
@@ -51,12 +59,8 @@ static double orthogonality(const struct small_run *run)
         size_t n, in = d->list[i].in;
         float *a = part_of(run, i, DELTA_A, 0, &n), *b = part_of(run, i, DELTA_A, 1, &n);
         for (size_t r = 0; r < RANK; r++)
-            for (size_t s = 0; s < RANK; s++) {
-                double product = 0;
-                for (size_t k = 0; k < in; k++)
-                    product += (double)a[r * in + k] * (double)b[s * in + k];
-                sum += fabs(product);
-            }
+            for (size_t s = 0; s < RANK; s++)
+                sum += fabs(product(a + r * in, b + s * in, in));
     }
     return sum;
 }
@@ -93,12 +97,8 @@ RUN_TEST(inf_lora_designs_a, "method.name=inf_lora", RANK_4, "method.share_first
         const double *c = pass.list[layer].values;
         double seen = 0, all = 0, most = 0;
         for (size_t r = 0; r < RANK; r++)
-            for (size_t s = 0; s < RANK; s++) {
-                double product = 0;
-                for (size_t k = 0; k < in; k++)
-                    product += (double)a[r * in + k] * (double)a[s * in + k];
-                assert_true(fabs(product - (r == s ? 1.0 / 3 : 0)) < 1e-5);
-            }
+            for (size_t s = 0; s < RANK; s++)
+                assert_true(fabs(product(a + r * in, a + s * in, in) - (r == s ? 1.0 / 3 : 0)) < 1e-5);
         for (size_t k = 0; k < in * in; k++)
             all += c[k] * c[k];
         for (size_t r = 0; r < RANK; r++) {
@@ -123,10 +123,7 @@ RUN_TEST(sd_lora_parts_direction_and_magnitude, "method.name=sd_lora", RANK_4, N
         size_t n;
         for (int half = 0; half < 2; half++) {
             float *values = part_of(run, i, half ? DELTA_B : DELTA_A, 0, &n);
-            double norm = 0;
-            for (size_t k = 0; k < n; k++)
-                norm += (double)values[k] * (double)values[k];
-            assert_true(fabs(norm - 1) < 1e-5);
+            assert_true(fabs(product(values, values, n) - 1) < 1e-5);
         }
     }
     size_t n;

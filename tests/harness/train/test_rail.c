@@ -7,12 +7,9 @@
 
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/class_features.h"
 #include "harness/methods/methods.h"
-#include "harness/run/checkpoint.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
-#include "harness/train/services/label_memory.h"
 #include "harness/train/services/regression.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"

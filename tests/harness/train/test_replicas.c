@@ -49,19 +49,16 @@ static status fail_third(struct backend *backend, const struct patchify *argumen
 }
 
 /* Nobody waits for a rank that is gone; its error is the one reported. */
-TEST(a_rank_that_fails_is_reported)
+RUN_TEST(a_rank_that_fails_is_reported, NULL)
 {
     if (small_run_gpus() < 2)
         skip();
     for (size_t rank = 0; rank < 2; rank++) {
-        struct small_run run;
-        small_run_open(&run, 1, WORDS(NINE, "run.gpus=2", "training.optimizer=sgd"));
-        struct backend *backend = replicas_at(run.experiment->model.work.replicas, rank)->model->backend;
+        small_run_reopen(run, 1, WORDS(NINE, "run.gpus=2", "training.optimizer=sgd"));
+        struct backend *backend = replicas_at(run->experiment->model.work.replicas, rank)->model->backend;
         calls = 0;
         change_operations(backend, &real)->patchify = fail_third;
-        must_refuse(small_run_train(&run, 1, NULL), ERROR_DEVICE, "this device is broken");
-        backend->ops = real;
-        small_run_close(&run);
+        must_refuse(small_run_train(run, 1, NULL), ERROR_DEVICE, "this device is broken");
     }
 }
 
@@ -75,25 +72,23 @@ static status disturb(struct backend *backend, const struct all_reduce *argument
 }
 
 /* What is not finite on one is left out by all of them. */
-TEST(all_ranks_skip_together)
+RUN_TEST(all_ranks_skip_together, NULL)
 {
     if (small_run_gpus() < 2)
         skip();
-    struct small_run run;
     struct small_training steps = {0};
     size_t skipped, first;
-    small_run_open(&run, 1, WORDS("run.gpus=2", "training.on_nan=skip", "training.iterations=9"));
-    struct backend *backend = replicas_at(run.experiment->model.work.replicas, 1)->model->backend;
+    small_run_reopen(run, 1, WORDS("run.gpus=2", "training.on_nan=skip", "training.iterations=9"));
+    struct backend *backend = replicas_at(run->experiment->model.work.replicas, 1)->model->backend;
     calls = 0;
     change_operations(backend, &real)->all_reduce = disturb;
-    must(small_run_train(&run, 1, &steps));
+    must(small_run_train(run, 1, &steps));
     backend->ops = real;
-    must(guard_skipped(&run.experiment->model, &skipped, &first, &error));
-    struct outcome leader = outcome_of(&run.experiment->model, "skip"),
-                   other = outcome_of(replicas_at(run.experiment->model.work.replicas, 1)->model, "skip");
+    must(guard_skipped(&run->experiment->model, &skipped, &first, &error));
+    struct outcome leader = outcome_of(&run->experiment->model, "skip"),
+                   other = outcome_of(replicas_at(run->experiment->model.work.replicas, 1)->model, "skip");
     for (size_t i = 0; i < leader.groups; i++)
         assert_memory_equal(other.values[i], leader.values[i], leader.n[i] * sizeof(float));
     assert_true(skipped == 1 && first == 3);
     assert_true(isinf(steps.loss[2]) && isfinite(steps.loss[8]));
-    small_run_close(&run);
 }
