@@ -138,24 +138,6 @@ RUN_TEST(stopping_is_not_seen_in_the_weights, NULL)
     }
 }
 
-static const char *all_cells(const char *method)
-{
-    (void)method;
-    return "all";
-}
-
-/* There is no answer before training, and no file of weights or of a vocabulary was read. */
-RUN_TEST(a_run_has_one_accuracy, SCRATCH, NULL)
-{
-    small_run_reopen(run, 1, WORDS(SCRATCH, "method.train=weights"));
-    must(whole_run(run, "a.db", NULL));
-    expect_number(run, "a.db", "SELECT count(*) FROM evaluations", 1);
-    expect_number(run, "a.db", "SELECT count(*) FROM evaluations WHERE after_task = 0 AND task = 0 AND images = 12", 1);
-    expect_number(run, "a.db", "SELECT count(*) FROM inputs WHERE task < 0", 0);
-    assert_int_equal(whole_run_faults(run, "a.db", whole_run_cells), 0);
-    assert_int_equal(whole_run_faults(run, "a.db", all_cells), 1);
-}
-
 /* Of a CLIP's file, the weights and what they do not say identify the run, and the vocabulary does not. */
 RUN_TEST(the_file_of_a_tower_is_an_input, NULL)
 {

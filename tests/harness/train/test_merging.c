@@ -127,16 +127,6 @@ RUN_TEST(random_merges_differ_from_time_to_time, "merge.policy=random", "merge.e
     }
 }
 
-/* Weights after a task that the defaults do not give: the choice has an effect in training. */
-RUN_TEST(averaging_changes_what_is_trained, NULL)
-{
-    struct outcome apart = outcome_train(run, WORDS("merge.policy=none"), 1, 1),
-                   averaged = outcome_train(run, WORDS("merge.policy=ewa"), 1, 1);
-    assert_memory_not_equal(apart.values[0], averaged.values[0], apart.n[0] * sizeof(float));
-    for (size_t i = 0; i < run->experiment->method.changes.count; i++) /* no row a step */
-        assert_int_equal(run->experiment->method.changes.changes[i].kind, CHANGE_FREEZE);
-}
-
 static size_t count_merges(const struct run *e)
 {
     size_t count = 0;
@@ -278,9 +268,13 @@ RUN_TEST(merge_experts_is_moe_adapters_with_merging, NULL)
 {
     struct outcome merged = outcome_train(run, WORDS("method.name=merge_experts"), 1, 1),
                    named = outcome_train(run, WORDS("method.name=moe_adapters"), 1, 1),
-                   plain = outcome_train(run, WORDS("merge.policy=none"), 1, 1);
+                   plain = outcome_train(run, WORDS("merge.policy=none"), 1, 1),
+                   averaged = outcome_train(run, WORDS("merge.policy=ewa"), 1, 1);
+    for (size_t i = 0; i < run->experiment->method.changes.count; i++) /* of averages no row a step */
+        assert_int_equal(run->experiment->method.changes.changes[i].kind, CHANGE_FREEZE);
     expect_same(&named, &merged);
     assert_memory_not_equal(plain.values[0], merged.values[0], plain.n[0] * sizeof(float));
+    assert_memory_not_equal(plain.values[0], averaged.values[0], plain.n[0] * sizeof(float));
     must_refuse(small_run_try(run, 1, WORDS("method.name=merge_experts", "merge.policy=none")), ERROR_ARGUMENT,
                 "merge.policy", "merge_experts", "moe_adapters");
 }
