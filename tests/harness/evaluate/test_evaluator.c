@@ -111,6 +111,36 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
     expect_as_computed(evaluator, 2, 1);
 }
 
+static size_t asked; /* for rows of classes */
+static const struct head *real_head;
+
+static size_t no_texts(const struct task *task)
+{
+    (void)task;
+    return 0;
+}
+
+static status count_classes(struct model *model, const struct task *task, int router, struct arena *arena,
+                            int32_t *chosen, struct tensor *rows, struct error *failure)
+{
+    asked++;
+    return real_head->classes(model, task, router, arena, chosen, rows, failure);
+}
+
+/* They may depend on more than experts. */
+RUN_TEST(rows_of_a_head_without_texts_are_not_kept, NULL)
+{
+    struct evaluator *evaluator = open_evaluator(run, NULL);
+    struct head head = *(real_head = run->experiment->model.head);
+    head.encoded = no_texts;
+    head.classes = count_classes;
+    run->experiment->model.head = &head;
+    for (int i = 0; i < 2; i++)
+        must(evaluator_with_router(evaluator, 0, 0, NULL, &error));
+    assert_int_equal(asked, 2);
+    run->experiment->model.head = real_head;
+}
+
 /* The choices of an image by itself and their gates, straight from the hooks: size = blocks · samples · K, samples 1, or the
  * tokens. */
 static void choose_alone(struct small_run *run, const struct test_set *set, size_t i, size_t size, int32_t *chosen,

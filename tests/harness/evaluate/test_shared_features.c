@@ -165,3 +165,12 @@ FILES_TEST(damaged_files_are_written_anew)
     expect_fresh(run, &values, true);
     bytes_free(&bytes);
 }
+
+/* And not kept where nothing is allowed. */
+FILES_TEST(without_room_they_are_computed)
+{
+    struct values values;
+    reopen(run, "run.cache_disk_megabytes=0");
+    assert_true(take(run, FILES, &values) > 0);
+    assert_null(features_file(run));
+}
