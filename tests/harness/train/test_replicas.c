@@ -7,7 +7,7 @@
 #include "tests/harness/train/outcome.h"
 
 /* Adam makes a whole step of a gradient that is nothing but rounding, as that of a key's bias: small steps. */
-#define NINE "training.iterations=9", "training.learning_rate=2e-4"
+#define SLOW "training.learning_rate=2e-4"
 
 /* The third rank has 2, 2 and no images of the second task's batches of 8, 8 and 2. Methods hand over what the leader alone did
  * before a task. */
@@ -26,7 +26,7 @@ RUN_TEST(all_that_is_trained_is_trained_together, NULL)
     if (small_run_gpus() < 2)
         skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i += test_every())
-        expect_ranks_unseen(run, WORDS(NINE, cases[i][0], cases[i][1], cases[i][2], cases[i][3]), i % 3 == 0 ? most : 2,
+        expect_ranks_unseen(run, WORDS(SLOW, cases[i][0], cases[i][1], cases[i][2], cases[i][3]), i % 3 == 0 ? most : 2,
                             1e-4, 1e-3);
 }
 
@@ -35,7 +35,7 @@ RUN_TEST(stopping_and_going_on, NULL)
 {
     if (small_run_gpus() < 2)
         skip();
-    expect_stop_between(run, WORDS(NINE, "run.gpus=2", "training.optimizer=sgd"), 1);
+    expect_stop_between(run, WORDS(SLOW, "run.gpus=2", "training.optimizer=sgd"), 1);
 }
 
 static const struct backend_ops *real;
@@ -54,7 +54,7 @@ RUN_TEST(a_rank_that_fails_is_reported, NULL)
     if (small_run_gpus() < 2)
         skip();
     for (size_t rank = 0; rank < 2; rank++) {
-        small_run_reopen(run, 1, WORDS(NINE, "run.gpus=2", "training.optimizer=sgd"));
+        small_run_reopen(run, 1, WORDS(SLOW, "run.gpus=2", "training.optimizer=sgd"));
         struct backend *backend = replicas_at(run->experiment->model.work.replicas, rank)->model->backend;
         calls = 0;
         change_operations(backend, &real)->patchify = fail_third;
