@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/train/services/average.h"
 #include "harness/train/services/teacher.h"
 #include "tests/models/small.h"
 
@@ -31,4 +32,22 @@ TEST(many_texts_are_each_their_own)
     free(tokens);
     teacher_close(&teacher);
     small_close(&s);
+}
+
+/* A resume file has the mean of weights until it is used. */
+DEVICE_TEST(a_mean_ends_with_its_use)
+{
+    struct parameters *group;
+    struct average average = {0};
+    size_t index;
+    parameters_create(&group, d->backend);
+    must(parameters_add(group, "w", 1, (size_t[]){4}, 1, 0, &index, &error));
+    must(parameters_allocate(group, &d->memory, PARAMETERS_TRAINED, &error));
+    must(average_open(&average, group, &d->memory, &error));
+    must(average_start(&average, group, &error));
+    must(average_add(&average, group, &error));
+    assert_int_equal(average.count, 2);
+    must(average_apply(&average, group, 0.8f, &error));
+    assert_int_equal(average.count, 0);
+    parameters_destroy(group);
 }
