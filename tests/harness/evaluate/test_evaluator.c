@@ -2,11 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
-#include "datasets/loader.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/class_features.h"
-#include "tests/harness/small_run.h"
+#include "harness/train/batches.h"
+#include "tests/harness/train/outcome.h"
 
 static void train(struct small_run *run, size_t task)
 {
@@ -26,49 +24,6 @@ static void check_counts(const struct test_set *set)
         right += set->right[i];
     }
     assert_int_equal(set->correct, right);
-}
-
-/* The prediction of an image, worked out here from its features and the class features. */
-static uint16_t nearest_class(const float *image, const float *classes, size_t count, size_t embed)
-{
-    size_t best = 0;
-    double highest = -INFINITY;
-    for (size_t c = 0; c < count; c++) {
-        double dot = 0;
-        for (size_t i = 0; i < embed; i++)
-            dot += (double)image[i] * (double)classes[c * embed + i];
-        if (dot > highest) {
-            highest = dot;
-            best = c;
-        }
-    }
-    return (uint16_t)best;
-}
-
-RUN_TEST(zero_shot_is_the_nearest_class, NULL)
-{
-    struct run *e = run->experiment;
-    struct evaluator *evaluator = open_evaluator(run, NULL);
-    size_t embed = e->model.clip->dimensions.embed;
-    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
-        const struct test_set *set = &evaluator->sets[j];
-        size_t classes = dataset_classes(set->task->dataset);
-        struct tensor features;
-        must(class_features(&e->model, set->task, -1, &e->model.task_memory, NULL, &features, &error));
-        float *host = small_run_values(run, features.data, classes * embed);
-        assert_int_equal(set->n, 3 * (j + 2));
-        for (size_t c = 0; c < classes; c++) {
-            double norm = 0;
-            for (size_t i = 0; i < embed; i++)
-                norm += (double)host[c * embed + i] * (double)host[c * embed + i];
-            assert_true(fabs(norm - 1) < 1e-5);
-        }
-        for (size_t i = 0; i < set->n; i++) {
-            assert_int_equal(set->predicted[i], nearest_class(set->features + i * embed, host, classes, embed));
-            assert_int_equal(set->router[i], -1);
-        }
-        check_counts(set);
-    }
 }
 
 /* With the data naming the task: trained ones through their router, the others as zero-shot CLIP has it,
@@ -115,22 +70,6 @@ RUN_TEST(zero_shot_is_computed_once, "method.name=zero_shot", NULL)
     }
 }
 
-/* Predictions and features of a set by an evaluator that keeps nothing: what the other one has to have. */
-static void expect_as_computed(struct small_run *run, const struct evaluator *evaluator, size_t checkpoint, size_t j)
-{
-    struct evaluator *fresh;
-    struct run *e = run->experiment;
-    const struct test_set *set = &evaluator->sets[j];
-    e->model.settings.keep_features = false;
-    must(evaluator_create(&fresh, &e->model, &e->data, &e->method, NULL, &error));
-    must(evaluator_task(fresh, checkpoint, j, NULL, &error));
-    e->model.settings.keep_features = true;
-    assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
-    assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
-                        set->n * set->routed.embed * sizeof(float));
-    evaluator_destroy(fresh);
-}
-
 /* Makes expert `expert` of every image block another one. */
 static void change_expert(struct small_run *run, size_t expert)
 {
@@ -173,7 +112,7 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
     train(run, 1);
     assert_int_equal(encoded_now(evaluator, 1, 1), set->n);
     assert_int_equal(encoded_now(evaluator, 1, 1), 0);
-    expect_as_computed(run, evaluator, 1, 1);
+    expect_as_computed(evaluator, 1, 1);
     size_t experts = run->experiment->model.settings.adapter.experts, spared = 0;
     for (size_t expert = 0; expert < experts; expert++) {
         size_t users = 0;
@@ -181,29 +120,43 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
             users += chose(set, i, expert);
         change_expert(run, expert);
         assert_int_equal(encoded_now(evaluator, 1, 1), users);
-        expect_as_computed(run, evaluator, 1, 1);
+        expect_as_computed(evaluator, 1, 1);
         spared += set->n - users;
     }
     assert_true(spared > 0);
     train(run, 2);
     encoded_now(evaluator, 2, 1);
-    expect_as_computed(run, evaluator, 2, 1);
+    expect_as_computed(evaluator, 2, 1);
 }
 
-/* The best that each seed of training reaches on its own task is above zero-shot's, with random weights. */
-RUN_TEST(a_trained_router_changes_the_answers, "training.iterations=60", "training.learning_rate=1e-2",
-         "training.batch=16", "training.label_smoothing=0", NULL)
+static size_t asked; /* for rows of classes */
+static const struct head *real_head;
+
+static size_t no_texts(const struct task *task)
+{
+    (void)task;
+    return 0;
+}
+
+static status count_classes(struct model *model, const struct task *task, int router, struct arena *arena,
+                            int32_t *chosen, struct tensor *rows, struct error *failure)
+{
+    asked++;
+    return real_head->classes(model, task, router, arena, chosen, rows, failure);
+}
+
+/* They may depend on more than experts. */
+RUN_TEST(rows_of_a_head_without_texts_are_not_kept, NULL)
 {
     struct evaluator *evaluator = open_evaluator(run, NULL);
-    size_t before = evaluator->sets[2].correct;
-    train(run, 2);
-    must(evaluator_refresh(evaluator, &error));
-    must(evaluator_with_router(evaluator, 2, 2, NULL, &error));
-    assert_true(evaluator->sets[2].correct > before);
-    must(evaluator_with_router(evaluator, 2, -1, NULL, &error));
-    assert_int_equal(evaluator->sets[2].correct, before);
-    must(evaluator_without_adapters(evaluator, 2, NULL, &error)); /* computed again, the same */
-    assert_int_equal(evaluator->sets[2].correct, before);
+    struct head head = *(real_head = run->experiment->model.head);
+    head.encoded = no_texts;
+    head.classes = count_classes;
+    run->experiment->model.head = &head;
+    for (int i = 0; i < 2; i++)
+        must(evaluator_with_router(evaluator, 0, 0, NULL, &error));
+    assert_int_equal(asked, 2);
+    run->experiment->model.head = real_head;
 }
 
 /* The choices of an image by itself and their gates, straight from the hooks: size = blocks · samples · K, samples 1, or the
@@ -211,33 +164,24 @@ RUN_TEST(a_trained_router_changes_the_answers, "training.iterations=60", "traini
 static void choose_alone(struct small_run *run, const struct test_set *set, size_t i, size_t size, int32_t *chosen,
                          float *gate)
 {
-    struct run *e = run->experiment;
-    struct adapters *adapters = e->model.adapters;
-    struct backend *backend = e->model.backend;
-    size_t side = e->model.clip->dimensions.resolution, count;
-    uint8_t *pixels = small_run_keep(malloc(side * side * 3));
-    struct loader *loader;
-    must(loader_create(&loader,
-                       &(struct loader_settings){
-                           .dataset = set->task->dataset, .split = SPLIT_TEST, .resolution = (int)side, .batch = 1},
-                       &error));
-    struct tensor choices, gates, images, features;
+    struct model *model = &run->experiment->model;
+    struct adapters *adapters = model->adapters;
+    struct batch batch;
+    struct tensor choices, gates, features;
     struct tower_pass pass;
     struct encoding encoding = {
-        .arena = &e->model.step_memory, .state = e->model.state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
+        .arena = &model->step_memory, .state = model->state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
     arena_reset(encoding.arena);
-    must(loader_read(loader, i, pixels, NULL, NULL, &count, &error));
-    must(tensor_take(&images, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){1, side, side, 3}, &error));
-    must(backend->ops->upload(backend, images.data, pixels, tensor_bytes(&images), &error));
+    struct batches *batches = take_test_image(run, set->task, i, &batch);
     must(tensor_take(&choices, encoding.arena, TENSOR_I32, "choices", 1, &size, &error));
     must(tensor_take(&gates, encoding.arena, TENSOR_F32, "gates", 1, &size, &error));
-    must(model_fill(&e->model, encoding.arena, 1, set->router[i], &encoding.router, &error));
+    must(model_fill(model, encoding.arena, 1, set->router[i], &encoding.router, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, choices.data, gates.data);
-    must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, &error));
+    must(clip_encode_images(model->clip, &encoding, &batch.images, &pass, &features, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, NULL, NULL);
-    must(backend->ops->download(backend, chosen, choices.data, tensor_bytes(&choices), &error));
-    must(backend->ops->download(backend, gate, gates.data, tensor_bytes(&gates), &error));
-    loader_destroy(loader);
+    must(model->backend->ops->download(model->backend, chosen, choices.data, tensor_bytes(&choices), &error));
+    must(model->backend->ops->download(model->backend, gate, gates.data, tensor_bytes(&gates), &error));
+    batches_close(batches);
 }
 
 /* Those of all images, added to counts and sums [blocks, classes, experts]. */
@@ -261,17 +205,24 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
     }
 }
 
+/* An evaluator that counts from now on, of a run that learned the second task. */
+static struct evaluator *open_counting(struct small_run *run, const char *word, const char *more)
+{
+    small_run_reopen(run, 1, WORDS("training.iterations=20", "training.learning_rate=1e-2", word, more));
+    struct evaluator *evaluator = open_evaluator(run, NULL);
+    train(run, 1);
+    encoded_now(evaluator, 1, 1);
+    assert_true(evaluator->sets[1].experts.counts == NULL && evaluator->sets[1].patches.experts == NULL);
+    evaluator_count_experts(evaluator, true);
+    return evaluator;
+}
+
 /* samples: of an image. With features kept and computed anew. */
 static void check_class_experts(struct small_run *run, const char *routing, size_t samples)
 {
-    small_run_reopen(run, 1, WORDS(routing, "training.iterations=20", "training.learning_rate=1e-2"));
-    struct evaluator *evaluator = open_evaluator(run, NULL);
+    struct evaluator *evaluator = open_counting(run, routing, NULL);
     const struct test_set *set = &evaluator->sets[1];
     const struct class_experts *found = &set->experts;
-    train(run, 1);
-    encoded_now(evaluator, 1, 1);
-    assert_null(found->counts);
-    evaluator_count_experts(evaluator, true);
     for (int again = 0; again < 2; again++) {
         encoded_now(evaluator, 1, 1);
         size_t size = found->blocks * found->classes * found->experts, chosen = 0, served = 0;
@@ -301,44 +252,34 @@ RUN_TEST(experts_of_classes_are_counted, NULL)
     check_class_experts(run, "adapter.routing=per_token", 1 + 2 * 2);
 }
 
-/* asked: images; of the 9 that there are, those at the places. */
-static void check_patches(struct small_run *run, const char *asked, size_t images, const size_t *places)
-{
-    small_run_reopen(
-        run, 1, WORDS("adapter.routing=per_token", "training.iterations=20", "training.learning_rate=1e-2", asked));
-    struct evaluator *evaluator = open_evaluator(run, NULL);
-    const struct test_set *set = &evaluator->sets[1];
-    const struct patch_experts *found = &set->patches;
-    train(run, 1);
-    encoded_now(evaluator, 1, 1);
-    assert_null(found->experts);
-    evaluator_count_experts(evaluator, true);
-    encoded_now(evaluator, 1, 1);
-    size_t top_k = run->experiment->model.settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
-    int32_t *chosen = small_run_keep(calloc(size, sizeof *chosen));
-    float *gate = small_run_keep(calloc(size, sizeof *gate));
-    assert_true(top_k > 1 && found->blocks > 1); /* else a mistake in the order would not be seen */
-    assert_int_equal(found->images, images);
-    assert_int_equal(found->side, 2);
-    for (size_t i = 0; i < images; i++) {
-        assert_int_equal(patch_experts_item(found, i), places[i]);
-        choose_alone(run, set, places[i], size, chosen, gate);
-        for (size_t at = 0; at < found->blocks * 4; at++) {
-            int32_t expert = found->experts[i * found->blocks * 4 + at];
-            assert_int_equal(expert, chosen[(at / 4 * 5 + 1 + at % 4) * top_k]);
-            changes += at % 4 > 0 && expert != found->experts[i * found->blocks * 4 + at - 1];
-        }
-    }
-    assert_true(changes > 0);
-    must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
-    for (size_t at = 0; at < images * found->blocks * 4; at++)
-        assert_int_equal(found->experts[at], -1);
-}
-
+/* Of 9 images, 4 that are asked for are every second, and 64 are all. */
 RUN_TEST(patches_have_the_experts_that_they_choose, NULL)
 {
-    check_patches(run, "evaluation.patch_images=4", 4, (const size_t[]){0, 2, 4, 6});
-    check_patches(run, "evaluation.patch_images=64", 9, (const size_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8});
+    for (size_t step = 1; step <= 2; step++) {
+        struct evaluator *evaluator = open_counting(
+            run, "adapter.routing=per_token", step == 2 ? "evaluation.patch_images=4" : "evaluation.patch_images=64");
+        const struct patch_experts *found = &evaluator->sets[1].patches;
+        encoded_now(evaluator, 1, 1);
+        size_t top_k = run->experiment->model.settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
+        int32_t *chosen = small_run_keep(calloc(size, sizeof *chosen));
+        float *gate = small_run_keep(calloc(size, sizeof *gate));
+        assert_true(top_k > 1 && found->blocks > 1); /* else a mistake in the order would not be seen */
+        assert_int_equal(found->images, step == 2 ? 4 : 9);
+        assert_int_equal(found->side, 2);
+        for (size_t i = 0; i < found->images; i++) {
+            assert_int_equal(patch_experts_item(found, i), i * step);
+            choose_alone(run, &evaluator->sets[1], i * step, size, chosen, gate);
+            for (size_t at = 0; at < found->blocks * 4; at++) {
+                int32_t expert = found->experts[i * found->blocks * 4 + at];
+                assert_int_equal(expert, chosen[(at / 4 * 5 + 1 + at % 4) * top_k]);
+                changes += at % 4 > 0 && expert != found->experts[i * found->blocks * 4 + at - 1];
+            }
+        }
+        assert_true(changes > 0);
+        must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
+        for (size_t at = 0; at < found->images * found->blocks * 4; at++)
+            assert_int_equal(found->experts[at], -1);
+    }
 }
 
 RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
@@ -352,86 +293,36 @@ RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "ada
     assert_null(evaluator->sets[0].experts.counts);
 }
 
-/* train/ and test/ of two classes below the run's folder, which is the data root. */
-static void draw_files(const struct small_run *run)
-{
-    for (unsigned i = 0; i < 18; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s/%s/%u.png", i < 12 ? "train" : "test", i % 2 == 0 ? "red" : "blue", i);
-        scratch_write_png(&run->scratch, name, 30 + (int)i, 40, (i % 2 == 0 ? 0xff0000 : 0x0000ff) + i * 0x000900);
-    }
-}
-
-/* Decoded once or again for every evaluation and every epoch: the same features, predictions and weights. */
-RUN_TEST(the_cache_changes_nothing, NULL)
-{
-    static const char *const caches[] = {"run.cache=none", "run.cache=memory", "run.cache=disk", "run.cache=disk"};
-    enum { CACHES = sizeof caches / sizeof *caches, FILES = SMALL_RUN_TASKS, IMAGES = 6, WIDTH = 64 };
-    uint16_t predicted[CACHES][IMAGES];
-    float means[CACHES][IMAGES * WIDTH], *adapters[CACHES];
-    draw_files(run);
-    char *folder = small_run_format("run.cache_folder=%s", small_run_file(run, "cache"));
-    for (int i = 0; i < CACHES; i++) {
-        small_run_reopen(run, 1,
-                         WORDS(caches[i], folder, "data.order=first,second,third,folder", "tasks.folder.path=.",
-                               "training.iterations=4"));
-        assert_int_equal(run->experiment->model.clip->dimensions.image_width, WIDTH);
-        struct evaluator *evaluator = open_evaluator(run, NULL);
-        must(evaluator_zero_shot(evaluator, FILES, NULL, &error));
-        assert_int_equal(evaluator->sets[FILES].n, IMAGES);
-        train(run, FILES);
-        must(evaluator_refresh(evaluator, &error));
-        must(evaluator_task(evaluator, FILES, FILES, NULL, &error));
-        memcpy(predicted[i], evaluator->sets[FILES].predicted, sizeof predicted[i]);
-        memcpy(means[i], evaluator->sets[FILES].means, sizeof means[i]);
-        adapters[i] = small_run_adapters(run, TOWER_IMAGE);
-        assert_memory_equal(predicted[i], predicted[0], sizeof predicted[0]);
-        assert_memory_equal(means[i], means[0], sizeof means[0]);
-        assert_memory_equal(adapters[i], adapters[0],
-                            run->experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count *
-                                sizeof(float));
-    }
-    struct directory files;
-    must(directory_list(&files, small_run_file(run, "cache"), &error));
-    assert_int_equal(files.count, 3); /* to train on, to test on, features of the latter */
-    directory_free(&files);
-}
-
 /* Full batches are recorded where a backend can, results come a batch later, and the last batch is smaller: the same bits as of
  * all images at once. */
 RUN_TEST(batches_change_nothing, NULL)
 {
-    enum { TASK = 1, IMAGES = 9, BATCHES = 5, PLAIN = 3, WIDTH = 64, EMBED = 16 };
+    enum { TASK = 1, IMAGES = 9, BATCHES = 5, PLAIN = 3, WIDTH = 64, EMBED = 16, FLOATS = WIDTH + 2 * EMBED };
     static const char *const sizes[] = {"run.evaluation_batch=64", "run.evaluation_batch=2"};
-    float means[2][IMAGES * WIDTH], features[2][2][IMAGES * EMBED], *gates[2];
+    float features[2][IMAGES * FLOATS], *gates[2];
     int32_t *chosen[2];
     size_t choices = 0;
     for (int i = 0; i < 2; i++) {
         small_run_reopen(run, 1, WORDS(sizes[i]));
         struct backend_spy spy = {0};
         struct evaluator *evaluator = open_evaluator(run, NULL);
-        struct test_set *set = &evaluator->sets[TASK];
-        assert_int_equal(set->n, IMAGES);
+        const struct test_set *set = &evaluator->sets[TASK];
         train(run, TASK);
         must(evaluator_refresh(evaluator, &error));
         small_run_watch(run, &spy);
         must(evaluator_task(evaluator, TASK, TASK, NULL, &error));
         bool records = run->experiment->model.backend->asynchronous;
         assert_int_equal(spy.encodings, i == 0 ? 1 : records ? PLAIN : BATCHES); /* two full batches and the last */
-        memcpy(means[i], set->means, sizeof means[i]);
-        memcpy(features[i][0], set->features, sizeof features[i][0]);
-        memcpy(features[i][1], set->routed.features, sizeof features[i][1]);
+        memcpy(features[i], set->means, IMAGES * WIDTH * sizeof(float));
+        memcpy(features[i] + IMAGES * WIDTH, set->features, IMAGES * EMBED * sizeof(float));
+        memcpy(features[i] + IMAGES * (WIDTH + EMBED), set->routed.features, IMAGES * EMBED * sizeof(float));
         choices = IMAGES * set->routed.choices;
         assert_true(choices > 0);
-        chosen[i] = small_run_keep(malloc(choices * sizeof *chosen[i]));
-        gates[i] = small_run_keep(malloc(choices * sizeof *gates[i]));
-        assert_true(chosen[i] != NULL && gates[i] != NULL);
-        memcpy(chosen[i], set->routed.chosen, choices * sizeof *chosen[i]);
-        memcpy(gates[i], set->routed.gates, choices * sizeof *gates[i]);
+        chosen[i] =
+            memcpy(small_run_keep(malloc(choices * sizeof(int32_t))), set->routed.chosen, choices * sizeof(int32_t));
+        gates[i] = memcpy(small_run_keep(malloc(choices * sizeof(float))), set->routed.gates, choices * sizeof(float));
     }
-    assert_memory_equal(means[1], means[0], sizeof means[0]);
     assert_memory_equal(features[1], features[0], sizeof features[0]);
-    assert_memory_not_equal(features[0][1], features[0][0], sizeof features[0][0]);
     assert_memory_equal(chosen[1], chosen[0], choices * sizeof *chosen[0]);
     assert_memory_equal(gates[1], gates[0], choices * sizeof *gates[0]);
 }

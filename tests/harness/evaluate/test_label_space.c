@@ -22,6 +22,14 @@ static void train(struct small_run *run, struct evaluator *evaluator, size_t tas
     must(evaluator_refresh(evaluator, &error));
 }
 
+static double dot(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
 /* Class features of all tasks through a router, one after the other. */
 static void all_classes(struct small_run *run, int router, float *all)
 {
@@ -32,42 +40,50 @@ static void all_classes(struct small_run *run, int router, float *all)
         must(class_features(&e->model, &e->data.tasks[t], router, &e->model.task_memory, NULL, &features, &error));
         size_t count = dataset_classes(e->data.tasks[t].dataset) * e->model.clip->dimensions.embed;
         float *host = small_run_values(run, features.data, count);
+        for (size_t c = 0; c < count; c += e->model.clip->dimensions.embed)
+            assert_true(fabs(dot(host + c, host + c, e->model.clip->dimensions.embed) - 1) < 1e-5);
         memcpy(all, host, count * sizeof *host);
         all += count;
         arena_release(&e->model.task_memory, mark);
     }
 }
 
-static double dot(const float *a, const float *b, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)a[i] * (double)b[i];
-    return sum;
-}
-
 /* Every prediction is the best class of all, the first of equal ones; where two that differ are within rounding, either. */
 static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
-                           const float *all, size_t first, size_t classes)
+                           const float *all, size_t begin, size_t classes)
 {
     size_t embed = run->experiment->model.clip->dimensions.embed;
     for (size_t i = 0; i < set->n; i++) {
         const float *image = images + i * embed;
         double size = sqrt(dot(image, image, embed)), best = -INFINITY;
-        for (size_t c = first; c < classes; c++)
+        for (size_t c = begin; c < classes; c++)
             best = fmax(best, dot(image, all + c * embed, embed) / size);
-        assert_true(set->predicted[i] >= first && set->predicted[i] < classes);
+        assert_true(set->predicted[i] >= begin && set->predicted[i] < classes);
         const float *chosen = all + set->predicted[i] * embed;
         assert_true(dot(image, chosen, embed) / size > best - 1e-6);
-        for (size_t c = first; c < set->predicted[i]; c++) /* an equal one before it would have been taken */
+        for (size_t c = begin; c < set->predicted[i]; c++) /* an equal one before it would have been taken */
             assert_memory_not_equal(all + c * embed, chosen, embed * sizeof *chosen);
         assert_int_equal(set->right[i], set->predicted[i] == (uint16_t)set->labels[i]);
     }
 }
 
+static const int32_t first[SMALL_RUN_TASKS] = {0, 2, 5};
+
+RUN_TEST(a_task_has_its_own_classes, NULL)
+{
+    float all[CLASSES * 64];
+    struct evaluator *evaluator = open_evaluator(run);
+    all_classes(run, -1, all);
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        const struct test_set *set = &evaluator->sets[j];
+        expect_nearest(run, set, set->features, all + (size_t)first[j] * run->experiment->model.clip->dimensions.embed,
+                       0, dataset_classes(set->task->dataset));
+        assert_true(set->n == 3 * (j + 2) && set->router[0] == -1 && set->router[set->n - 1] == -1);
+    }
+}
+
 RUN_TEST(labels_follow_one_another, X_TAIL, NULL)
 {
-    static const int32_t first[SMALL_RUN_TASKS] = {0, 2, 5};
     struct evaluator *evaluator = open_evaluator(run);
     assert_int_equal(run->experiment->data.class_count, CLASSES);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
@@ -92,26 +108,6 @@ RUN_TEST(repeated_names_are_separate_classes, X_TAIL, NULL)
     }
 }
 
-static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
-
-RUN_TEST(a_router_has_class_features_of_all_tasks, NULL)
-{
-    for (size_t k = 0; k < 2; k++) {
-        float all[CLASSES * 64];
-        small_run_reopen(run, 1, WORDS(X_TAIL, keeping[k], "training.iterations=20", "training.learning_rate=1e-2"));
-        struct evaluator *evaluator = open_evaluator(run);
-        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* again after every task: nothing stale is kept */
-            train(run, evaluator, t);
-            all_classes(run, (int)t, all);
-            for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
-                struct test_set *set = &evaluator->sets[j];
-                must(evaluator_with_router(evaluator, j, (int)t, NULL, &error));
-                expect_nearest(run, set, set->routed.features, all, 0, CLASSES);
-            }
-        }
-    }
-}
-
 /* All weights are trained: what was computed before a task is not what holds after it. */
 RUN_TEST(weights_that_change_are_asked_again, "evaluation.label_space=all", "method.name=continual_ft",
          "training.iterations=20", NULL)
@@ -131,44 +127,55 @@ RUN_TEST(weights_that_change_are_asked_again, "evaluation.label_space=all", "met
     assert_memory_equal(evaluator->labels.joint, after, bytes);
 }
 
-/* After each task its classes join, also for images that no adapters answer. Before any, all classes are there; in an open space an
- * image of a task that is yet to come is compared with its own. */
-static void classes_join(struct small_run *run, const char *space, bool open)
+/* After each task its classes join, also for images that no adapters answer; all of them are there from the start in the space of
+ * all, and before any task. In an open space an image of a task that is yet to come is compared with its own. */
+static void classes_join(struct small_run *run, const char *space, bool open, bool all_at_once)
 {
+    static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
     static const size_t ends[] = {2, 5, CLASSES};
     for (size_t k = 0; k < 2; k++) {
         float all[CLASSES * 64];
-        small_run_reopen(
-            run, 1, WORDS(space, "adapter.routers=one", "selector.kind=none", keeping[k], "training.iterations=20"));
+        small_run_reopen(run, 1,
+                         WORDS(space, keeping[k], "training.iterations=20", "training.learning_rate=1e-2",
+                               all_at_once ? "data.shots=4" : "adapter.routers=one",
+                               all_at_once ? NULL : "selector.kind=none"));
         struct evaluator *evaluator = open_evaluator(run);
         all_classes(run, -1, all);
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
             expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].features, all, open && j > 0 ? ends[j - 1] : 0,
                            open ? ends[j] : CLASSES);
-        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* nothing stale is kept */
             train(run, evaluator, t);
             evaluator_see(evaluator, t + 1);
-            for (size_t j = 0; j < (open ? SMALL_RUN_TASKS : t + 1); j++) {
+            for (size_t j = 0; j < (open || all_at_once ? SMALL_RUN_TASKS : t + 1); j++) {
                 struct test_set *set = &evaluator->sets[j];
-                size_t first = j > t ? ends[j - 1] : 0, end = j > t ? ends[j] : ends[t];
-                must(evaluator_task(evaluator, t, j, NULL, &error));
-                assert_true(open || set->router[0] == 0); /* the only one */
+                size_t begin = open && j > t ? ends[j - 1] : 0, end = all_at_once ? CLASSES : ends[j > t ? j : t];
+                if (all_at_once)
+                    must(evaluator_with_router(evaluator, j, (int)t, NULL, &error));
+                else
+                    must(evaluator_task(evaluator, t, j, NULL, &error));
+                assert_true(open || set->router[0] == (all_at_once ? (int)t : 0)); /* the only one */
                 all_classes(run, set->router[0], all);
-                expect_nearest(run, set, set->routed.features, all, first, end);
+                expect_nearest(run, set, set->routed.features, all, begin, end);
                 must(evaluator_with_router(evaluator, j, -1, NULL, &error));
                 all_classes(run, -1, all);
-                expect_nearest(run, set, set->features, all, first, end);
+                expect_nearest(run, set, set->features, all, begin, end);
             }
         }
     }
 }
 
+RUN_TEST(a_router_has_class_features_of_all_tasks, NULL)
+{
+    classes_join(run, "evaluation.label_space=all", false, true);
+}
+
 RUN_TEST(classes_of_the_tasks_so_far, NULL)
 {
-    classes_join(run, "evaluation.label_space=seen", false);
+    classes_join(run, "evaluation.label_space=seen", false, false);
 }
 
 RUN_TEST(own_classes_of_tasks_yet_to_come, NULL)
 {
-    classes_join(run, "evaluation.label_space=open", true);
+    classes_join(run, "evaluation.label_space=open", true, false);
 }

@@ -3,18 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/trained.h"
-#include "harness/train/replicas.h"
 #include "models/linear_head.h"
-#include "tests/harness/whole_run.h"
+#include "tests/harness/heads/classifiers.h"
 
-enum { CLASSES = 4, WIDTH = 64, ITERATIONS = 24 };
-
-#define LINEAR "head.name=linear", "method.name=supervised", "data.order=third", "tasks.third.iterations=24"
-#define SCRATCH                                                                                                        \
-    LINEAR, "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2"
+enum { ITERATIONS = 24 };
 
 static struct linear_head *head_of(const struct small_run *run)
 {
@@ -92,16 +85,16 @@ RUN_TEST(an_image_gets_the_class_with_the_highest_score, SCRATCH, NULL)
     must(evaluator_task(evaluator, 0, 0, NULL, &error));
     float *weights = small_run_values(run, linear->weight.value, CLASSES * WIDTH),
           *biases = small_run_values(run, linear->bias.value, CLASSES);
-    struct test_set *set = &evaluator->sets[0];
-    for (size_t i = 0; i < set->n; i++) {
-        const float *features = set->routed.features + i * WIDTH;
-        for (size_t c = 0; c < CLASSES; c++)
-            assert_true(score(weights + c * WIDTH, biases[c], features) <=
-                        score(weights + set->predicted[i] * WIDTH, biases[set->predicted[i]], features) + 1e-5);
+    const struct test_set *set = &evaluator->sets[0];
+    for (size_t i = 0; i < set->n * CLASSES; i++) {
+        const float *features = set->routed.features + i / CLASSES * WIDTH;
+        size_t c = i % CLASSES, best = set->predicted[i / CLASSES];
+        assert_true(score(weights + c * WIDTH, biases[c], features) <=
+                    score(weights + best * WIDTH, biases[best], features) + 1e-5);
     }
     for (uint16_t favourite = 0; favourite < CLASSES; favourite++) {
-        float given[CLASSES] = {0};
         struct parameters *group = head_of(run)->parameters;
+        float given[CLASSES] = {0};
         given[favourite] = 1e6f;
         must(parameters_upload(group, parameters_find(group, "head.bias"), given, &error));
         must(evaluator_refresh(evaluator, &error));
@@ -113,29 +106,27 @@ RUN_TEST(an_image_gets_the_class_with_the_highest_score, SCRATCH, NULL)
 
 /* --- Runs --- */
 
-RUN_TEST(stopping_is_not_seen_in_the_weights, SCRATCH, NULL)
-{
-    static const char *const trained[] = {"method.train=weights", "method.train=head", "method.dropout=0.2"};
-    for (size_t i = 0; i < 3; i++)
-        expect_stop_unseen(run, WORDS(SCRATCH, trained[i]), 17);
-}
+#define WIDENET                                                                                                        \
+    "model.blocks=4", "adapter.experts=3", "adapter.bottleneck=64", "method.ffn=widenet",                              \
+        "adapter.router_noise=0.333", "tasks.third.iterations=12"
 
-static const char *all_cells(const char *method)
+RUN_TEST(stopping_is_not_seen_in_the_weights, NULL)
 {
-    (void)method;
-    return "all";
-}
-
-/* There is no answer before training, and no file of weights or of a vocabulary was read. */
-RUN_TEST(a_run_has_one_accuracy, SCRATCH, NULL)
-{
-    small_run_reopen(run, 1, WORDS(SCRATCH, "method.train=weights"));
-    must(whole_run(run, "a.db", NULL));
-    expect_number(run, "a.db", "SELECT count(*) FROM evaluations", 1);
-    expect_number(run, "a.db", "SELECT count(*) FROM evaluations WHERE after_task = 0 AND task = 0 AND images = 12", 1);
-    expect_number(run, "a.db", "SELECT count(*) FROM inputs WHERE task < 0", 0);
-    assert_int_equal(whole_run_faults(run, "a.db", whole_run_cells), 0);
-    assert_int_equal(whole_run_faults(run, "a.db", all_cells), 1);
+    static const char *const cases[][8] = {{"method.train=weights"},
+                                           {"method.train=head"},
+                                           {"method.dropout=0.2"},
+                                           {"method.ffn=ewa", MIXTURE},
+                                           {"method.ffn=moe", MIXTURE},
+                                           {"method.ffn=rmoe", MIXTURE},
+                                           {"method.ffn=widenet", MIXTURE},
+                                           {WIDENET, "adapter.share_routing=0"},
+                                           {WIDENET, "adapter.share_routing=2"},
+                                           {WIDENET, "adapter.share_across_blocks=2", "adapter.share_routing=2"},
+                                           {WIDENET, "adapter.share_across_blocks=2", "model.share_groups=2"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *c = cases[i];
+        expect_stop_unseen(run, WORDS(SCRATCH, c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]), 17);
+    }
 }
 
 /* Of a CLIP's file, the weights and what they do not say identify the run, and the vocabulary does not. */
@@ -149,17 +140,13 @@ RUN_TEST(the_file_of_a_tower_is_an_input, NULL)
     expect_number(run, "a.db", "SELECT count(*) FROM inputs WHERE kind = 'vocabulary'", 0);
 }
 
-/* Every rank has the same head after the same updates, and their shares of the loss add up to that of the batch. */
-TEST(ranks_train_one_head)
+/* Every rank has the same head and experts after the same updates, and their shares of the loss add up to that of the batch. */
+RUN_TEST(ranks_train_one_head, NULL)
 {
     if (small_run_gpus() < 2)
         skip();
-    struct small_run run;
-    small_run_open(&run, 1, WORDS(SCRATCH, "run.gpus=2"));
-    train(&run);
-    const struct linear_head *own = head_of(&run),
-                             *other = replicas_at(run.experiment->model.work.replicas, 1)->model->head_state;
-    assert_memory_equal(small_run_group(own->parameters), small_run_group(other->parameters),
-                        own->parameters->values_count * sizeof(float));
-    small_run_close(&run);
+    small_run_reopen(run, 1, WORDS(SCRATCH, "run.gpus=2"));
+    train(run);
+    outcome_train(run, WORDS(SCRATCH), 2, 1);
+    outcome_train(run, WORDS(SCRATCH, "method.ffn=ewa", MIXTURE), 2, 1);
 }

@@ -3,24 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/files/adapter_file.h"
-#include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/trained.h"
-#include "harness/train/guard.h"
-#include "harness/train/replicas.h"
 #include "models/files/safetensors.h"
-#include "tests/harness/whole_run.h"
+#include "tests/harness/heads/classifiers.h"
 #include "tests/models/vit.h"
 
-enum { CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 4 };
-
-/* Block 1 of 2 has a mixture. */
-#define FITTED                                                                                                         \
-    "head.name=linear", "method.name=supervised", "data.order=third", "tasks.third.iterations=24",                     \
-        "adapter.blocks=every_2", "adapter.experts=4", "adapter.top_k=1", "adapter.bottleneck=64"
-#define SCRATCH                                                                                                        \
-    FITTED, "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2"
+enum { EXPERTS = 4 };
 
 static const char *const mixtures[] = {"method.ffn=ewa", "method.ffn=moe", "method.ffn=rmoe", "method.ffn=widenet"};
 enum { MIXTURES = sizeof mixtures / sizeof *mixtures };
@@ -37,7 +25,7 @@ static struct parameters *experts_of(const struct small_run *run)
 
 static void reopen(struct small_run *run, const char *ffn, const char *word)
 {
-    small_run_reopen(run, 1, WORDS(SCRATCH, ffn, word));
+    small_run_reopen(run, 1, WORDS(SCRATCH, MIXTURE, ffn, word));
 }
 
 static bool is_replaced(const struct parameter *p)
@@ -48,7 +36,7 @@ static bool is_replaced(const struct parameter *p)
 /* --- Training --- */
 
 /* Everything is trained but the MLP that experts stand for, which weight decay does not shrink either. */
-RUN_TEST(an_mlp_that_is_replaced_stays, SCRATCH, "method.ffn=moe", "training.weight_decay=0.1", NULL)
+RUN_TEST(an_mlp_that_is_replaced_stays, SCRATCH, MIXTURE, "method.ffn=moe", "training.weight_decay=0.1", NULL)
 {
     const struct parameters *tower = tower_of(run), *experts = experts_of(run);
     float *before = small_run_group(tower), *expert_before = small_run_group(experts);
@@ -82,7 +70,7 @@ RUN_TEST(experts_that_are_never_averaged_are_refused, NULL)
                  {"tasks.third.iterations=3", "merge.ramp=linear", false},
                  {"tasks.third.iterations=3", "merge.rate=0", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *const words[] = {SCRATCH, mixtures[0], cases[i].word, cases[i].more, NULL};
+        const char *const words[] = {SCRATCH, MIXTURE, mixtures[0], cases[i].word, cases[i].more, NULL};
         if (cases[i].refused)
             must_refuse(small_run_try(run, 1, words), ERROR_ARGUMENT, "third: merge.ramp: epoch", "averages no experts",
                         "of which 3 are an epoch", "merge.ramp=linear");
@@ -95,9 +83,9 @@ RUN_TEST(experts_that_are_never_averaged_are_refused, NULL)
 RUN_TEST(experts_are_averaged_after_every_step, NULL)
 {
     for (int averaged = 0; averaged < 2; averaged++) {
-        small_run_reopen(
-            run, 1,
-            WORDS(SCRATCH, "method.ffn=ewa", "merge.ramp=constant", averaged ? "merge.rate=0.75" : "merge.rate=0"));
+        small_run_reopen(run, 1,
+                         WORDS(SCRATCH, MIXTURE, "method.ffn=ewa", "merge.ramp=constant",
+                               averaged ? "merge.rate=0.75" : "merge.rate=0"));
         must(small_run_train(run, 0, NULL));
         const struct parameter *p = parameters_find(experts_of(run), "1.c_fc.weight");
         float *values = small_run_group(experts_of(run)), most = 0;
@@ -138,31 +126,6 @@ RUN_TEST(from_scratch_experts_start_independently, NULL)
     }
 }
 
-/* A tensor of each of the three groups. */
-RUN_TEST(what_overflows_is_told_by_its_name, SCRATCH, "method.ffn=moe", NULL)
-{
-    static const char *const names[] = {"adaptmlp_list.0.c_fc.weight", "visual.class_embedding", "head.weight"};
-    const float bad = INFINITY;
-    struct trained_group group;
-    struct run *e = run->experiment;
-    const struct task *task = &e->data.tasks[0];
-    for (size_t i = 0; trained_group_at(&e->model, i, &group); i++) {
-        assert_in_range(i, 0, 2);
-        const struct parameter *p = parameters_find(group.parameters, names[i]);
-        const struct backend_ops *ops = e->model.backend->ops;
-        float *gradient = group.parameters->gradients + (p != NULL ? p->offset : 0);
-        int32_t on = 1;
-        if (i == 0) /* as after a forward pass that chose the expert */
-            must(ops->upload(e->model.backend, group.parameters->flags, &on, sizeof on, &error));
-        must(guard_begin_step(&e->model, task, &error));
-        must(ops->upload(e->model.backend, gradient, &bad, sizeof bad, &error));
-        must(guard_end_step(&e->model, task, &error));
-        must_refuse(guard_check_steps(&e->model, task, &error), ERROR_FORMAT, "gradient of", names[i]);
-        must(ops->zero(e->model.backend, gradient, sizeof bad, &error));
-        must(guard_begin_task(&e->model, &error));
-    }
-}
-
 /* --- Answers --- */
 
 RUN_TEST(answers_are_those_of_the_experts, NULL)
@@ -182,8 +145,8 @@ RUN_TEST(answers_are_those_of_the_experts, NULL)
 }
 
 /* Features that were computed before a step are not kept for after it, though experts may be as they were. */
-RUN_TEST(the_tower_under_experts_is_not_taken_as_unchanged, SCRATCH, "method.ffn=moe", "adapter.routing=per_sample",
-         NULL)
+RUN_TEST(the_tower_under_experts_is_not_taken_as_unchanged, SCRATCH, MIXTURE, "method.ffn=moe",
+         "adapter.routing=per_sample", NULL)
 {
     float token[WIDTH] = {1, -1, 1}, before[WIDTH];
     struct parameters *tower = tower_of(run);
@@ -197,12 +160,6 @@ RUN_TEST(the_tower_under_experts_is_not_taken_as_unchanged, SCRATCH, "method.ffn
 }
 
 /* --- Runs --- */
-
-RUN_TEST(stopping_is_not_seen_in_the_weights, NULL)
-{
-    for (size_t m = 0; m < MIXTURES; m++)
-        expect_stop_unseen(run, WORDS(SCRATCH, mixtures[m]), 31);
-}
 
 /* The file that a run leaves. */
 static char *run_once(struct small_run *run, const char *ffn)
@@ -224,7 +181,7 @@ static void expect_values(const struct parameters *group, const float *expected)
 
 static void reopen_from(struct small_run *run, const char *path, const char *ffn, const char *word)
 {
-    small_run_reopen(run, 1, WORDS(SCRATCH, small_run_format("model.weights=%s", path), ffn, word));
+    small_run_reopen(run, 1, WORDS(SCRATCH, MIXTURE, small_run_format("model.weights=%s", path), ffn, word));
 }
 
 /* Tower, head, experts and routers, which a run that names the file starts from. */
@@ -336,9 +293,9 @@ RUN_TEST(experts_start_from_a_dense_file, NULL)
         must(vit_save(model->clip, model->head_state, names, path, &error));
         float *tower = small_run_group(tower_of(run));
         char *weights = small_run_format("model.weights=%s", path);
-        small_run_reopen(
-            run, 1,
-            WORDS(SCRATCH, weights, "method.ffn=ewa", "model.heads=1", "model.activation=gelu", "data.order=second"));
+        small_run_reopen(run, 1,
+                         WORDS(SCRATCH, MIXTURE, weights, "method.ffn=ewa", "model.heads=1", "model.activation=gelu",
+                               "data.order=second"));
         model = &run->experiment->model;
         expect_values(tower_of(run), tower);
         const struct parameter *expert = parameters_find(experts_of(run), "1.c_fc.weight"),
@@ -390,21 +347,6 @@ RUN_TEST(a_file_that_does_not_fit_is_refused, NULL)
     char *path = run_once(run, "method.ffn=moe"), *weights = small_run_format("model.weights=%s", path);
     expect_experts_in_place_of_the_mlp(path);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        must_refuse(small_run_try(run, 1, WORDS(FITTED, weights, "method.ffn=moe", cases[i].word)), ERROR_ARGUMENT,
-                    cases[i].tells[0], cases[i].tells[1]);
-}
-
-/* Every rank has the same experts after the same updates. */
-TEST(ranks_train_one_mixture)
-{
-    if (small_run_gpus() < 2)
-        skip();
-    struct small_run run;
-    small_run_open(&run, 1, WORDS(SCRATCH, "method.ffn=ewa", "run.gpus=2"));
-    must(small_run_train(&run, 0, NULL));
-    const struct model *other = replicas_at(run.experiment->model.work.replicas, 1)->model;
-    assert_memory_equal(small_run_group(experts_of(&run)),
-                        small_run_group(other->adapters->towers[TOWER_IMAGE].parameters),
-                        experts_of(&run)->values_count * sizeof(float));
-    small_run_close(&run);
+        must_refuse(small_run_try(run, 1, WORDS(LINEAR, MIXTURE, weights, "method.ffn=moe", cases[i].word)),
+                    ERROR_ARGUMENT, cases[i].tells[0], cases[i].tells[1]);
 }

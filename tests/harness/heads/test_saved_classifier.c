@@ -1,23 +1,16 @@
 /* What a classifier's file answers without its suite: the classes that the run's own test had, and the same features. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "datasets/loader.h"
 #include "harness/commands/inputs/classifier_choice.h"
 #include "harness/evaluate/encoder.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/evaluate/predictor.h"
 #include "harness/heads/heads.h"
-#include "tests/harness/whole_run.h"
+#include "tests/harness/heads/classifiers.h"
 
-enum { CLASSES = 4, WIDTH = 64, IMAGES = 12, SIDE = 16 };
-
-#define SCRATCH                                                                                                        \
-    "head.name=linear", "method.name=supervised", "data.order=third", "tasks.third.iterations=24",                     \
-        "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2"
-#define MIXTURE "adapter.blocks=every_2", "adapter.experts=4", "adapter.top_k=1", "adapter.bottleneck=64"
+enum { IMAGES = 12, SIDE = 16 };
 
 static const char *const kinds[][6] = {
     {"method.ffn=dense"},         {"method.ffn=dense", "head.pool=mean_patches", "model.share_groups=1"},
@@ -138,23 +131,4 @@ RUN_TEST(a_file_answers_as_its_run_did, NULL)
         check_features(path, pixels, set);
         check_answers(run, path, pixels, set);
     }
-}
-
-/* A file that was trained for other classes, and one that somebody takes for adapters. */
-RUN_TEST(what_does_not_fit_is_refused, NULL)
-{
-    struct classifier_choice choice;
-    struct predictor *predictor;
-    struct saved_adapters adapters;
-    char *path = train(run, KINDS - 1);
-    must(classifier_choice_read(&choice, path, &(struct clip_stated){0}, &error));
-    struct predictor_settings settings = {
-        .model = {.weights = path, .head = &head_linear, .backend = {.name = test_backend_name()}},
-        .metadata = &choice.metadata,
-        .router = ROUTER_NONE,
-        .top = 1};
-    choice.metadata.tasks[0].classes.count = CLASSES - 1;
-    must_refuse(predictor_open(&predictor, &settings, NULL, &error), ERROR_ARGUMENT, path, "a head for 3 classes");
-    must_refuse(saved_adapters_open(&adapters, path, &error), ERROR_ARGUMENT, path, "expected adapters", "--weights");
-    classifier_choice_free(&choice);
 }

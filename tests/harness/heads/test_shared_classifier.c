@@ -1,21 +1,14 @@
 /* A classifier whose blocks share their mixture, as WideNet: its size, that a stop is not seen, its file, and which models
  * it starts from. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
-#include "harness/heads/trained.h"
 #include "models/files/safetensors.h"
-#include "tests/harness/whole_run.h"
+#include "tests/harness/heads/classifiers.h"
 #include "tests/models/vit.h"
 
-enum { BLOCKS = 4, CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 3 };
+enum { BLOCKS = 4, EXPERTS = 3 };
 
-#define FITTED                                                                                                         \
-    "head.name=linear", "method.name=supervised", "method.ffn=widenet", "data.order=third",                            \
-        "tasks.third.iterations=12", "adapter.experts=3", "adapter.router_noise=0.333", "adapter.bottleneck=64"
-#define SCRATCH                                                                                                        \
-    FITTED, "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=4"
+#define FITTED LINEAR, "method.ffn=widenet", "adapter.experts=3", "adapter.router_noise=0.333", "adapter.bottleneck=64"
 
 static const char *const sharings[][3] = {{"adapter.share_routing=0"},
                                           {"adapter.share_routing=2"},
@@ -25,7 +18,7 @@ enum { SHARINGS = sizeof sharings / sizeof *sharings };
 
 static void reopen(struct small_run *run, const char *const *words)
 {
-    small_run_reopen(run, 1, WORDS(SCRATCH, words[0], words[1], words[2]));
+    small_run_reopen(run, 1, WORDS(FITTED, TINY, "model.blocks=4", words[0], words[1], words[2]));
 }
 
 /* The file that a run leaves. */
@@ -47,14 +40,6 @@ RUN_TEST(values_are_those_of_what_is_shared, NULL)
     for (size_t i = 0; i < SHARINGS; i++) {
         reopen(run, sharings[i]);
         assert_int_equal(trained_values(&run->experiment->model), expected[i]);
-    }
-}
-
-RUN_TEST(stopping_is_not_seen_in_the_weights, NULL)
-{
-    for (size_t i = 0; i < SHARINGS; i++) {
-        const char *const *words = sharings[i];
-        expect_stop_unseen(run, WORDS(SCRATCH, words[0], words[1], words[2]), 16);
     }
 }
 
@@ -84,7 +69,7 @@ RUN_TEST(a_file_holds_what_is_shared_once, NULL)
     assert_string_equal(safetensors_metadata_value(file, "share_across_blocks"), "1");
     assert_string_equal(safetensors_metadata_value(file, "share_routing"), "2");
     safetensors_close(file);
-    small_run_reopen(run, 1, WORDS(SCRATCH, weights, sharings[1][0]));
+    small_run_reopen(run, 1, WORDS(FITTED, TINY, "model.blocks=4", weights, sharings[1][0]));
     assert_memory_equal(whole_run_features(run), trained, WIDTH * sizeof *trained);
     expect_refused(run, path, "adapter.share_across_blocks=0", "share_across_blocks 1", "suite's is 0");
     expect_refused(run, path, "adapter.share_across_blocks=2", "share_across_blocks 1", "suite's is 2");
@@ -95,31 +80,23 @@ RUN_TEST(a_file_holds_what_is_shared_once, NULL)
 static void open_dense(struct small_run *run, const char *sharing)
 {
     small_run_reopen(run, 1,
-                     WORDS(SCRATCH, "method.ffn=dense", "adapter.router_noise=0", "head.pool=mean_patches", sharing));
-}
-
-/* By way of the host, since the values may lie on a device. */
-static void copy_values(struct backend *backend, float *to, const float *from, size_t n)
-{
-    float *values = malloc(n * sizeof *values);
-    must(backend->ops->download(backend, values, from, n * sizeof *values, &error));
-    must(backend->ops->upload(backend, to, values, n * sizeof *values, &error));
-    free(values);
+                     WORDS(FITTED, TINY, "model.blocks=4", "method.ffn=dense", "adapter.router_noise=0",
+                           "head.pool=mean_patches", sharing));
 }
 
 /* As a dense model of experts that were shared and averaged has them. */
-static void give_all_blocks_the_first_mlp(struct backend *backend, const struct clip *clip)
+static void give_all_blocks_the_first_mlp(struct parameters *group)
 {
-    const struct block *blocks = clip->towers[TOWER_IMAGE].blocks;
-    for (size_t b = 1; b < BLOCKS; b++) {
-        const struct linear *const pairs[][2] = {{&blocks[0].c_fc, &blocks[b].c_fc},
-                                                 {&blocks[0].c_proj, &blocks[b].c_proj}};
-        for (size_t i = 0; i < 2; i++) {
-            const struct linear *from = pairs[i][0], *to = pairs[i][1];
-            copy_values(backend, to->weight.value, from->weight.value, from->out * from->in);
-            copy_values(backend, to->bias.value, from->bias.value, from->out);
+    static const char *const parts[] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
+    const float *values = small_run_group(group);
+    const struct parameter *first = NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (size_t b = 0; b < BLOCKS; b++) {
+            const struct parameter *p =
+                parameters_find(group, small_run_format("visual.transformer.resblocks.%zu.mlp.%s", b, parts[i]));
+            first = b == 0 ? p : first;
+            must(parameters_upload(group, p, values + first->offset, &error));
         }
-    }
 }
 
 /* Experts are copies of one MLP: of blocks with MLPs that were trained apart they could be that of one alone. */
@@ -134,11 +111,11 @@ RUN_TEST(different_mlps_are_not_shared, NULL)
     must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
     expect_refused(run, path, "model.share_groups=0", "different MLPs", "model.share_groups");
     open_dense(run, "model.share_groups=0");
-    give_all_blocks_the_first_mlp(run->experiment->model.backend, run->experiment->model.clip);
+    give_all_blocks_the_first_mlp(run->experiment->model.clip->parameters);
     must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
     must(small_run_try(run, 1, WORDS(FITTED, weights, "model.share_groups=0")));
     open_dense(run, "model.share_groups=1");
     must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
-    small_run_reopen(run, 1, WORDS(SCRATCH, weights));
+    small_run_reopen(run, 1, WORDS(FITTED, TINY, "model.blocks=4", weights));
     assert_int_equal(run->experiment->model.adapters->towers[TOWER_IMAGE].blocks, 1);
 }

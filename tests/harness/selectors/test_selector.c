@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "harness/selectors/selectors.h"
-#include "harness/train/frozen_features.h"
 #include "tests/harness/small_run.h"
 
 TEST(every_selector_has_a_formula)
@@ -16,76 +15,73 @@ TEST(every_selector_has_a_formula)
 
 /* --- The decision --- */
 
-/* A selector of three tasks, of which `trained` compete, without a model. */
-struct decision {
-    struct selector selector;
-    float thresholds[3];
-};
-
-static void decide(struct decision *d, size_t trained, enum selector_decision decision, size_t together,
-                   const float errors[3][5], int16_t routers[5])
-{
-    const float *rows[3] = {errors[0], errors[1], errors[2]};
-    d->selector = (struct selector){.kind = &selector_clip,
-                                    .tasks = 3,
-                                    .trained = trained,
-                                    .thresholds = d->thresholds,
-                                    .decision = decision,
-                                    .decision_batch = together};
-    memset(routers, 0x55, 5 * sizeof *routers);
-    selector_choose(&d->selector, rows, 5, routers);
-}
-
-static void expect_routers(const int16_t *found, const int16_t *expected)
-{
-    for (int i = 0; i < 5; i++)
-        if (found[i] != expected[i])
-            fail_msg("image %d: expected router %d, found %d", i, expected[i], found[i]);
-}
-
-static const float example[3][5] = {
+/* Five images under three tasks; the third task's errors are also those of unrelated images. */
+static const float errors_of[3][5] = {
     {0.5f, 0.1f, 0.4f, 0.2f, 0.9f}, {0.2f, 0.3f, 0.4f, 0.9f, 0.9f}, {0.1f, 0.2f, 0.1f, 0.1f, 0.0f}};
+static const float unrelated[5] = {0.3f, 0.05f, 0.4f, 0.4f, 1};
+static float thresholds[3] = {0.3f, 0.45f, 1.0f}, open_thresholds[3] = {1, 1, 1};
 
-TEST(each_image_takes_its_smallest_error)
+static struct selector deciding(size_t trained, size_t together)
 {
-    struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
-    int16_t routers[5];
-    decide(&d, 3, DECIDE_PER_IMAGE, 128, example, routers);
-    expect_routers(routers, (const int16_t[]){2, 0, 2, 2, 2});
-    /* the third is not trained: it does not compete; ties go to the lower task; above the winner's threshold: −1 */
-    decide(&d, 2, DECIDE_PER_IMAGE, 128, example, routers);
-    expect_routers(routers, (const int16_t[]){1, 0, -1, 0, -1});
-    decide(&d, 1, DECIDE_PER_IMAGE, 128, example, routers);
-    expect_routers(routers, (const int16_t[]){-1, 0, -1, 0, -1});
-    decide(&d, 0, DECIDE_PER_IMAGE, 128, example, routers);
-    expect_routers(routers, (const int16_t[]){-1, -1, -1, -1, -1});
+    return (struct selector){.kind = &selector_clip,
+                             .tasks = 3,
+                             .trained = trained,
+                             .thresholds = thresholds,
+                             .decision = together > 0 ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE,
+                             .decision_batch = together};
 }
 
-TEST(consecutive_images_decide_together)
+/* Ties go to the lower task; above the winner's threshold: −1. */
+TEST(the_smallest_error_decides)
 {
-    struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
+    static const struct {
+        size_t trained, together; /* 0: each image by itself */
+        int16_t routers[5];
+    } cases[] = {{3, 0, {2, 0, 2, 2, 2}},
+                 {2, 0, {1, 0, -1, 0, -1}}, /* the third is not trained: it does not compete */
+                 {1, 0, {-1, 0, -1, 0, -1}},
+                 {0, 0, {-1, -1, -1, -1, -1}},
+                 /* means of images 0–1: 0.3 and 0.25; of 2–3: 0.3 (not above 0.3) and 0.65; of 4 alone: 0.9 and 0.9 */
+                 {2, 2, {1, 1, 0, 0, -1}},
+                 {2, 128, {-1, -1, -1, -1, -1}}, /* 0.42 and 0.54 */
+                 {2, 1, {1, 0, -1, 0, -1}}};
+    const float *rows[] = {errors_of[0], errors_of[1], errors_of[2]};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const struct selector selector = deciding(cases[c].trained, cases[c].together);
+        int16_t routers[5];
+        memset(routers, 0x55, sizeof routers);
+        selector_choose(&selector, rows, 5, routers);
+        for (int i = 0; i < 5; i++)
+            if (routers[i] != cases[c].routers[i])
+                fail_msg("case %zu, image %d: expected %d, found %d", c, i, cases[c].routers[i], routers[i]);
+    }
+}
+
+/* Of no task are images nearer to unrelated ones; the third is a tie. */
+TEST(unrelated_images_mean_zero_shot)
+{
+    const float *rows[] = {errors_of[0], errors_of[1], NULL, unrelated};
+    struct selector selector = deciding(2, 0);
     int16_t routers[5];
-    /* means of images 0–1: 0.3 and 0.25; of 2–3: 0.3 (not above 0.3) and 0.65; of 4 alone: 0.9 and 0.9 */
-    decide(&d, 2, DECIDE_PER_BATCH, 2, example, routers);
-    expect_routers(routers, (const int16_t[]){1, 1, 0, 0, -1});
-    decide(&d, 2, DECIDE_PER_BATCH, 128, example, routers); /* 0.42 and 0.54 */
-    expect_routers(routers, (const int16_t[]){-1, -1, -1, -1, -1});
-    decide(&d, 2, DECIDE_PER_BATCH, 1, example, routers);
-    expect_routers(routers, (const int16_t[]){1, 0, -1, 0, -1});
+    selector.thresholds = open_thresholds;
+    for (int competes = 0; competes < 2; competes++) {
+        selector.unrelated = competes;
+        selector_choose(&selector, rows, 5, routers);
+        assert_memory_equal(routers, (competes ? (int16_t[]){1, -1, -1, 0, 0} : (int16_t[]){1, 0, 0, 0, 0}),
+                            sizeof routers);
+    }
 }
 
 /* The error behind each decision, whether or not it was within its threshold. */
 TEST(least_errors_are_those_that_decided)
 {
-    struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
-    const float *rows[3] = {example[0], example[1], example[2]};
-    int16_t routers[5];
+    const float *rows[] = {errors_of[0], errors_of[1], errors_of[2]};
+    struct selector selector = deciding(2, 0);
     float least[5];
-    decide(&d, 2, DECIDE_PER_IMAGE, 128, example, routers);
-    selector_least_errors(&d.selector, rows, 5, least);
+    selector_least_errors(&selector, rows, 5, least);
     assert_memory_equal(least, ((const float[]){0.2f, 0.1f, 0.4f, 0.2f, 0.9f}), sizeof least);
-    decide(&d, 2, DECIDE_PER_BATCH, 2, example, routers);
-    selector_least_errors(&d.selector, rows, 5, least);
+    selector = deciding(2, 2);
+    selector_least_errors(&selector, rows, 5, least);
     assert_true(least[0] == 0.25f && least[1] == 0.25f && fabsf(least[3] - 0.3f) < 1e-6f && least[4] == 0.9f);
 }
 
@@ -106,32 +102,6 @@ static int compare(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
-}
-
-/* The lowest and the highest quantile are losses of training images themselves. */
-RUN_TEST(held_out_images_are_training_images, NULL)
-{
-    static const char *const quantiles[] = {"selector.quantile=0", "selector.quantile=0.5", "selector.quantile=1"};
-    struct selector *selector = NULL;
-    float thresholds[3], means[40 * 64], errors[40];
-    assert_int_equal(run->experiment->model.clip->dimensions.image_width, 64);
-    for (int q = 0; q < 3; q++) {
-        small_run_reopen(run, 3, WORDS("tasks.third.train=10", quantiles[q])); /* 40 images: 4 held out */
-        selector = small_run_selector(run);
-        must(selector_train(selector, &run->experiment->data.tasks[2], NULL, &error));
-        thresholds[q] = selector->thresholds[2];
-    }
-    must(frozen_features(&run->experiment->model, &run->experiment->data, run->experiment->data.tasks[2].dataset,
-                         SPLIT_TRAIN, NULL, 40, means, NULL, NULL, &error));
-    must(selector_errors(selector, 2, &(struct selector_images){.n = 40, .means = means}, errors, &error));
-    qsort(errors, 40, sizeof *errors, compare);
-    size_t least = 40, largest = 40;
-    for (size_t i = 0; i < 40; i++) {
-        least = errors[i] == thresholds[0] && least == 40 ? i : least;
-        largest = errors[i] == thresholds[2] ? i : largest;
-    }
-    assert_true(least < 40 && largest < 40); /* both are losses of training images */
-    assert_true(thresholds[0] < thresholds[1] && thresholds[1] < thresholds[2]);
 }
 
 RUN_TEST(a_fixed_threshold_is_taken_as_it_is, "selector.threshold=0.0655", NULL)

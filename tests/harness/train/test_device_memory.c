@@ -1,16 +1,12 @@
 /* A device with little memory, as the emulated one can be: batches that fit, and an end that loses nothing. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/file.h"
-#include "harness/evaluate/evaluator.h"
 #include "harness/run/run.h"
-#include "harness/run/sequence.h"
 #include "harness/run/workload.h"
 #include "models/clip/cost.h"
-#include "tests/harness/small_run.h"
-#include "tests/results/matrix.h"
+#include "tests/harness/whole_run.h"
 
 static void set_memory(size_t kib)
 {
@@ -87,35 +83,6 @@ TEST(estimate_counts_copies_of_experts)
     small_run_close(&run);
 }
 
-static status run_all(struct small_run *run, size_t *tasks)
-{
-    struct store *store;
-    char *database = strdup(small_run_file(run, "results.db"));
-    must(store_open(&store, database, STORE_WRITE, &error));
-    struct sequence sequence = {.run = run->experiment, .store = store};
-    status result = sequence_run(&sequence, &error);
-    struct run_matrix rows;
-    struct error ignored;
-    *tasks = 0;
-    if (run_matrix_read(store, sequence.id, &rows, &ignored) == OK) {
-        while (*tasks < rows.matrix.tasks && rows.matrix.accuracy[*tasks * rows.matrix.tasks] >= 0)
-            ++*tasks;
-        run_matrix_free(&rows);
-    }
-    store_close(store);
-    free(database);
-    return result;
-}
-
-static bool can_resume(const struct small_run *run)
-{
-    char *folder = run_folder(run->experiment), *file = path_format("%s/resume.safetensors", folder);
-    bool there = file_exists(file);
-    free(file);
-    free(folder);
-    return there;
-}
-
 /* The second task needs more than there is. With more memory the same run goes on behind the first one. */
 TEST(too_large_a_step_ends_the_run_and_loses_nothing)
 {
@@ -123,17 +90,16 @@ TEST(too_large_a_step_ends_the_run_and_loses_nothing)
                                             "tasks.second.train=200", "data.order=first,second",
                                             "selector.iterations=10", NULL};
     struct small_run run;
-    size_t tasks;
     set_memory(10 << 10);
     small_run_open(&run, 1, overrides);
-    must_refuse(run_all(&run, &tasks), ERROR_MEMORY, "second", "512 images", "MiB", "needs", "left", "training.batch",
-                "run.evaluation_batch");
-    assert_int_equal(tasks, 1);
-    assert_true(can_resume(&run));
+    must_refuse(whole_run(&run, "results.db", NULL), ERROR_MEMORY, "second", "512 images", "MiB", "needs", "left",
+                "training.batch", "run.evaluation_batch");
+    expect_number(&run, "results.db", "SELECT max(after_task) FROM evaluations", 0);
+    assert_true(file_exists(whole_run_file(&run, "resume.safetensors")));
     set_memory(1 << 20);
     small_run_reopen(&run, 1, overrides);
-    must(run_all(&run, &tasks));
-    assert_int_equal(tasks, 2);
-    assert_false(can_resume(&run));
+    must(whole_run(&run, "results.db", NULL));
+    expect_number(&run, "results.db", "SELECT max(after_task) FROM evaluations", 1);
+    assert_false(file_exists(whole_run_file(&run, "resume.safetensors")));
     small_run_close(&run);
 }

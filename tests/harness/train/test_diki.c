@@ -1,13 +1,12 @@
 /* Method diki in a run: which prefixes a test image takes and with which weight, and what a stop leaves. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/batches.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/train/outcome.h"
 
 /* Only the task's own prefixes change. */
 static void expect_trained(const struct prefixes *prefixes, size_t task, const float *before, const float *after)
@@ -41,18 +40,9 @@ static size_t answer_of(struct small_run *run, const struct test_set *set, size_
     struct tower_pass pass;
     must(class_features(model, set->task, router, &model->task_memory, NULL, &names, &error));
     float *text = small_run_values(run, names.data, classes * embed);
-    size_t r = model->clip->dimensions.resolution;
-    struct loader_settings one = {.dataset = set->task->dataset,
-                                  .split = SPLIT_TEST,
-                                  .items = &(uint32_t){(uint32_t)i},
-                                  .item_count = 1,
-                                  .resolution = (int)r,
-                                  .batch = 1};
-    struct batches *batches;
     struct batch batch;
     arena_reset(&model->step_memory);
-    must(batches_open(&batches, model, &e->data, &one, 0, 1, &error));
-    must(batches_take(batches, &batch, &error));
+    struct batches *batches = take_test_image(run, set->task, i, &batch);
     pixels = batch.images;
     float weight = 1 / (1 + expf(set->errors[router][i] / (float)embed + 1));
     struct tensor on_device;

@@ -89,16 +89,12 @@ RUN_TEST(effects_are_those_of_counts_and_losses, ON, NULL)
     assert_true(whole >= 2 && whole < list->count);
 }
 
-/* Trains with stops until that iteration, and leaves an experiment with these overrides that goes on from there. */
+/* Trains until that iteration, and leaves an experiment with these overrides that goes on from there. */
 static void stop_after(struct small_run *run, size_t iteration, const char *const *overrides,
                        struct small_training *training)
 {
-    *training = (struct small_training){.every = SIZE_MAX};
-    for (size_t i = 1; i <= iteration; i++) {
-        training->stop_at = i;
-        assert_int_equal(small_run_train(run, 0, training), ERROR_STOPPED);
-    }
-    training->stop_at = 0;
+    *training = (struct small_training){.every = SIZE_MAX, .stop_at = iteration};
+    assert_int_equal(small_run_train(run, 0, training), ERROR_STOPPED);
     small_run_resume(run, 0, iteration, overrides);
 }
 

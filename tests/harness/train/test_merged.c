@@ -8,7 +8,6 @@
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
-#include "harness/run/workload.h"
 #include "harness/train/frozen_features.h"
 #include "harness/train/services/merged.h"
 #include "harness/train/services/unified.h"

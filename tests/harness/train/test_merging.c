@@ -1,84 +1,15 @@
 /* Every merge policy with every way to combine: a run that was stopped, and one on two devices, are the run. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "adapters/merge/combine.h"
 #include "adapters/statistics.h"
-#include "harness/methods/methods.h"
 #include "harness/train/method.h"
-#include "harness/train/replicas.h"
 #include "harness/train/services/loss_mean.h"
-#include "harness/train/trainer.h"
-#include "tests/harness/small_run.h"
-
-struct choice {
-    const char *overrides[8];
-};
-
-static const char *const *choose(struct choice *c, const char *policy, const char *combiner, size_t gpus)
-{
-    c->overrides[0] = small_run_format("merge.policy=%s", policy);
-    c->overrides[1] = small_run_format("combine.name=%s", combiner);
-    c->overrides[2] = small_run_format("run.gpus=%zu", gpus);
-    c->overrides[3] = "training.learning_rate=1e-3";
-    return c->overrides;
-}
+#include "tests/harness/train/outcome.h"
 
 static void train(struct small_run *run, size_t task)
 {
     must(small_run_train(run, task, NULL));
-}
-
-struct values {
-    float *tower[TOWERS];
-    size_t n[TOWERS];
-};
-
-static struct values values_of(const struct model *model)
-{
-    struct values v;
-    for (int t = 0; t < TOWERS; t++) {
-        v.n[t] = model->adapters->towers[t].parameters->values_count;
-        v.tower[t] = small_run_group(model->adapters->towers[t].parameters);
-    }
-    return v;
-}
-
-static void expect_equal(const struct model *model, const struct values *expected, const char *what,
-                         const struct choice *c)
-{
-    struct values found = values_of(model);
-    for (int t = 0; t < TOWERS; t++)
-        if (memcmp(found.tower[t], expected->tower[t], found.n[t] * sizeof(float)) != 0)
-            fail_msg("%s %s: %s has other weights", c->overrides[0], c->overrides[1], what);
-}
-
-/* Two tasks, so that squared gradients of the first are there in the second, stopped right before the merge. */
-static void check_resuming(struct small_run *run, const struct choice *c)
-{
-    struct small_training part = {.stop_at = 1};
-    small_run_reopen(run, 1, c->overrides);
-    train(run, 0);
-    train(run, 1);
-    struct values whole = values_of(&run->experiment->model);
-    small_run_reopen(run, 1, c->overrides);
-    train(run, 0);
-    small_run_resume(run, 1, 0, c->overrides);
-    assert_int_equal(small_run_train(run, 1, &part), ERROR_STOPPED);
-    small_run_resume(run, 1, 1, c->overrides);
-    must(small_run_train(run, 1, &part));
-    expect_equal(&run->experiment->model, &whole, "a run that went on", c);
-}
-
-static void check_replicas(struct small_run *run, struct choice *c)
-{
-    small_run_reopen(run, 1, c->overrides);
-    train(run, 0);
-    struct values leader = values_of(&run->experiment->model);
-    expect_equal(replicas_at(run->experiment->model.work.replicas, 1)->model, &leader, "the second device", c);
-    must(run->experiment->model.backend->ops->bind(run->experiment->model.backend, &error));
 }
 
 RUN_TEST(every_combination_survives_a_stop_and_two_devices, NULL)
@@ -88,38 +19,31 @@ RUN_TEST(every_combination_survives_a_stop_and_two_devices, NULL)
     const size_t every = 2 * test_every() - 1; /* at least one of a policy */
     for (size_t p = 0; (policy = merge_policy_at(p)) != NULL; p++)
         for (size_t k = 0; (combiner = merge_combiner_at(k)) != NULL; k++) {
-            struct choice c = {0};
-            if ((p + k) % every != 0)
+            const char *const words[] = {small_run_format("merge.policy=%s", policy->name),
+                                         small_run_format("combine.name=%s", combiner->name),
+                                         "training.learning_rate=1e-3", NULL};
+            if ((p + k) % every != 0 || policy->after_step != NULL) /* which has a combination of its own */
                 continue;
-            if (policy->after_step != NULL) /* it has a combination of its own */
-                continue;
-            choose(&c, policy->name, combiner->name, 1);
-            check_resuming(run, &c);
-            choose(&c, policy->name, combiner->name, 2);
-            check_replicas(run, &c);
+            expect_stop_between(run, words, 2); /* right before the merge */
+            outcome_train(run, words, 2, 1);
         }
 }
 
 RUN_TEST(other_choices_survive_a_stop_and_two_devices, NULL)
 {
-    static const struct {
-        const char *policy, *overrides[3];
-    } cases[] = {
-        {"most_used", {"merge.target=random_free"}},
-        {"most_used", {"merge.target=least_used_ever"}},
-        {"most_used", {"merge.target=noise", "adapter.freeze=random"}},
-        {"most_used", {"merge.schedule=warmup_decay", "adapter.freeze=share"}},
-        {"most_used",
-         {"merge.schedule=plateau", "merge.every=2", "merge.least_fall=0.9"}}, /* one that hardly falls so far */
-        {"ewa", {"merge.rate=0.5"}},
+    static const char *const cases[][4] = {
+        {"merge.target=random_free"},
+        {"merge.target=least_used_ever"},
+        {"merge.target=noise", "adapter.freeze=random"},
+        {"merge.schedule=warmup_decay", "adapter.freeze=share"},
+        {"merge.schedule=plateau", "merge.every=2", "merge.least_fall=0.9"}, /* one that hardly falls so far */
+        {"merge.policy=ewa", "merge.rate=0.5"},
     };
-    struct choice c = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += test_every())
-        for (size_t gpus = 1; gpus <= 2; gpus++) {
-            choose(&c, cases[i].policy, "mean", gpus);
-            memcpy(c.overrides + 4, cases[i].overrides, sizeof cases[i].overrides);
-            gpus == 1 ? check_resuming(run, &c) : check_replicas(run, &c);
-        }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += test_every()) {
+        const char *const *words = WORDS("training.learning_rate=1e-3", cases[i][0], cases[i][1], cases[i][2]);
+        expect_stop_between(run, words, 1);
+        outcome_train(run, words, 2, 1);
+    }
 }
 
 static void add_loss(const struct loss_mean *mean, struct run *e, float loss, bool held)
@@ -203,55 +127,6 @@ RUN_TEST(random_merges_differ_from_time_to_time, "merge.policy=random", "merge.e
     }
 }
 
-/* Weights after a task that the defaults do not give: the choice has an effect in training. */
-RUN_TEST(averaging_changes_what_is_trained, NULL)
-{
-    struct choice c = {0};
-    choose(&c, "none", "mean", 1);
-    small_run_reopen(run, 1, c.overrides);
-    train(run, 0);
-    struct values apart = values_of(&run->experiment->model);
-    choose(&c, "ewa", "mean", 1);
-    small_run_reopen(run, 1, c.overrides);
-    train(run, 0);
-    struct values averaged = values_of(&run->experiment->model);
-    assert_memory_not_equal(apart.tower[0], averaged.tower[0], apart.n[0] * sizeof(float));
-    for (size_t i = 0; i < run->experiment->method.changes.count; i++) /* no row a step */
-        assert_int_equal(run->experiment->method.changes.changes[i].kind, CHANGE_FREEZE);
-}
-
-/* What was collected agrees with what else is known. */
-RUN_TEST(collected_counts_add_up, NULL)
-{
-    struct run *e = run->experiment;
-    must(adapters_collect(e->model.adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &e->model.memory, &error));
-    train(run, 0);
-    size_t experts = e->model.adapters->settings.experts, top_k = e->model.adapters->settings.top_k;
-    for (int t = 0; t < TOWERS; t++) {
-        const struct adapter_tower *tower = &e->model.adapters->towers[t];
-        int32_t counts[2][64], pairs[64 * 64], next[64 * 64];
-        for (size_t b = 0; b < 2; b++)
-            must(adapters_read_counts(e->model.adapters, (enum tower)t, b, counts[b], &error));
-        must(e->model.backend->ops->download(e->model.backend, pairs, tower->statistics.pairs, experts * experts * 4,
-                                             &error));
-        must(e->model.backend->ops->download(e->model.backend, next, tower->statistics.next, experts * experts * 4,
-                                             &error));
-        for (size_t i = 0; i < experts; i++) {
-            int32_t with_others = 0, followed = 0, following = 0;
-            for (size_t j = 0; j < experts; j++) {
-                with_others += pairs[i * experts + j];
-                followed += next[i * experts + j];
-                following += next[j * experts + i];
-                assert_int_equal(pairs[i * experts + j], pairs[j * experts + i]);
-            }
-            assert_int_equal(pairs[i * experts + i], counts[0][i]);
-            assert_int_equal(with_others, counts[0][i] * (int32_t)top_k);
-            assert_int_equal(followed, counts[0][i] * (int32_t)top_k);
-            assert_int_equal(following, counts[1][i] * (int32_t)top_k);
-        }
-    }
-}
-
 static size_t count_merges(const struct run *e)
 {
     size_t count = 0;
@@ -328,6 +203,24 @@ static bool find_pair(const struct collected *c, size_t block,
     return highest > 0;
 }
 
+/* Every choice is counted with each that was made beside it, or in the next block. */
+static void expect_counts(const struct run *e, const struct collected *c, enum tower tower, size_t block, bool next)
+{
+    int32_t counts[64], after[64], top_k = (int32_t)e->model.adapters->settings.top_k;
+    must(adapters_read_counts(e->model.adapters, tower, block, counts, &error));
+    must(adapters_read_counts(e->model.adapters, tower, next ? 1 : block, after, &error));
+    for (size_t i = 0; i < c->experts; i++) {
+        int32_t row = 0, column = 0;
+        for (size_t j = 0; j < c->experts; j++) {
+            row += value_at(c, block, i, j);
+            column += value_at(c, block, j, i);
+        }
+        assert_int_equal(row, counts[i] * top_k);
+        assert_int_equal(column, after[i] * top_k);
+        assert_true(next || value_at(c, block, i, i) == counts[i]);
+    }
+}
+
 /* The changes of both towers, block by block, against what was collected. */
 static void check_pairs(struct run *e, bool next, double (*score)(const struct collected *, size_t, size_t, size_t))
 {
@@ -337,8 +230,10 @@ static void check_pairs(struct run *e, bool next, double (*score)(const struct c
         struct collected c = {.experts = e->model.adapters->settings.experts};
         int pair[2];
         must(e->model.backend->ops->download(e->model.backend, c.values, next ? s->next : s->pairs,
-                                             2 * c.experts * c.experts * sizeof *c.values, &error));
-        for (size_t block = 0; block < 2; block++)
+                                             (next ? 1 : 2) * c.experts * c.experts * sizeof *c.values, &error));
+        for (size_t block = 0; block < 2; block++) {
+            if (block == 0 || !next)
+                expect_counts(e, &c, (enum tower)t, block, next);
             if (find_pair(&c, block, score, pair)) {
                 assert_true(found < e->method.changes.count);
                 const struct expert_change *change = &e->method.changes.changes[found++];
@@ -346,6 +241,7 @@ static void check_pairs(struct run *e, bool next, double (*score)(const struct c
                 assert_int_equal(change->merge.block, block);
                 assert_memory_equal(change->merge.source, pair, sizeof pair);
             }
+        }
     }
     assert_true(found > 0);
     for (; found < e->method.changes.count; found++)
@@ -368,40 +264,38 @@ RUN_TEST(pairs_are_those_of_the_statistic, NULL)
 }
 
 /* The same numbers under either name, and others without merging, which merge_experts refuses. */
-RUN_TEST(merge_experts_is_moe_adapters_with_merging, "method.name=merge_experts", NULL)
+RUN_TEST(merge_experts_is_moe_adapters_with_merging, NULL)
 {
-    const struct choice unused = {{"", ""}};
-    train(run, 0);
-    struct values merged = values_of(&run->experiment->model);
-    small_run_reopen(run, 1, WORDS("method.name=moe_adapters"));
-    train(run, 0);
-    expect_equal(&run->experiment->model, &merged, "adapters under another name", &unused);
-    small_run_reopen(run, 1, WORDS("merge.policy=none"));
-    train(run, 0);
-    struct values plain = values_of(&run->experiment->model);
-    assert_memory_not_equal(plain.tower[0], merged.tower[0], plain.n[0] * sizeof(float));
-    method_close(&run->experiment->method);
-    run->experiment->model.settings.method = &method_merge_experts;
-    must_refuse(method_open(&run->experiment->method, &run->experiment->model, &run->experiment->data, &error),
-                ERROR_ARGUMENT, "merge.policy", "merge_experts", "moe_adapters");
+    struct outcome merged = outcome_train(run, WORDS("method.name=merge_experts"), 1, 1),
+                   named = outcome_train(run, WORDS("method.name=moe_adapters"), 1, 1),
+                   plain = outcome_train(run, WORDS("merge.policy=none"), 1, 1),
+                   averaged = outcome_train(run, WORDS("merge.policy=ewa"), 1, 1);
+    for (size_t i = 0; i < run->experiment->method.changes.count; i++) /* of averages no row a step */
+        assert_int_equal(run->experiment->method.changes.changes[i].kind, CHANGE_FREEZE);
+    expect_same(&named, &merged);
+    assert_memory_not_equal(plain.values[0], merged.values[0], plain.n[0] * sizeof(float));
+    assert_memory_not_equal(plain.values[0], averaged.values[0], plain.n[0] * sizeof(float));
+    must_refuse(small_run_try(run, 1, WORDS("method.name=merge_experts", "merge.policy=none")), ERROR_ARGUMENT,
+                "merge.policy", "merge_experts", "moe_adapters");
 }
 
 /* The last experts would never train, which no number would show. */
-RUN_TEST(groups_are_refused_where_experts_stay_without_samples, "adapter.router=random_uniform", "adapter.top_k=1",
-         "adapter.routers=one", "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa",
-         "adapter.routing=per_token", NULL)
+RUN_TEST(groups_are_refused_where_experts_stay_without_samples, NULL)
 {
-    struct run *e = run->experiment;
-    method_close(&e->method);
-    e->model.settings.adapter.routing = ROUTING_PER_SAMPLE;
-    must_refuse(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT, "first", "2 class prompts",
-                "5 experts", "per_token", "towers=image");
-    method_close(&e->method);
-    e->model.settings.gpus = 2;
-    must_refuse(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT, "first", "4 images of a batch",
-                "5 experts");
-    method_close(&e->method);
-    e->model.settings.gpus = 1;
-    e->model.settings.adapter.experts = 2; /* as few as there are classes */
-    must(method_open(&e->method, &e->model, &e->data, &error));
+    static const struct {
+        const char *word, *says[4]; /* nothing: not refused */
+    } cases[] = {{NULL, {"first", "2 class prompts", "5 experts", "towers=image"}},
+                 {"run.gpus=2", {"first", "4 images of a batch", "5 experts", "per_token"}},
+                 {"adapter.experts=2", {NULL}}}; /* as few as there are classes */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        status opened = small_run_try(run, 1,
+                                      WORDS("adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
+                                            "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa",
+                                            "adapter.routing=per_sample", cases[i].word));
+        const char *const *says = cases[i].says;
+        if (says[0] == NULL)
+            must(opened);
+        else
+            must_refuse(opened, ERROR_ARGUMENT, says[0], says[1], says[2], says[3]);
+    }
 }

@@ -1,13 +1,12 @@
 /* Whatever a suite chooses of the model: a stop changes no bit, ranks compute what one device does, and what the evaluation
  * keeps is what it would compute. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "harness/evaluate/evaluator.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/train/outcome.h"
 
 enum { OVERRIDES = 8 };
+
+#define SLOW "training.learning_rate=2e-4"
 
 static const struct choice {
     const char *overrides[OVERRIDES];
@@ -43,121 +42,26 @@ static const struct choice {
     {.overrides = {"adapter.experts=512"}},
 };
 
-/* Weights and counts of both towers. */
-struct outcome {
-    size_t n[TOWERS], counts_n[TOWERS];
-    float *values[TOWERS];
-    int32_t *use[TOWERS];
-};
-
-static void look_at(const struct small_run *run, struct outcome *o)
+static const char *const *words_of(const struct choice *choice, const char *rate)
 {
-    const struct adapters *adapters = run->experiment->model.adapters;
-    for (int t = 0; t < TOWERS; t++) {
-        o->n[t] = adapters->towers[t].parameters->values_count;
-        o->values[t] = small_run_adapters(run, (enum tower)t);
-        o->counts_n[t] = 2 * adapters_counts(adapters, (enum tower)t).n;
-        o->use[t] = small_run_keep(malloc((o->counts_n[t] + 1) * sizeof **o->use));
-        must(adapters_read_counts_and_frozen(adapters, (enum tower)t, o->use[t], &error));
-    }
-}
-
-static void expect_same(const struct outcome *found, const struct outcome *expected)
-{
-    for (int t = 0; t < TOWERS; t++) {
-        assert_int_equal(found->n[t], expected->n[t]);
-        assert_memory_equal(found->values[t], expected->values[t], found->n[t] * sizeof(float));
-        assert_memory_equal(found->use[t], expected->use[t], found->counts_n[t] * sizeof(int32_t));
-    }
-}
-
-static void expect_close(const struct outcome *found, const struct outcome *expected)
-{
-    for (int t = 0; t < TOWERS; t++) {
-        double squares = 0, whole = 0;
-        for (size_t i = 0; i < found->n[t]; i++) {
-            double difference = (double)found->values[t][i] - (double)expected->values[t][i];
-            squares += difference * difference;
-            whole += (double)expected->values[t][i] * (double)expected->values[t][i];
-        }
-        if (!(squares <= 1e-6 * whole))
-            fail_msg("tower %d: weights differ by %.3g of their size", t, sqrt(squares / whole));
-        assert_memory_equal(found->use[t], expected->use[t], found->counts_n[t] * sizeof(int32_t));
-    }
-}
-
-/* Ended by NULL. */
-static const char *const *words_of(const struct choice *choice, const char *more)
-{
-    static const char *overrides[OVERRIDES + 4];
-    size_t count = 2;
-    overrides[0] = "training.learning_rate=2e-4";
-    overrides[1] = "training.iterations=4";
-    for (; count <= OVERRIDES + 1 && choice->overrides[count - 2] != NULL; count++)
-        overrides[count] = choice->overrides[count - 2];
-    overrides[count] = more;
-    overrides[count + 1] = NULL;
+    static const char *overrides[OVERRIDES + 3] = {"training.iterations=4"};
+    overrides[1] = rate;
+    memcpy(overrides + 2, choice->overrides, sizeof choice->overrides);
     return overrides;
-}
-
-static void train_two(struct small_run *run, const char *const *overrides, struct outcome *outcome)
-{
-    small_run_reopen(run, 1, overrides);
-    must(small_run_train(run, 0, NULL));
-    must(small_run_train(run, 1, NULL));
-    look_at(run, outcome);
 }
 
 RUN_TEST(stops_change_nothing, NULL)
 {
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i += test_every()) {
-        struct outcome whole, parts;
-        struct small_training part = {.every = SIZE_MAX, .stop_at = 3};
-        const char *const *overrides = words_of(&choices[i], NULL);
-        train_two(run, overrides, &whole);
-        small_run_reopen(run, 1, overrides);
-        must(small_run_train(run, 0, NULL));
-        assert_int_equal(small_run_train(run, 1, &part), ERROR_STOPPED);
-        small_run_resume(run, 1, 3, overrides);
-        must(small_run_train(run, 1, &part));
-        look_at(run, &parts);
-        expect_same(&parts, &whole);
-    }
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i += test_every())
+        expect_stop_between(run, words_of(&choices[i], SLOW), 3);
 }
 
 RUN_TEST(ranks_train_together, NULL)
 {
     if (small_run_gpus() < 2)
         skip();
-    for (size_t i = 1 % test_every(); i < sizeof choices / sizeof *choices; i += test_every()) {
-        struct outcome alone, together, again;
-        train_two(run, words_of(&choices[i], NULL), &alone);
-        train_two(run, words_of(&choices[i], "run.gpus=2"), &together);
-        train_two(run, words_of(&choices[i], "run.gpus=2"), &again);
-        if (!choices[i].shares_differ)
-            expect_close(&together, &alone);
-        expect_same(&again, &together);
-    }
-}
-
-/* By an evaluator that keeps what cannot have changed, after each of two tasks. */
-static void expect_as_computed(struct small_run *run, struct evaluator *evaluator, size_t checkpoint)
-{
-    struct run *e = run->experiment;
-    must(evaluator_refresh(evaluator, &error));
-    for (size_t j = 0; j <= checkpoint; j++) {
-        struct evaluator *fresh;
-        const struct test_set *set = &evaluator->sets[j];
-        must(evaluator_task(evaluator, checkpoint, j, NULL, &error));
-        e->model.settings.keep_features = false;
-        must(evaluator_create(&fresh, &e->model, &e->data, &e->method, NULL, &error));
-        must(evaluator_task(fresh, checkpoint, j, NULL, &error));
-        e->model.settings.keep_features = true;
-        assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
-                            set->n * set->routed.embed * sizeof(float));
-        assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
-        evaluator_destroy(fresh);
-    }
+    for (size_t i = 1 % test_every(); i < sizeof choices / sizeof *choices; i += test_every())
+        expect_ranks_unseen(run, words_of(&choices[i], SLOW), 2, choices[i].shares_differ ? 0 : 1e-4, 1e-3);
 }
 
 RUN_TEST(kept_features_are_those_computed, NULL)
@@ -167,7 +71,11 @@ RUN_TEST(kept_features_are_those_computed, NULL)
         struct evaluator *evaluator = small_run_evaluator(run, NULL, 2);
         for (size_t k = 0; k < 2; k++) {
             must(small_run_train(run, k, NULL));
-            expect_as_computed(run, evaluator, k);
+            must(evaluator_refresh(evaluator, &error));
+            for (size_t j = 0; j <= k; j++) {
+                must(evaluator_task(evaluator, k, j, NULL, &error));
+                expect_as_computed(evaluator, k, j);
+            }
         }
     }
 }

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "harness/methods/guided.h"
 #include "harness/train/batches.h"
@@ -22,11 +21,10 @@ static float *weights_of(const struct small_run *run)
     return small_run_group(run->experiment->model.clip->parameters);
 }
 
-/* What training one task left behind. */
+/* Losses of training a task, and the weights after its first iteration. */
 struct trace {
     struct small_training training;
-    const double *loss;
-    float *start, *after_first, *end; /* weights */
+    float *after_first;
 };
 
 static void keep_after_first(struct small_training *training)
@@ -35,12 +33,10 @@ static void keep_after_first(struct small_training *training)
         ((struct trace *)training)->after_first = weights_of(training->run);
 }
 
-static void train(struct small_run *run, size_t task, struct trace *t)
+static void train(struct small_run *run, size_t task, struct small_training *training)
 {
-    *t = (struct trace){.training.look = keep_after_first, .start = weights_of(run)};
-    must(small_run_train(run, task, &t->training));
-    t->loss = t->training.loss;
-    t->end = weights_of(run);
+    *training = (struct small_training){0};
+    must(small_run_train(run, task, training));
 }
 
 static double distance(const float *a, const float *b, size_t n)
@@ -49,28 +45,6 @@ static double distance(const float *a, const float *b, size_t n)
     for (size_t i = 0; i < n; i++)
         squares += pow((double)a[i] - (double)b[i], 2);
     return squares;
-}
-
-/* Two tasks; on two GPUs the second begins with what the leader handed over. */
-static void expect_the_same_on_two(const char *const *words)
-{
-    struct small_run run;
-    struct trace traces[2][2];
-    for (int several = 0; several < 2; several++) {
-        const char *overrides[8] = {several ? "run.gpus=2" : "run.gpus=1", "training.learning_rate=2e-4"};
-        for (size_t i = 0; words[i] != NULL; i++)
-            overrides[2 + i] = words[i];
-        (several ? small_run_reopen : small_run_open)(&run, 1, overrides);
-        for (size_t task = 0; task < 2; task++)
-            train(&run, task, &traces[several][task]);
-    }
-    size_t n = size_of(&run);
-    const struct trace *one = &traces[0][1], *two = &traces[1][1];
-    for (size_t i = 0; i < ITERATIONS; i++)
-        if (!(fabs(one->loss[i] - two->loss[i]) <= 1e-4))
-            fail_msg("loss of iteration %zu: %.7f on one, %.7f on two", i + 1, one->loss[i], two->loss[i]);
-    assert_true(distance(one->end, two->end, n) <= 0.01 * distance(one->end, one->start, n));
-    small_run_close(&run);
 }
 
 static void restart_from(struct small_run *run, const char *const *overrides, const float *weights)
@@ -88,19 +62,22 @@ static void restart_from(struct small_run *run, const char *const *overrides, co
 RUN_TEST(l2_pulls_to_the_start_of_the_task, "method.name=l2", "method.l2=20", NULL)
 {
     const double strength = 20;
-    struct trace first, held, loose;
-    train(run, 0, &first);
-    train(run, 1, &held);
-    restart_from(run, WORDS("method.name=l2", "method.l2=0"), first.end);
-    train(run, 1, &loose);
+    struct trace held = {.training.look = keep_after_first}, loose = held;
+    must(small_run_train(run, 0, NULL));
+    float *start = weights_of(run);
+    must(small_run_train(run, 1, &held.training));
+    float *held_end = weights_of(run);
+    restart_from(run, WORDS("method.name=l2", "method.l2=0"), start);
+    must(small_run_train(run, 1, &loose.training));
     size_t n = size_of(run);
     assert_memory_equal(held.after_first, loose.after_first, n * sizeof(float));
-    assert_true(held.loss[0] == loose.loss[0]);
-    double penalty = strength * distance(held.after_first, first.end, n), found = held.loss[1] - loose.loss[1];
+    assert_true(held.training.loss[0] == loose.training.loss[0]);
+    double penalty = strength * distance(held.after_first, start, n),
+           found = held.training.loss[1] - loose.training.loss[1];
     assert_true(penalty > 0.01);
     if (!(fabs(found - penalty) <= 1e-5 * (1 + penalty)))
         fail_msg("expected a penalty of %.7f, found %.7f", penalty, found);
-    assert_true(distance(held.end, first.end, n) < 0.9 * distance(loose.end, first.end, n));
+    assert_true(distance(held_end, start, n) < 0.9 * distance(weights_of(run), start, n));
 }
 
 /* --- ewc --- */
@@ -171,7 +148,7 @@ RUN_TEST(ewc_holds_what_earlier_tasks_depend_on, "method.name=ewc", "method.lamb
     method.before_update = watch;
     e->model.settings.method = &method;
     for (; watched.task < SMALL_RUN_TASKS; watched.task++) {
-        struct trace t;
+        struct small_training t;
         train(run, watched.task, &t);
         assert_int_equal(watched.counted, 4);
         for (size_t i = 0; i < n; i++) {
@@ -228,7 +205,7 @@ RUN_TEST(icarl_keeps_herded_images, ICARL, NULL)
     int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY];
     uint32_t picks[SMALL_RUN_TASKS][CAPACITY];
     for (size_t task = 0; task < SMALL_RUN_TASKS; task++) {
-        struct trace t;
+        struct small_training t;
         size_t share = CAPACITY / (task + 1);
         train(run, task, &t);
         herded(run, task, share, picks[task]);
@@ -271,14 +248,14 @@ static status look_at_references(struct method_run *run, const struct task *task
 /* The first task is continual_ft's; the others differ from it, because they are distilled. */
 RUN_TEST(icarl_refers_to_the_tasks_before, "method.name=continual_ft", NULL)
 {
-    struct trace t, plain;
+    struct small_training t, plain;
     train(run, 0, &plain);
     float *after_first_task = weights_of(run);
     train(run, 1, &plain);
     small_run_reopen(run, 1, WORDS(ICARL));
     train(run, 0, &t);
     size_t n = size_of(run);
-    assert_memory_equal(t.end, after_first_task, n * sizeof(float));
+    assert_memory_equal(weights_of(run), after_first_task, n * sizeof(float));
     real = run->experiment->model.settings.method;
     struct method method = *real;
     method.loss = look_at_references;
@@ -352,7 +329,7 @@ static status expect_a_term(struct method_run *run, const struct task *task, con
 
 RUN_TEST(replay_trains_on_the_tasks_before, REPLAY, NULL)
 {
-    struct trace t;
+    struct small_training t;
     train(run, 0, &t);
     real = run->experiment->model.settings.method;
     watched = (struct watched){.run = run, .largest = 0.05};
@@ -387,14 +364,4 @@ RUN_TEST(listed_images_are_their_own, REPLAY, NULL)
         image_free(&expected);
     }
     dataset_close(list);
-}
-
-TEST(two_gpus_train_together)
-{
-    if (small_run_gpus() < 2)
-        skip();
-    expect_the_same_on_two(WORDS("method.name=l2", "method.l2=20"));
-    expect_the_same_on_two(WORDS("method.name=ewc", "method.lambda=5000"));
-    expect_the_same_on_two(WORDS(ICARL));
-    expect_the_same_on_two(WORDS(REPLAY));
 }

@@ -7,12 +7,9 @@
 
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/class_features.h"
 #include "harness/methods/methods.h"
-#include "harness/run/checkpoint.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
-#include "harness/train/services/label_memory.h"
 #include "harness/train/services/regression.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
@@ -166,42 +163,29 @@ TEST(tasks_add_up_to_one_regression)
     threads_destroy(pool);
 }
 
-/* Columns 1 … 4 of the classes: 1 and 2 are learned. Images whose best class is not keep p. */
-TEST(learned_classes_alone_are_mixed)
+/* Scores of columns 1 … 4 of the classes, of which the first three are learned, mixed with those of the regression. */
+struct mixed {
+    double own[TEST * 3];
+    float logits[TEST * 4], scores[TEST * 4];
+    bool adapted[TEST];
+};
+
+static void mix(struct mixed *m, double fusion, double others)
 {
     struct world w;
     struct threads *pool;
     struct regression r;
-    double own[TEST * 3];
-    float logits[TEST * 4], mixed[TEST * 4];
-    bool adapted[TEST];
-    size_t count = 0;
     make_world(&w);
     must(threads_create(&pool, 1, &error));
     open_regression(&r, &w, REGRESSION_PRIMAL, pool);
+    r.fusion = fusion;
+    r.others = others;
     must(regression_add(&r, w.x, w.labels, ROWS / 2, 3, &error));
     must(regression_solve(&r, &error));
-    direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, own);
-    draw(logits, TEST * 4, 7);
-    memcpy(mixed, logits, sizeof mixed);
-    r.fusion = 0.8;
-    must(regression_fuse(&r, 1, w.test, TEST, 4, mixed, adapted, &error));
-    for (size_t i = 0; i < TEST; i++) {
-        double sum = 0;
-        size_t best = 0;
-        for (size_t c = 0; c < 4; c++) {
-            sum += exp((double)logits[i * 4 + c]);
-            best = logits[i * 4 + c] > logits[i * 4 + best] ? c : best;
-        }
-        assert_int_equal(adapted[i], best < 2);
-        count += adapted[i];
-        for (size_t c = 0; c < 4; c++) {
-            double p = exp((double)logits[i * 4 + c]) / sum,
-                   expected = adapted[i] ? 0.2 * p + (c < 2 ? 0.8 * own[i * 3 + 1 + c] : 0) : p;
-            assert_true(fabs((double)mixed[i * 4 + c] - expected) < 1e-6);
-        }
-    }
-    assert_true(count > 0 && count < TEST);
+    direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, m->own);
+    draw(m->logits, TEST * 4, 7);
+    memcpy(m->scores, m->logits, sizeof m->scores);
+    must(regression_fuse(&r, 1, w.test, TEST, 4, m->scores, m->adapted, &error));
     regression_free(&r);
     threads_destroy(pool);
 }
@@ -214,34 +198,38 @@ static size_t best_of_four(const float *row)
     return best;
 }
 
+/* 1 and 2 are learned. Images whose best class is not keep p. */
+TEST(learned_classes_alone_are_mixed)
+{
+    struct mixed m;
+    size_t count = 0;
+    mix(&m, 0.8, 0);
+    for (size_t i = 0; i < TEST; i++) {
+        double sum = 0;
+        for (size_t c = 0; c < 4; c++)
+            sum += exp((double)m.logits[i * 4 + c]);
+        assert_int_equal(m.adapted[i], best_of_four(m.logits + i * 4) < 2);
+        count += m.adapted[i];
+        for (size_t c = 0; c < 4; c++) {
+            double p = exp((double)m.logits[i * 4 + c]) / sum,
+                   expected = m.adapted[i] ? 0.2 * p + (c < 2 ? 0.8 * m.own[i * 3 + 1 + c] : 0) : p;
+            assert_true(fabs((double)m.scores[i * 4 + c] - expected) < 1e-6);
+        }
+    }
+    assert_true(count > 0 && count < TEST);
+}
+
 /* Where others' scores are the lowest, learned classes compete alone. */
 TEST(classes_not_learned_lose)
 {
-    struct world w;
-    struct regression r;
-    struct threads *pool;
-    double own[TEST * 3];
-    float logits[TEST * 4], scores[TEST * 4];
-    bool adapted[TEST];
-    make_world(&w);
-    must(threads_create(&pool, 1, &error));
-    open_regression(&r, &w, REGRESSION_PRIMAL, pool);
-    r.fusion = 1;
-    r.others = -(double)FLT_MAX;
-    must(regression_add(&r, w.x, w.labels, ROWS / 2, 3, &error));
-    must(regression_solve(&r, &error));
-    direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, own);
-    draw(logits, TEST * 4, 7);
-    memcpy(scores, logits, sizeof scores);
-    must(regression_fuse(&r, 1, w.test, TEST, 4, scores, adapted, &error));
+    struct mixed m;
+    mix(&m, 1, -(double)FLT_MAX);
     for (size_t i = 0; i < TEST; i++) {
-        assert_true(adapted[i] || best_of_four(scores + i * 4) == best_of_four(logits + i * 4));
-        for (size_t c = 0; adapted[i] && c < 4; c++)
-            assert_true(c < 2 ? fabs((double)scores[i * 4 + c] - own[i * 3 + 1 + c]) < 1e-6
-                              : scores[i * 4 + c] == -FLT_MAX);
+        assert_true(m.adapted[i] || best_of_four(m.scores + i * 4) == best_of_four(m.logits + i * 4));
+        for (size_t c = 0; m.adapted[i] && c < 4; c++)
+            assert_true(c < 2 ? fabs((double)m.scores[i * 4 + c] - m.own[i * 3 + 1 + c]) < 1e-6
+                              : m.scores[i * 4 + c] == -FLT_MAX);
     }
-    regression_free(&r);
-    threads_destroy(pool);
 }
 
 static const struct regression *regression_of(const struct small_run *run)
@@ -295,11 +283,8 @@ RUN_TEST(a_task_has_its_own_classes, "method.name=rail_primal", "method.hidden=3
     }
 }
 
-TEST(what_does_not_fit_is_refused_at_once)
+RUN_TEST(what_does_not_fit_is_refused_at_once, "method.name=rail_primal", "method.hidden=50", NULL)
 {
-    struct small_run run;
-    struct suite *suite;
-    struct run *experiment;
     const struct regression primal = {.form = REGRESSION_PRIMAL, .width = 512, .basis = 15000},
                             kernel = {.form = REGRESSION_DUAL, .width = 512};
     struct regression_cost published = regression_cost(&primal, 17600, 1100, 10),
@@ -309,18 +294,8 @@ TEST(what_does_not_fit_is_refused_at_once)
     assert_true(published.most < 2.4 * gigabyte && published.kept < 1.1 * gigabyte);
     assert_true(dual.most < 1.6 * gigabyte && dual.kept < 0.1 * gigabyte);
     assert_true(full.most > 590 * gigabyte);
-    small_run_open(&run, 1, WORDS("method.name=rail_primal", "method.hidden=50"));
-    const struct estimate estimate = workload_estimate(run.experiment);
+    const struct estimate estimate = workload_estimate(run->experiment);
     assert_true(estimate.disk > 9 * 50 * sizeof(double) && estimate.training > 0);
-    const char *const overrides[] = {"method.name=rail_primal", "method.hidden=1000000"};
-    char text[512];
-    snprintf(text, sizeof text,
-             "model: {weights: %s/clip.safetensors, vocabulary: %s/vocabulary.txt}\ndata: {root: %s, order: [first]}\n"
-             "tasks:\n  first: {reader: toy, classes: 2}\nrun: {backend: cpu}\n",
-             run.scratch.path, run.scratch.path, run.scratch.path);
-    must(suite_parse(&suite, text, strlen(text), "large.yaml", settings_sections, overrides, 2, &error));
-    must_refuse(run_open(&experiment, suite, 1, NULL, &error), ERROR_MEMORY, "method.hidden", "1000000", "GiB",
-                "lower it");
-    suite_destroy(suite);
-    small_run_close(&run);
+    must_refuse(small_run_try(run, 1, WORDS("method.name=rail_primal", "method.hidden=1000000")), ERROR_MEMORY,
+                "method.hidden", "1000000", "GiB", "lower it");
 }

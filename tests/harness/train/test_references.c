@@ -1,9 +1,7 @@
 /* Reference images and texts, and the methods that use them, on images and texts from files. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "harness/run/image_watch.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
@@ -40,60 +38,25 @@ static void read_pixels(const struct small_run *run, const struct reference_imag
     must(backend->ops->download(backend, pixels, images->batch.data, BYTES, &error));
 }
 
-static void begin(struct small_run *run, struct reference_images *images, size_t task, size_t first)
+static void begin(struct small_run *run, struct reference_images *images, size_t task, size_t first, uint8_t *pixels)
 {
     struct run *e = run->experiment;
     arena_reset(&e->model.task_memory);
     must(reference_images_begin(images, &e->method, &e->data.tasks[task], BATCH, first, &e->model.task_memory, &error));
+    read_pixels(run, images, pixels);
 }
 
-/* Batches 0 … 3 in order are those that are reached by beginning at each. */
-static void batches_follow_from_task_and_iteration(struct small_run *run, struct reference_images *images)
-{
-    uint8_t batch[4][BYTES], again[BYTES];
-    begin(run, images, 0, 0);
-    const void *place = images->batch.data;
-    for (size_t i = 0; i < 4; i++) {
-        read_pixels(run, images, batch[i]);
-        must(reference_images_next(images, &error));
-        assert_ptr_equal(images->batch.data, place);
-    }
-    for (size_t i = 0; i < 4; i++) {
-        begin(run, images, 0, i);
-        read_pixels(run, images, again);
-        assert_memory_equal(again, batch[i], BYTES);
-        assert_true(i == 0 || memcmp(batch[i], batch[i - 1], BYTES) != 0);
-    }
-    begin(run, images, 1, 0);
-    read_pixels(run, images, again);
-    assert_memory_not_equal(again, batch[0], BYTES);
-    begin(run, images, 0, run->experiment->data.tasks[0].settings.iterations); /* all were done before a stop */
-    must(reference_images_next(images, &error));
-}
-
-RUN_TEST(images_of_a_folder, FT, NULL)
-{
-    const char *zscl[4];
-    struct reference_images images;
-    add_references(run, zscl);
-    must(reference_images_open(&images, small_run_file(run, "pictures"), &error));
-    batches_follow_from_task_and_iteration(run, &images);
-    reference_images_close(&images);
-    assert_int_equal(reference_images_open(&images, small_run_file(run, "nowhere"), &error), ERROR_IO);
-}
-
-/* The training images of the task, but not in the order in which they are trained on. */
+/* The training images of the task, but not in the order in which they are trained on. That batches follow from task and iteration
+ * is test_every_method's. */
 RUN_TEST(images_of_the_current_task, FT, NULL)
 {
     struct reference_images images;
     struct loader *loader;
-    uint8_t trained[BYTES], found[BYTES];
+    uint8_t trained[BYTES], found[BYTES], again[BYTES];
     size_t count;
     struct run *e = run->experiment;
     must(reference_images_open(&images, NULL, &error));
-    batches_follow_from_task_and_iteration(run, &images);
-    begin(run, &images, 0, 0);
-    read_pixels(run, &images, found);
+    begin(run, &images, 0, 0, found);
     must(loader_create(&loader,
                        &(struct loader_settings){.dataset = e->data.tasks[0].dataset,
                                                  .split = SPLIT_TRAIN,
@@ -105,6 +68,12 @@ RUN_TEST(images_of_the_current_task, FT, NULL)
     must(loader_read(loader, 0, trained, NULL, NULL, &count, &error));
     assert_memory_not_equal(found, trained, BYTES);
     loader_destroy(loader);
+    must(reference_images_next(&images, &error));
+    read_pixels(run, &images, found);
+    begin(run, &images, 0, 1, again);
+    assert_memory_equal(again, found, BYTES);
+    begin(run, &images, 1, 1, again);
+    assert_memory_not_equal(again, found, BYTES);
     reference_images_close(&images);
 }
 
@@ -223,38 +192,27 @@ RUN_TEST(what_was_read_is_what_is_digested, FT, NULL)
     assert_false(unchanged(method, "reference_images"));
 }
 
-/* An experiment with these overrides cannot be opened, for what is in words. */
-static void refused_at_once(const struct small_run *run, const char *const *overrides, size_t count, const char *words)
-{
-    struct suite *suite;
-    struct run *e;
-    const char *text = suite_text(run->suite);
-    must(suite_parse(&suite, text, strlen(text), "small.yaml", settings_sections, overrides, count, &error));
-    assert_int_not_equal(run_open(&e, suite, 1, NULL, &error), OK);
-    if (strncmp(error.message, words, strlen(words)) != 0)
-        fail_msg("%s", error.message);
-    suite_destroy(suite);
-}
-
 /* Reported before anything is trained, with the key that is meant. */
 RUN_TEST(what_is_missing_is_named, FT, NULL)
 {
     static const struct {
         const char *images, *texts, *words;
-    } cases[] = {{NULL, NULL, "method.reference_images: expected"},
-                 {"nowhere", NULL, "method.reference_texts: expected"},
-                 {"nowhere", "texts.txt", "method.reference_images: there is no folder"},
-                 {"pictures", "nowhere.txt", "method.reference_texts: "}};
+        status code;
+    } cases[] = {{NULL, NULL, "method.reference_images: expected", ERROR_ARGUMENT},
+                 {"nowhere", NULL, "method.reference_texts: expected", ERROR_ARGUMENT},
+                 {"nowhere", "texts.txt", "method.reference_images: there is no folder", ERROR_IO},
+                 {"pictures", "nowhere.txt", "method.reference_texts: ", ERROR_IO}};
     const char *zscl[4];
     add_references(run, zscl);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *words[3] = {"method.name=zscl"};
+        const char *words[4] = {"method.name=zscl"};
         size_t count = 1;
         if (cases[i].images != NULL)
             words[count++] = small_run_format("method.reference_images=%s/%s", run->scratch.path, cases[i].images);
         if (cases[i].texts != NULL)
             words[count++] = small_run_format("method.reference_texts=%s/%s", run->scratch.path, cases[i].texts);
-        refused_at_once(run, words, count, cases[i].words);
+        must_refuse(small_run_try(run, 1, words), cases[i].code, cases[i].words);
     }
-    refused_at_once(run, (const char *const[]){"method.name=lwf_vr", "method.words=100"}, 2, "method.words: at most");
+    must_refuse(small_run_try(run, 1, WORDS("method.name=lwf_vr", "method.words=100")), ERROR_ARGUMENT,
+                "method.words: at most");
 }

@@ -1,0 +1,14 @@
+/* Small classifiers: a linear head on a tower of two blocks that is drawn or read, of a dataset of four classes. */
+#pragma once
+
+#include "harness/heads/trained.h"
+#include "tests/harness/train/outcome.h"
+#include "tests/harness/whole_run.h"
+
+enum { CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH };
+
+#define LINEAR "head.name=linear", "method.name=supervised", "data.order=third", "tasks.third.iterations=24"
+#define TINY "model.weights=scratch", "model.resolution=16", "model.patch=8", "model.width=64", "model.blocks=2"
+#define SCRATCH LINEAR, TINY
+/* With a method.ffn: a mixture in place of the MLP of block 1. */
+#define MIXTURE "adapter.blocks=every_2", "adapter.experts=4", "adapter.top_k=1", "adapter.bottleneck=64"

@@ -1,0 +1,159 @@
+#include "tests/harness/train/outcome.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/heads/trained.h"
+#include "harness/train/replicas.h"
+
+struct outcome outcome_of(const struct model *model, const char *name)
+{
+    struct outcome o = {.name = name};
+    struct trained_group group;
+    for (; trained_group_at(model, o.groups, &group); o.groups++) {
+        o.n[o.groups] = group.parameters->values_count;
+        o.values[o.groups] = small_run_group(group.parameters);
+    }
+    for (int t = 0; model->adapters != NULL && t < TOWERS; t++) {
+        o.use_n[t] = 2 * adapters_counts(model->adapters, (enum tower)t).n;
+        o.use[t] = small_run_keep(malloc((o.use_n[t] + 1) * sizeof **o.use));
+        must(adapters_read_counts_and_frozen(model->adapters, (enum tower)t, o.use[t], &error));
+    }
+    return o;
+}
+
+static void expect_values(const struct outcome *found, const struct outcome *expected, const char *what)
+{
+    assert_int_equal(found->groups, expected->groups);
+    for (size_t i = 0; i < found->groups; i++) {
+        assert_int_equal(found->n[i], expected->n[i]);
+        if (memcmp(found->values[i], expected->values[i], found->n[i] * sizeof(float)) != 0)
+            fail_msg("%s: %s: other weights", found->name, what);
+    }
+}
+
+static void expect_use(const struct outcome *found, const struct outcome *expected)
+{
+    for (int t = 0; t < TOWERS; t++)
+        if (found->use_n[t] != expected->use_n[t] ||
+            memcmp(found->use[t], expected->use[t], found->use_n[t] * sizeof(int32_t)) != 0)
+            fail_msg("%s: other choices of experts", found->name);
+}
+
+void expect_same(const struct outcome *found, const struct outcome *expected)
+{
+    expect_values(found, expected, "again");
+    if (found->use[0] != NULL)
+        expect_use(found, expected);
+    assert_memory_equal(found->steps.loss, expected->steps.loss, sizeof found->steps.loss);
+}
+
+static void expect_close(const struct outcome *found, const struct outcome *expected, double loss, double weights)
+{
+    for (size_t i = 0; i < found->steps.count; i++)
+        if (!(fabs(found->steps.loss[i] - expected->steps.loss[i]) <= loss))
+            fail_msg("%s: loss of iteration %zu: expected %.7f, found %.7f", found->name, i + 1,
+                     expected->steps.loss[i], found->steps.loss[i]);
+    if (found->use[0] != NULL)
+        expect_use(found, expected);
+    assert_int_equal(found->changes, expected->changes);
+    for (size_t i = 0; i < found->groups; i++) {
+        double squares = 0, size = 0;
+        for (size_t k = 0; k < found->n[i]; k++) {
+            squares += pow((double)found->values[i][k] - (double)expected->values[i][k], 2);
+            size += pow((double)expected->values[i][k], 2);
+        }
+        if (!(sqrt(squares) <= weights * sqrt(size)))
+            fail_msg("%s: weights differ by %.3g of their size", found->name, sqrt(squares / size));
+    }
+}
+
+struct outcome outcome_train(struct small_run *run, const char *const *overrides, size_t gpus, size_t tasks)
+{
+    const char *words[24] = {small_run_format("run.gpus=%zu", gpus)}, *name = "";
+    struct small_training steps = {0};
+    for (size_t i = 0; overrides[i] != NULL; i++) {
+        words[i + 1] = overrides[i];
+        name = small_run_format("%s %s", name, overrides[i]);
+    }
+    small_run_reopen(run, 1, words);
+    for (size_t task = 0; task < tasks; task++) {
+        steps = (struct small_training){0};
+        must(small_run_train(run, task, &steps));
+    }
+    const struct model *model = &run->experiment->model;
+    struct outcome o = outcome_of(model, name);
+    for (size_t i = 1; i < gpus && (model->adapters != NULL || model->settings.method->end_task == NULL); i++) {
+        struct outcome rank = outcome_of(replicas_at(model->work.replicas, i)->model, name);
+        expect_values(&rank, &o, "another GPU");
+    }
+    must(model->backend->ops->bind(model->backend, &error));
+    o.steps = steps;
+    o.changes = run->experiment->method.changes.count;
+    return o;
+}
+
+void expect_stop_between(struct small_run *run, const char *const *overrides, size_t iteration)
+{
+    struct outcome whole = outcome_train(run, overrides, 1, 2), parts;
+    struct small_training part = {.stop_at = iteration};
+    small_run_reopen(run, 1, overrides);
+    must(small_run_train(run, 0, NULL));
+    small_run_resume(run, 1, 0, overrides);
+    assert_int_equal(small_run_train(run, 1, &part), ERROR_STOPPED);
+    small_run_resume(run, 1, iteration, overrides);
+    must(small_run_train(run, 1, &part));
+    parts = outcome_of(&run->experiment->model, whole.name);
+    parts.steps = part;
+    expect_same(&parts, &whole);
+}
+
+void expect_ranks_unseen(struct small_run *run, const char *const *overrides, size_t gpus, double loss, double weights)
+{
+    if (small_run_gpus() < gpus)
+        return;
+    struct outcome alone = outcome_train(run, overrides, 1, 2), together = outcome_train(run, overrides, gpus, 2),
+                   again = outcome_train(run, overrides, gpus, 2);
+    if (loss > 0)
+        expect_close(&together, &alone, loss, weights);
+    expect_same(&again, &together);
+}
+
+void expect_as_computed(const struct evaluator *evaluator, size_t checkpoint, size_t j)
+{
+    struct evaluator *fresh;
+    const struct test_set *set = &evaluator->sets[j];
+    evaluator->model->settings.keep_features = false;
+    must(evaluator_create(&fresh, evaluator->model, evaluator->data, evaluator->method, NULL, &error));
+    must(evaluator_task(fresh, checkpoint, j, NULL, &error));
+    evaluator->model->settings.keep_features = true;
+    assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
+    assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
+                        set->n * set->routed.embed * sizeof(float));
+    evaluator_destroy(fresh);
+}
+
+struct backend_ops *change_operations(struct backend *backend, const struct backend_ops **before)
+{
+    struct backend_ops *changed = small_run_keep(malloc(sizeof *changed));
+    *before = backend->ops;
+    *changed = *backend->ops;
+    backend->ops = changed;
+    return changed;
+}
+
+struct batches *take_test_image(struct small_run *run, const struct task *task, size_t i, struct batch *batch)
+{
+    struct batches *batches;
+    struct model *model = &run->experiment->model;
+    struct loader_settings one = {.dataset = task->dataset,
+                                  .split = SPLIT_TEST,
+                                  .items = &(uint32_t){(uint32_t)i},
+                                  .item_count = 1,
+                                  .resolution = (int)model->clip->dimensions.resolution,
+                                  .batch = 1};
+    must(batches_open(&batches, model, &run->experiment->data, &one, 0, 1, &error));
+    must(batches_take(batches, batch, &error));
+    return batches;
+}
