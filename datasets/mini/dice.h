@@ -4,6 +4,8 @@
  *     float angle = dice_between(&dice, 0, 1);
  *     if (dice_chance(&dice, 0.3f)) ...
  *
+ * A call has one draw among its arguments, whose order no compiler has to keep.
+ *
  * Angles are in turns; sine and cosine are polynomials here, so that a picture has the same bits with any C library.
  */
 #pragma once

@@ -65,9 +65,12 @@ static void crack(struct weave *weave, float x, float y, float heading, int step
 static void cracked(struct weave *weave)
 {
     int count = 2 + dice_below(&weave->picture->dice, 3);
-    for (int i = 0; i < count; i++)
-        crack(weave, picture_between(weave->picture, -1.1f, 0.3f), picture_between(weave->picture, -1, 1),
-              picture_between(weave->picture, -0.15f, 0.15f), 14, picture_between(weave->picture, 0.05f, 0.09f));
+    for (int i = 0; i < count; i++) {
+        float width = picture_between(weave->picture, 0.05f, 0.09f);
+        float heading = picture_between(weave->picture, -0.15f, 0.15f);
+        float y = picture_between(weave->picture, -1, 1);
+        crack(weave, picture_between(weave->picture, -1.1f, 0.3f), y, heading, 14, width);
+    }
 }
 
 static void parallel(struct weave *weave, float slope, float width)

@@ -21,8 +21,8 @@ static void blotch(struct picture *picture, struct colour colour, float period, 
 
 static struct frame any_direction(struct picture *picture)
 {
-    return frame_place(picture->frame, picture_between(picture, -0.3f, 0.3f), picture_between(picture, -0.3f, 0.3f), 1,
-                       1, picture_between(picture, 0, 1));
+    float turns = picture_between(picture, 0, 1), y = picture_between(picture, -0.3f, 0.3f);
+    return frame_place(picture->frame, picture_between(picture, -0.3f, 0.3f), y, 1, 1, turns);
 }
 
 static void crop_fields(struct picture *picture)
@@ -102,8 +102,8 @@ static void industrial(struct picture *picture)
     struct frame frame = any_direction(picture);
     for (float y = -1.6f; y < 1.6f; y += 0.8f)
         for (float x = -1.6f; x < 1.6f; x += 0.95f) {
-            float grey = picture_between(picture, 0.6f, 0.9f);
-            building(picture, &frame, x, y, picture_between(picture, 0.5f, 0.8f), picture_between(picture, 0.35f, 0.6f),
+            float grey = picture_between(picture, 0.6f, 0.9f), high = picture_between(picture, 0.35f, 0.6f);
+            building(picture, &frame, x, y, picture_between(picture, 0.5f, 0.8f), high,
                      (struct colour){grey, grey, grey + 0.04f});
         }
 }
@@ -152,8 +152,9 @@ void suite_draw_eurosat(struct picture *picture, int label)
     static void (*const lands[])(struct picture *) = {crop_fields, forest, highway, houses,
                                                       industrial,  lake,   orchard, river};
     picture_backdrop(picture, green, picture_between(picture, 6, 14));
-    if (dice_chance(&picture->dice, 0.6f))
-        blotch(picture, picture_shade(green, -0.25f), picture_between(picture, 8, 16), 0.45f,
-               picture_between(picture, 0, 1));
+    if (dice_chance(&picture->dice, 0.6f)) {
+        float turn = picture_between(picture, 0, 1);
+        blotch(picture, picture_shade(green, -0.25f), picture_between(picture, 8, 16), 0.45f, turn);
+    }
     lands[label](picture);
 }

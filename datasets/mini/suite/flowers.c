@@ -98,9 +98,9 @@ static void draw_bluebell(struct picture *picture, const struct frame *frame)
 static void leaves(struct picture *picture)
 {
     for (int i = 0; i < 7; i++) {
-        struct frame place =
-            frame_place(picture->frame, picture_between(picture, -1, 1), picture_between(picture, -1, 1), 0.5f,
-                        picture_between(picture, 0.5f, 0.9f), picture_between(picture, 0, 1));
+        float turns = picture_between(picture, 0, 1), high = picture_between(picture, 0.5f, 0.9f);
+        float y = picture_between(picture, -1, 1), x = picture_between(picture, -1, 1);
+        struct frame place = frame_place(picture->frame, x, y, 0.5f, high, turns);
         float clutter = picture->difficulty->clutter;
         struct colour leaf = colour_jitter(&picture->dice, (struct colour){0.22f, 0.42f, 0.18f}, 0.25f * clutter);
         petal(picture, &place, pointed_petal, leaf);

@@ -37,9 +37,10 @@ static void burger(struct picture *picture, const struct frame *frame)
     oval(picture, frame, 0, 0.16f, 0.78f, 0.16f, yellow);
     outline(picture, frame, lettuce, 9, leaf);
     oval(picture, frame, 0, -0.3f, 0.78f, 0.42f, crust);
-    for (int i = 0; i < 7; i++)
-        oval(picture, frame, picture_between(picture, -0.5f, 0.5f), picture_between(picture, -0.6f, -0.25f), 0.05f,
-             0.035f, cream);
+    for (int i = 0; i < 7; i++) {
+        float y = picture_between(picture, -0.6f, -0.25f);
+        oval(picture, frame, picture_between(picture, -0.5f, 0.5f), y, 0.05f, 0.035f, cream);
+    }
 }
 
 static void cake(struct picture *picture, const struct frame *frame)
@@ -123,9 +124,10 @@ static void salad(struct picture *picture, const struct frame *frame)
         struct point tip[] = {{x - 0.2f, y}, {x, y - 0.28f}, {x + 0.22f, y - 0.05f}, {x + 0.05f, y + 0.2f}};
         outline(picture, frame, tip, 4, picture_shade(leaf, picture_between(picture, -0.3f, 0.3f)));
     }
-    for (int i = 0; i < 4; i++)
-        oval(picture, frame, picture_between(picture, -0.6f, 0.6f), picture_between(picture, -0.35f, 0), 0.13f, 0.12f,
-             red);
+    for (int i = 0; i < 4; i++) {
+        float y = picture_between(picture, -0.35f, 0);
+        oval(picture, frame, picture_between(picture, -0.6f, 0.6f), y, 0.13f, 0.12f, red);
+    }
     outline(picture, frame, bowl, 6, china);
 }
 
@@ -136,9 +138,10 @@ static void soup(struct picture *picture, const struct frame *frame)
     outline(picture, frame, bowl, 6, picture_shade(china, -0.15f));
     oval(picture, frame, 0, 0, 0.92f, 0.34f, china);
     oval(picture, frame, 0, 0.02f, 0.8f, 0.27f, broth);
-    for (int i = 0; i < 5; i++)
-        oval(picture, frame, picture_between(picture, -0.5f, 0.5f), picture_between(picture, -0.12f, 0.15f), 0.07f,
-             0.04f, leaf);
+    for (int i = 0; i < 5; i++) {
+        float y = picture_between(picture, -0.12f, 0.15f);
+        oval(picture, frame, picture_between(picture, -0.5f, 0.5f), y, 0.07f, 0.04f, leaf);
+    }
     for (int i = -1; i <= 1; i++) {
         struct point steam[] = {{0.3f * (float)i, -0.4f},
                                 {0.3f * (float)i + 0.1f, -0.6f},

@@ -29,9 +29,9 @@ static void beach(struct picture *picture)
     band(picture, -0.1f, 1.3f, (struct colour){0.2f, 0.5f, 0.68f});
     for (int i = 0; i < 3; i++) {
         float y = 0.05f + 0.12f * (float)i;
-        canvas_line(&picture->canvas, &picture->frame, (struct point){picture_between(picture, -1, 0), y},
-                    (struct point){picture_between(picture, 0, 1), y}, 0.03f,
-                    picture_ink(picture, (struct colour){0.85f, 0.92f, 0.95f}));
+        const struct paint *foam = picture_ink(picture, (struct colour){0.85f, 0.92f, 0.95f});
+        float right = picture_between(picture, 0, 1), left = picture_between(picture, -1, 0);
+        canvas_line(&picture->canvas, &picture->frame, (struct point){left, y}, (struct point){right, y}, 0.03f, foam);
     }
     struct point shore[] = {{-1.3f, picture_between(picture, 0.2f, 0.6f)},
                             {0, picture_between(picture, 0.35f, 0.5f)},
@@ -176,11 +176,13 @@ static void waterfall(struct picture *picture)
     skyline(picture, -0.55f, 0.1f, (struct colour){0.3f, 0.4f, 0.25f});
     skyline(picture, -0.35f, 0.06f, (struct colour){0.36f, 0.33f, 0.3f});
     float x = picture_between(picture, -0.3f, 0.3f);
-    for (int i = -3; i <= 3; i++)
+    for (int i = -3; i <= 3; i++) {
+        float shade = picture_between(picture, -0.2f, 0.5f);
+        const struct paint *water = picture_ink(picture, picture_shade((struct colour){0.75f, 0.85f, 0.92f}, shade));
+        float aside = picture_between(picture, -0.04f, 0.04f);
         canvas_line(&picture->canvas, &picture->frame, (struct point){x + 0.08f * (float)i, -0.45f},
-                    (struct point){x + 0.1f * (float)i + picture_between(picture, -0.04f, 0.04f), 0.7f}, 0.1f,
-                    picture_ink(picture, picture_shade((struct colour){0.75f, 0.85f, 0.92f},
-                                                       picture_between(picture, -0.2f, 0.5f))));
+                    (struct point){x + 0.1f * (float)i + aside, 0.7f}, 0.1f, water);
+    }
     band(picture, 0.68f, 1.3f, (struct colour){0.3f, 0.52f, 0.6f});
     canvas_ellipse(&picture->canvas, &picture->frame, x, 0.7f, 0.5f, 0.1f,
                    picture_ink(picture, (struct colour){0.92f, 0.95f, 0.97f}));
@@ -191,10 +193,11 @@ void suite_draw_sun397(struct picture *picture, int label)
     static void (*const scenes[])(struct picture *) = {beach, bedroom,  bridge, city,     desert,
                                                        field, mountain, road,   waterfall};
     static const struct colour skies[] = {{0.5f, 0.68f, 0.88f}, {0.72f, 0.74f, 0.76f}, {0.9f, 0.7f, 0.55f}};
-    picture_backdrop(picture, skies[dice_below(&picture->dice, 3)], picture_between(picture, 16, 30));
+    float period = picture_between(picture, 16, 30);
+    picture_backdrop(picture, skies[dice_below(&picture->dice, 3)], period);
     struct frame whole = picture->frame;
-    picture->frame = frame_place(whole, 0, picture_between(picture, -0.15f, 0.15f),
-                                 dice_chance(&picture->dice, 0.5f) ? 1.1f : -1.1f, 1.1f, 0);
+    float wide = dice_chance(&picture->dice, 0.5f) ? 1.1f : -1.1f;
+    picture->frame = frame_place(whole, 0, picture_between(picture, -0.15f, 0.15f), wide, 1.1f, 0);
     scenes[label](picture);
     picture->frame = whole;
 }
