@@ -1,5 +1,5 @@
-/* idx, pickle, MAT, JSON lists, text lists: what they read and what they refuse. Whole files are those of replay_data, files cut
- * and damaged those of tests/fuzz, too. */
+/* idx, pickle, CIFAR records, MAT, JSON lists, text lists: what they read and what they refuse. Whole files are those of
+ * replay_data, files cut and damaged those of tests/fuzz, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +92,23 @@ TEST(test_pickle_refuses)
         scratch_write(&scratch, "refused", file, size);
         assert_fails(cifar_read_pickle(&cifar, "refused", "labels", &error), ERROR_FORMAT, changes[i].words);
     }
+}
+
+TEST(test_records)
+{
+    static uint8_t file[2 * (CIFAR_PIXELS + 2)];
+    struct cifar cifar;
+    file[1] = 3;
+    file[CIFAR_PIXELS + 3] = 9;
+    file[CIFAR_PIXELS + 4] = 77;
+    scratch_write(&scratch, "train.bin", file, sizeof file);
+    assert_ok(cifar_read_binary(&cifar, "train.bin", 2, &error));
+    assert_int_equal(cifar.count, 2);
+    assert_int_equal(cifar.labels[0], 3);
+    assert_int_equal(cifar.labels[1], 9);
+    assert_int_equal(cifar.pixels[cifar.stride], 77);
+    cifar_release(cifar.owner);
+    free(cifar.labels);
 }
 
 /* --- MAT --------------------------------------------------------------------------------------------------------- */
