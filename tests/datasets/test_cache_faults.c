@@ -1,7 +1,5 @@
 /* Damaged files and rivals: the bytes stay what they are, and the file is made anew. Processes that share a folder, full disks and
  * read-only folders are those of end_to_end/scripts/cache.txt. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/test.h"
@@ -11,7 +9,24 @@
 #include "datasets/cache/cache_file.h"
 #include "tests/datasets/album.h"
 
-/* One wrong byte anywhere, or the end of the file there: never a wrong pixel, and the second cache after it finds a whole file. */
+/* Opening finds it: a whole file at once, without a word. */
+ALBUM_TEST(cut_and_grown_files_are_made_anew)
+{
+    uint64_t size, found;
+    album_check_anew();
+    const char *path = album_file("test-12");
+    assert_ok(file_size(path, &size, &error));
+    const uint64_t sizes[] = {0, CACHE_HEADER - 1, CACHE_HEADER + 30, size / 2, size - 1, size + 4096};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(truncate(path, (off_t)sizes[i]), 0);
+        album_check_anew();
+        assert_ok(file_size(path, &found, &error));
+        assert_int_equal(found, size);
+    }
+    assert_int_equal(album.warnings, 0);
+}
+
+/* One wrong byte anywhere: never a wrong pixel, and the second cache after it finds a whole file. */
 ALBUM_TEST(no_wrong_byte_is_believed)
 {
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
@@ -25,7 +40,7 @@ ALBUM_TEST(no_wrong_byte_is_believed)
         const size_t *region = regions[trial % 3];
         size_t at = region[0] + rng_below(&rng, 2 * trial, (uint32_t)(region[1] - region[0]));
         good.data[at] ^= (uint8_t)(1 + rng_below(&rng, 2 * trial + 1, 255));
-        assert_ok(file_write(path, good.data, trial % 4 == 3 ? at : good.size, &error));
+        assert_ok(file_write(path, good.data, good.size, &error));
         album_check_anew();
         album_check_anew();
         bytes_free(&good);
