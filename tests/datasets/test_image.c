@@ -66,6 +66,21 @@ TEST(test_jpeg_round_trip)
     image_free(&back);
 }
 
+/* A small file that claims a large image costs neither memory nor time. */
+TEST(test_jpeg_claims_too_much)
+{
+    struct image image = random_image(16, 16, 3);
+    struct bytes file;
+    assert_ok(image_write_jpeg("a.jpg", &image, 10, &error));
+    assert_ok(file_read("a.jpg", 1 << 20, &file, &error));
+    uint8_t *frame = memmem(file.data, file.size, "\xff\xc0", 2);
+    assert_non_null(frame);
+    memcpy(frame + 5, (uint8_t[]){0x30, 0x00, 0x30, 0x00}, 4); /* 12288×12288 */
+    expect_refused(file.data, file.size, "it claims 12288×12288 pixels, more than");
+    bytes_free(&file);
+    image_free(&image);
+}
+
 TEST(test_writing_fails_cleanly)
 {
     struct image image = random_image(4, 4, 2);

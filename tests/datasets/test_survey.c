@@ -147,6 +147,23 @@ ALBUM_TEST(what_was_just_written_is_not_believed_later)
     assert_int_equal(album_decodes_with(&settings), 0);
 }
 
+static bool stop_at_the_fifth(void *asked)
+{
+    return ++*(size_t *)asked > 6; /* once before the images */
+}
+
+ALBUM_TEST(what_was_found_before_a_stop_is_kept)
+{
+    size_t asked = 0;
+    struct survey_settings settings = album_survey_settings();
+    struct survey_images images;
+    settings.stopped = stop_at_the_fifth;
+    settings.context = &asked;
+    assert_fails(survey_images_look(&images, album.dataset, &settings, &error), ERROR_STOPPED, "");
+    size_t left = album_decodes();
+    assert_true(left > 0 && left < IMAGES);
+}
+
 static int64_t slow_clock(void)
 {
     static int64_t calls;
