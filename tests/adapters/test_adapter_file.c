@@ -82,6 +82,17 @@ static void fill(struct small *s, struct adapters *adapters, float value)
     }
 }
 
+/* A slice of a stack under its public name, as a matrix, or a vector with columns 0. */
+static void expect_public(struct small *s, const struct adapters *adapters, const struct safetensors *file,
+                          const char *name, enum tower tower, size_t stack, size_t number, size_t rows, size_t columns)
+{
+    const struct safetensor *t;
+    struct expert_slice slice = expert_slice(adapters, tower, stack, number);
+    must(safetensors_expect(file, name, SAFETENSOR_F32, columns > 0 ? 2 : 1, (size_t[]){rows, columns}, &t, &error));
+    assert_int_equal(safetensor_elements(t), slice.size);
+    assert_memory_equal(t->data, slice_values(s, adapters, tower, slice), slice.size * sizeof(float));
+}
+
 /* Name, shape and place of tensors as PyTorch has them; and back. */
 ADAPTERS_TEST(names_and_shapes_are_public, 1, "")
 {
@@ -91,30 +102,17 @@ ADAPTERS_TEST(names_and_shapes_are_public, 1, "")
     struct safetensors *file = open_file(path);
     assert_int_equal(safetensors_count(file), 4 * (4 * 5 + 2 * SMALL_TASKS));
     const struct expert_bank *image = adapters->towers[TOWER_IMAGE].banks, *text = adapters->towers[TOWER_TEXT].banks;
-    const struct {
-        const char *name;
-        enum tower tower;
-        size_t stack, slice, shape[2];
-    } cases[] = {
-        {"visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight",
-         TOWER_IMAGE,
-         image[1].down_weight,
-         3,
-         {8, 64}},
-        {"visual.transformer.resblocks.0.adaptmlp_list.4.up_proj.weight", TOWER_IMAGE, image[0].up_weight, 4, {64, 8}},
-        {"transformer.resblocks.1.adaptmlp_list.0.up_proj.bias", TOWER_TEXT, text[1].up_bias, 0, {128}},
-        {"transformer.resblocks.0.adaptmlp_list.2.down_proj.bias", TOWER_TEXT, text[0].down_bias, 2, {8}},
-        {"visual.transformer.resblocks.1.router_list.2", TOWER_IMAGE, image[1].routers, 2, {64, 5}},
-        {"transformer.resblocks.0.w_noise_list.1", TOWER_TEXT, text[0].noise, 1, {128, 5}},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct safetensor *t;
-        must(safetensors_expect(file, cases[i].name, SAFETENSOR_F32, cases[i].shape[1] > 0 ? 2 : 1, cases[i].shape, &t,
-                                &error));
-        struct expert_slice slice = expert_slice(adapters, cases[i].tower, cases[i].stack, cases[i].slice);
-        assert_int_equal(safetensor_elements(t), slice.size);
-        assert_memory_equal(t->data, slice_values(s, adapters, cases[i].tower, slice), slice.size * sizeof(float));
-    }
+    expect_public(s, adapters, file, "visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight", TOWER_IMAGE,
+                  image[1].down_weight, 3, 8, 64);
+    expect_public(s, adapters, file, "visual.transformer.resblocks.0.adaptmlp_list.4.up_proj.weight", TOWER_IMAGE,
+                  image[0].up_weight, 4, 64, 8);
+    expect_public(s, adapters, file, "transformer.resblocks.1.adaptmlp_list.0.up_proj.bias", TOWER_TEXT,
+                  text[1].up_bias, 0, 128, 0);
+    expect_public(s, adapters, file, "transformer.resblocks.0.adaptmlp_list.2.down_proj.bias", TOWER_TEXT,
+                  text[0].down_bias, 2, 8, 0);
+    expect_public(s, adapters, file, "visual.transformer.resblocks.1.router_list.2", TOWER_IMAGE, image[1].routers, 2,
+                  64, 5);
+    expect_public(s, adapters, file, "transformer.resblocks.0.w_noise_list.1", TOWER_TEXT, text[0].noise, 1, 128, 5);
     fill(s, adapters, 9);
     must(adapters_load(adapters, file, "", GROUP_COMPLETE, &error));
     for (int t = 0; t < TOWERS; t++)
@@ -182,28 +180,18 @@ static status read_settings(const char *name, const char *prefix, struct adapter
     return result;
 }
 
-TEST(settings_follow_from_the_file)
+/* A file of PyTorch's has no metadata: what shapes do not show is as by default; some routers may be left out. */
+ADAPTERS_TEST(settings_follow_from_the_file, 1, "top_k=3")
 {
-    struct small s;
     struct adapter_settings read = {0};
-    struct adapters *adapters = small_adapters_form(&s, 1, "expert_input=post_ln top_k=3");
     must(adapters_save(adapters, NULL, path, &error));
+    rewrite("router_list.0", "", NULL, 0);
     must(read_settings(path, "", &read));
     assert_int_equal(read.experts, 5);
     assert_int_equal(read.tasks, SMALL_TASKS);
     assert_int_equal(read.bottleneck, 8);
-    assert_int_equal(read.top_k, 3);
-    assert_true(read.scale == small_settings.scale);
-    assert_int_equal(read.input, EXPERT_INPUT_POST_LN);
-
-    /* a file of PyTorch's has no metadata: what shapes do not show is as by default; some routers may be left out */
-    rewrite("router_list.0", "", NULL, 0);
-    must(read_settings(path, "", &read));
-    assert_int_equal(read.tasks, SMALL_TASKS);
     assert_int_equal(read.top_k, 2);
     assert_true(read.scale == 0.1f);
-    small_adapters_close(&s, adapters);
-
     must(read_settings(FIXTURES "/model/base/forward.safetensors", "adapter.", &read));
     assert_int_equal(read.experts, 6);
     assert_int_equal(read.tasks, 3);
@@ -224,7 +212,10 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
     return result;
 }
 
-static const char *const choices[] = {"blocks=last_1",
+static const char *const choices[] = {"expert_input=post_ln top_k=3 scale=0.25",
+                                      "share_across_blocks=1 share_routing=2",
+                                      "share_across_blocks=1 share_routing=1",
+                                      "blocks=last_1",
                                       "blocks=0,1 towers=text",
                                       "blocks=every_2 towers=image",
                                       "shared_expert=true",
@@ -245,7 +236,8 @@ ADAPTERS_TEST_OF(choices_are_in_the_file, 1, choices)
     assert_true(
         found->place.blocks.rule == expected->place.blocks.rule && found->place.blocks.n == expected->place.blocks.n &&
         memcmp(found->place.blocks.listed, expected->place.blocks.listed, sizeof found->place.blocks.listed) == 0 &&
-        found->place.towers == expected->place.towers);
+        found->place.towers == expected->place.towers && found->place.banks == expected->place.banks &&
+        found->place.decisions == expected->place.decisions);
     assert_int_equal(found->shared_expert, expected->shared_expert);
     assert_int_equal(found->gate_input, expected->gate_input);
     assert_int_equal(found->routing, expected->routing);
@@ -273,6 +265,8 @@ TEST(what_a_file_cannot_mean_is_refused)
         {{{"blocks", "by_score_1"}}, NULL, false, NULL, {"by_score_1", path}},
         {{{"towers", "none"}}, NULL, false, NULL, {"\"none\"", path}},
         {{{"shared_expert", "true"}}, NULL, false, NULL, {"no such expert", path}},
+        {{{"share_across_blocks", "-1"}}, NULL, false, NULL, {"share_across_blocks", path}},
+        {{{"share_routing", "2"}}, NULL, false, NULL, {"multiple of", path}},
         {{{"top_k", "0"}}, NULL, true, NULL, {"top_k", path}},
         {{{"top_k", "two"}}, NULL, true, NULL, {"\"two\"", path}},
         {{{"scale", "nan"}}, NULL, true, NULL, {"scale", path}},
@@ -328,19 +322,14 @@ ADAPTERS_TEST(opened_for_inference, 1, "")
     text_free(&list);
 }
 
-/* Experts in the place of the MLP are public under its names. */
-ADAPTERS_TEST(a_file_says_the_kind_of_its_experts, 1, "kind=ffn")
+ADAPTERS_TEST(experts_in_the_place_of_the_mlp_are_public_under_its_names, 1, "kind=ffn")
 {
-    struct adapter_settings read = {0};
     const struct safetensor *tensor;
     must(adapters_save(adapters, NULL, path, &error));
     struct safetensors *file = open_file(path);
     must(safetensors_expect(file, "transformer.resblocks.1.adaptmlp_list.4.c_proj.weight", SAFETENSOR_F32, 2,
                             (size_t[]){128, 512}, &tensor, &error));
     safetensors_close(file);
-    must(read_settings(path, "", &read));
-    assert_ptr_equal(read.kind, &expert_ffn);
-    assert_int_equal(read.activation, ACTIVATION_QUICK_GELU);
 }
 
 /* A name may claim any number; and few bytes may name an expert with a thousand below it, each as wide as it is itself. Memory must

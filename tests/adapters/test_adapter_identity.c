@@ -1,7 +1,6 @@
 /* Whatever changes an expert or a router changes its number, and what is left alone keeps it. */
-#include "adapters/identity.h"
 #include "adapters/merge.h"
-#include "adapters/merge/combine.h"
+#include "adapters/merge/policies.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
@@ -80,24 +79,15 @@ ADAPTERS_TEST(what_changes_is_marked, 2, "")
     assert_int_equal(count_changes(s, adapters, seen, false), group->segments);
 }
 
-static status halve(const struct merge_sources *sources, const struct options *options, float *merged,
-                    struct error *failure)
-{
-    (void)options;
-    (void)failure;
-    for (size_t i = 0; i < expert_size(sources->shape); i++)
-        merged[i] = sources->expert[0][i] / 2;
-    return OK;
-}
-
 TEST(merges_are_marked)
 {
-    static const struct merge_combiner formula = {.name = "half", .combine = halve};
-    const struct merge_combiner *const combiners[] = {NULL, &formula}; /* a weighted sum, and a formula on the host */
+    const struct merge_combiner *const combiners[] = {NULL,
+                                                      &combine_slerp}; /* a weighted sum, and a formula on the host */
     for (size_t i = 0; i < 2; i++) {
         struct small s;
         struct adapters *adapters = small_adapters_open(&s, 2, NULL);
-        struct merge_plan plan = {.moments = MOMENTS_AVERAGE, .combiner = combiners[i]};
+        struct options *options = small_options(combine_slerp.options, "");
+        struct merge_plan plan = {.moments = MOMENTS_AVERAGE, .combiner = combiners[i], .combiner_options = options};
         struct expert_changes events = {0};
         struct seen seen[TOWERS];
         size_t merged = 0;
@@ -110,36 +100,7 @@ TEST(merges_are_marked)
         assert_true(merged > 0);
         assert_int_equal(count_changes(&s, adapters, seen, true), 4 * merged);
         expert_changes_free(&events);
+        options_destroy(options);
         small_adapters_close(&s, adapters);
     }
-}
-
-/* A way through the tower has another identity when one of its experts or its router changes, and only then. */
-ADAPTERS_TEST(a_way_is_what_it_passes_through, 1, "")
-{
-    const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
-    struct adapter_identity identity;
-    int32_t *chosen = calloc(tower->blocks * small_settings.top_k, sizeof *chosen);
-    for (size_t i = 0; i < tower->blocks * small_settings.top_k; i++)
-        chosen[i] = (int32_t)(i % small_settings.top_k);
-    adapter_identity_create(&identity, adapters);
-    must(adapter_identity_read(&identity, &error));
-    uint64_t before = adapter_identity_of(&identity, TOWER_IMAGE, SMALL_TASK, chosen);
-    const struct {
-        size_t index, part;
-        bool on_the_way;
-    } writes[] = {{tower->banks[0].down_bias, 0, true},
-                  {tower->banks[tower->blocks - 1].up_bias, small_settings.experts - 1, false},
-                  {tower->banks[0].routers, SMALL_TASK, true},
-                  {tower->banks[0].routers, SMALL_TASK + 1, false}};
-    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
-        struct expert_slice slice = expert_slice(adapters, TOWER_IMAGE, writes[i].index, writes[i].part);
-        parameters_write(tower->parameters, slice.offset, slice.size);
-        must(adapter_identity_read(&identity, &error));
-        uint64_t now = adapter_identity_of(&identity, TOWER_IMAGE, SMALL_TASK, chosen);
-        assert_true((now != before) == writes[i].on_the_way);
-        before = now;
-    }
-    adapter_identity_free(&identity);
-    free(chosen);
 }

@@ -1,6 +1,5 @@
-/* The selector's autoencoders: the choice, the errors against plain loops, training. */
+/* The selector's autoencoders: the choice, how they start, training. The errors and steps are those of replay_model. */
 #include "adapters/experts/autoencoder.h"
-#include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
 
 #include <math.h>
@@ -27,7 +26,6 @@ struct coder {
     struct autoencoder *coder;
     struct arena step;
     struct tensor features;
-    const float *host;
 };
 
 static struct coder open_coder(struct device *d)
@@ -42,7 +40,6 @@ static struct coder open_coder(struct device *d)
         x.host[i] = x.host[i % (PATTERNS * WIDTH)] + 0.1f * x.host[i];
     x.device = to_device(d, x.host, ROWS * WIDTH * sizeof(float));
     c.features = (struct tensor){.data = x.device, .type = TENSOR_F32, .rank = 2, .shape = {ROWS, WIDTH}};
-    c.host = x.host;
     return c;
 }
 
@@ -57,42 +54,6 @@ static const float *tensor_on_host(struct device *d, const struct coder *c, cons
     const struct parameter *p = parameters_find(c->coder->parameters, name);
     assert_non_null(p);
     return from_device(d, c->coder->parameters->values + p->offset, p->size * sizeof(float));
-}
-
-/* y = sigmoid(x); r = sigmoid(W₂ ReLU(W₁ y + b₁) + b₂); mean (r − y)² */
-static void reference_errors(struct device *d, const struct coder *c, double *errors)
-{
-    const float *w1 = tensor_on_host(d, c, "encoder.0.weight"), *b1 = tensor_on_host(d, c, "encoder.0.bias");
-    const float *w2 = tensor_on_host(d, c, "decoder.0.weight"), *b2 = tensor_on_host(d, c, "decoder.0.bias");
-    for (size_t i = 0; i < ROWS; i++) {
-        double y[WIDTH], code[CODE];
-        for (size_t j = 0; j < WIDTH; j++)
-            y[j] = reference_activation(ACTIVATION_SIGMOID, (double)c->host[i * WIDTH + j]);
-        for (size_t k = 0; k < CODE; k++) {
-            double total = (double)b1[k];
-            for (size_t j = 0; j < WIDTH; j++)
-                total += (double)w1[k * WIDTH + j] * y[j];
-            code[k] = fmax(total, 0);
-        }
-        for (size_t j = 0; j < WIDTH; j++) {
-            double total = (double)b2[j];
-            for (size_t k = 0; k < CODE; k++)
-                total += (double)w2[j * CODE + k] * code[k];
-            errors[i] += pow(reference_activation(ACTIVATION_SIGMOID, total) - y[j], 2) / WIDTH;
-        }
-    }
-}
-
-DEVICE_TEST(errors_match)
-{
-    struct coder c = open_coder(d);
-    float errors[ROWS];
-    double *expected = doubles(d, NULL, ROWS);
-    reference_errors(d, &c, expected);
-    must(autoencoder_errors(c.coder, &c.step, &c.features, errors, &error));
-    expect_close(d, "errors", to_device(d, errors, sizeof errors), expected, ROWS, 1e-6);
-    assert_int_equal(c.step.used, 0); /* nothing is left behind */
-    close_coder(d, &c);
 }
 
 TEST(starts_as_a_linear_layer_does)
@@ -139,28 +100,4 @@ DEVICE_TEST(training_lowers_the_loss)
     assert_true(loss < 0.5f * first);
     assert_int_equal(c.step.used, 0);
     close_coder(d, &c);
-}
-
-/* With an ε far above the gradients, Adam's first step is −rate/ε · g, so the loss falls by the step's square · ε/rate. */
-TEST(step_follows_the_gradient)
-{
-    struct device d;
-    device_open(&d, 1);
-    struct coder c = open_coder(&d);
-    const struct parameters *group = c.coder->parameters;
-    const struct step_state rate = {.learning_rate = 1e4f};
-    const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e4};
-    const float *before = from_device(&d, group->values, group->values_count * sizeof *before);
-    double loss = mean_error(&c), squares = 0;
-    float reported;
-    must(autoencoder_train_step(c.coder, &c.step, &c.features, to_device(&d, &rate, sizeof rate), &rule, &reported,
-                                &error));
-    const float *after = from_device(&d, group->values, group->values_count * sizeof *after);
-    for (size_t i = 0; i < group->values_count; i++)
-        squares += pow((double)after[i] - (double)before[i], 2);
-    double fall = loss - mean_error(&c);
-    if (!(squares > 1e-6 && fabs(fall - squares) < 0.05 * squares))
-        fail_msg("the loss fell by %g, the gradient's square is %g", fall, squares);
-    close_coder(&d, &c);
-    device_close(&d);
 }

@@ -29,110 +29,86 @@ static const char *planned(const struct merge_policy *policy, const struct optio
     return text;
 }
 
-/* By block; what a policy does not look at is left out. */
-struct plan_case {
-    const char *policy, *expected;
-    int32_t counts[MOST], frozen[MOST], pairs[2 * EXPERTS * EXPERTS], next[EXPERTS * EXPERTS];
-    size_t blocks, experts;
-    const char *words;
-};
-
-#define ALIKE                                                                                                          \
-    {                                                                                                                  \
-        1, 1, 0, 0, 3, 3, 0, 0, 5, 5, 0, 0, 7, 7, 0, 0                                                                 \
-    }
-#define ALONE                                                                                                          \
-    {                                                                                                                  \
-        [0] = 9, [5] = 8, [10] = 7, [15] = 6                                                                           \
-    }
-
-static const struct plan_case cases[] = {
-    {"most_used", "0: 1+3>2", {4, 9, 1, 7, 2}, .experts = 5},
-    {"most_used", "0: 1+3>4", {4, 9, 1, 7, 2}, {0, 0, 1}, .experts = 5},       /* the least used one is frozen */
-    {"most_used", "0: 1+3>2", {4, 9, 1, 7, 2}, {0, 1, 0, 1}, .experts = 5},    /* frozen ones may be sources */
-    {"most_used", "0: 0+1>0 target_is_source", {3, 3, 3, 3, 3}, .experts = 5}, /* ties: the lowest index, everywhere */
-    {"most_used", "0: 0+1>1 target_is_source", {3, 3, 3, 3, 3}, {1}, .experts = 5},
-    {"most_used", "0: 0+1>2", {3, 3, 3, 3, 3}, {1, 1}, .experts = 5},
-    {"most_used", "0: 1+3>0", {0, 5, 0, 5, 0}, .experts = 5},
-    {"most_used", "0: 1+3>-1 no_free_expert", {4, 9, 1, 7, 2}, {1, 1, 1, 1, 1}, .experts = 5},
-    {"most_used",
-     "0: 1+3>1 target_is_source",
-     {4, 9, 1, 7, 2},
-     {1, 0, 1, 1, 1},
-     .experts = 5}, /* the best alone is free */
-    {"most_used", "", {5}, .experts = 1},
-    {"most_used",
-     "0: 0+1>3, 1: 0+1>-1 no_free_expert",
-     {9, 7, 0, 1, 9, 7, 3, 1},
-     {0, 0, 1, 0, 1, 1, 1, 1},
-     .blocks = 2},
+/* The view, by block; what a policy does not look at is left out, and an option is last. */
+static const struct {
+    const char *policy, *view, *expected;
+} cases[] = {
+    {"most_used", "counts=4,9,1,7,2", "0: 1+3>2"},
+    {"most_used", "counts=4,9,1,7,2 frozen=0,0,1", "0: 1+3>4"},     /* the least used one is frozen */
+    {"most_used", "counts=4,9,1,7,2 frozen=0,1,0,1", "0: 1+3>2"},   /* frozen ones may be sources */
+    {"most_used", "counts=3,3,3,3,3", "0: 0+1>0 target_is_source"}, /* ties: the lowest index, everywhere */
+    {"most_used", "counts=3,3,3,3,3 frozen=1", "0: 0+1>1 target_is_source"},
+    {"most_used", "counts=3,3,3,3,3 frozen=1,1", "0: 0+1>2"},
+    {"most_used", "counts=0,5,0,5,0", "0: 1+3>0"},
+    {"most_used", "counts=4,9,1,7,2 frozen=1,1,1,1,1", "0: 1+3>-1 no_free_expert"},
+    {"most_used", "counts=4,9,1,7,2 frozen=1,0,1,1,1", "0: 1+3>1 target_is_source"}, /* the best alone is free */
+    {"most_used", "counts=5", ""},
+    {"most_used", "counts=9,7,0,1,9,7,3,1 frozen=0,0,1,0,1,1,1,1 blocks=2", "0: 0+1>3, 1: 0+1>-1 no_free_expert"},
     /* the least used expert, also where it is frozen; in a block of frozen experts, too */
-    {"most_used",
-     "0: 0+1>2, 1: 0+1>3",
-     {9, 7, 0, 1, 9, 7, 3, 1},
-     {0, 0, 1, 0, 1, 1, 1, 1},
-     .blocks = 2,
-     .words = "target=least_used_any"},
+    {"most_used", "counts=9,7,0,1,9,7,3,1 frozen=0,0,1,0,1,1,1,1 blocks=2 target=least_used_any", "0: 0+1>2, 1: 0+1>3"},
     /* 1 and 3 were chosen together, although 0 is used most */
-    {"coactivated", "0: 1+3>2", {90, 50, 4, 40}, .pairs = {90, 1, 2, 3, 1, 50, 2, 6, 2, 2, 4, 4, 3, 6, 4, 40}},
+    {"coactivated", "counts=90,50,4,40 pairs=90,1,2,3,1,50,2,6,2,2,4,4,3,6,4,40", "0: 1+3>2"},
     /* 2 is used least, but frozen */
-    {"coactivated", "0: 1+3>0", {9, 50, 4, 40}, {0, 0, 1}, .pairs = {9, 1, 2, 3, 1, 50, 2, 6, 2, 2, 4, 4, 3, 6, 4, 40}},
-    {"coactivated", "0: 0+1>2", {9, 9, 7, 7}, .pairs = {9, 5, 1, 1, 5, 9, 1, 1, 1, 1, 7, 5, 1, 1, 5, 7}}, /* a tie */
-    {"coactivated", "0: 0+2>1", {9, 8, 9, 8}, .pairs = {9, 1, 5, 1, 1, 9, 1, 5, 5, 1, 9, 1, 1, 5, 1, 9}},
-    {"coactivated", "0: 0+2>1", {9, 8, 9, 8}, .pairs = {9, 1, 5, 5, 1, 9, 1, 1, 5, 1, 9, 1, 5, 1, 1, 9}},
-    {"coactivated", "0: 0+1>0 target_is_source", {3, 5, 9, 9}, .pairs = {[1] = 5, [4] = 5}},
-    {"coactivated", "0: 0+1>-1 no_free_expert", {5, 5}, {1, 1, 1, 1}, .pairs = {[1] = 5, [4] = 5}},
+    {"coactivated", "counts=9,50,4,40 frozen=0,0,1 pairs=9,1,2,3,1,50,2,6,2,2,4,4,3,6,4,40", "0: 1+3>0"},
+    {"coactivated", "counts=9,9,7,7 pairs=9,5,1,1,5,9,1,1,1,1,7,5,1,1,5,7", "0: 0+1>2"}, /* a tie */
+    {"coactivated", "counts=9,8,9,8 pairs=9,1,5,1,1,9,1,5,5,1,9,1,1,5,1,9", "0: 0+2>1"},
+    {"coactivated", "counts=9,8,9,8 pairs=9,1,5,5,1,9,1,1,5,1,9,1,5,1,1,9", "0: 0+2>1"},
+    {"coactivated", "counts=3,5,9,9 pairs=0,5,0,0,5", "0: 0+1>0 target_is_source"},
+    {"coactivated", "counts=5,5,0,0 frozen=1,1,1,1 pairs=0,5,0,0,5", "0: 0+1>-1 no_free_expert"},
+    /* every block has its own pair */
     {"coactivated",
-     "0: 0+1>2, 1: 2+3>1",
-     {9, 9, 0, 9, 9, 0, 9, 9},
-     .pairs = {[1] = 4, [4] = 4, [27] = 4, [30] = 4},
-     .blocks = 2}, /* every block has its own pair */
-    {"coactivated", "", {9, 8, 7, 6}, .pairs = ALONE},
-    {"coactivated", "", {9}, .pairs = ALONE, .experts = 1},
-    {"coactivated",
-     "0: 0+1>1 target_is_source",
-     {9, 8},
-     .pairs = {3, 3, 3, 3},
-     .experts = 2}, /* no third one to replace */
+     "counts=9,9,0,9,9,0,9,9 pairs=0,4,0,0,4,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,4,0,0,4 blocks=2",
+     "0: 0+1>2, 1: 2+3>1"},
+    {"coactivated", "counts=9,8,7,6 pairs=9,0,0,0,0,8,0,0,0,0,7,0,0,0,0,6", ""},
+    {"coactivated", "counts=9 pairs=9", ""},
+    {"coactivated", "counts=9,8 pairs=3,3,3,3", "0: 0+1>1 target_is_source"}, /* no third one to replace */
     /* 1 and 3 have the same followers, 0 and 2 more often another one; nothing of the last block, which has no next one */
-    {"downstream",
-     "0: 1+3>2",
-     {9, 5, 1, 7},
-     .next = {90, 90, 10, 0, 0, 1, 0, 2, 90, 10, 90, 0, 1, 2, 0, 4},
-     .blocks = 2},
-    {"downstream",
-     "0: 1+3>0",
-     {3, 5, 1, 7},
-     {0, 0, 1},
-     .next = {90, 90, 10, 0, 0, 1, 0, 2, 90, 10, 90, 0, 1, 2, 0, 4},
-     .blocks = 2},
+    {"downstream", "counts=9,5,1,7,0,0,0,0 next=90,90,10,0,0,1,0,2,90,10,90,0,1,2,0,4 blocks=2", "0: 1+3>2"},
+    {"downstream", "counts=3,5,1,7,0,0,0,0 frozen=0,0,1 next=90,90,10,0,0,1,0,2,90,10,90,0,1,2,0,4 blocks=2",
+     "0: 1+3>0"},
     /* 1 and 2 alike, but for a factor; so are 0 and 3: the lowest first one */
-    {"downstream", "0: 0+3>1", {8, 5, 6, 7}, .next = {1, 1, 0, 0, 0, 0, 1, 2, 0, 0, 3, 6, 7, 7, 0, 0}, .blocks = 2},
-    {"downstream", "0: 0+1>2", {8, 9, 6, 7}, .next = ALIKE, .blocks = 2},
-    {"downstream", "0: 0+1>3", {8, 9, 6, 7}, {0, 0, 1}, .next = ALIKE, .blocks = 2},
-    {"downstream", "0: 0+1>-1 no_free_expert", {8, 9, 6, 7}, {1, 1, 1, 1}, .next = ALIKE, .blocks = 2},
-    {"downstream", "", {9, 8, 7, 6}, .next = ALONE, .blocks = 2}, /* no common follower */
-    {"downstream", "", {9}, .next = ALONE, .blocks = 2, .experts = 1},
-    {"downstream", "0: 0+1>1 target_is_source", {9, 8}, .next = {3, 3, 3, 3}, .blocks = 2, .experts = 2},
-    {"downstream", "", {9, 8}, .next = {3, 3, 3, 3}, .experts = 2},
+    {"downstream", "counts=8,5,6,7,0,0,0,0 next=1,1,0,0,0,0,1,2,0,0,3,6,7,7,0,0 blocks=2", "0: 0+3>1"},
+    {"downstream", "counts=8,9,6,7,0,0,0,0 next=1,1,0,0,3,3,0,0,5,5,0,0,7,7,0,0 blocks=2", "0: 0+1>2"},
+    {"downstream", "counts=8,9,6,7,0,0,0,0 frozen=0,0,1 next=1,1,0,0,3,3,0,0,5,5,0,0,7,7,0,0 blocks=2", "0: 0+1>3"},
+    {"downstream", "counts=8,9,6,7,0,0,0,0 frozen=1,1,1,1 next=1,1,0,0,3,3,0,0,5,5,0,0,7,7,0,0 blocks=2",
+     "0: 0+1>-1 no_free_expert"},
+    {"downstream", "counts=9,8,7,6,0,0,0,0 next=9,0,0,0,0,8,0,0,0,0,7,0,0,0,0,6 blocks=2", ""}, /* no common follower */
+    {"downstream", "counts=9,0 next=9 blocks=2", ""},
+    {"downstream", "counts=9,8,0,0 next=3,3,3,3 blocks=2", "0: 0+1>1 target_is_source"},
+    {"downstream", "counts=9,8 next=3,3,3,3", ""},
 };
+
+/* How many numbers follow the key. */
+static size_t read_numbers(const char *view, const char *key, int32_t *numbers)
+{
+    const char *found = strstr(view, key);
+    size_t count = 0, skipped = strlen(key);
+    for (char *rest; found != NULL && (count == 0 || *found == ','); found = rest, skipped = 1)
+        numbers[count++] = (int32_t)strtol(found + skipped, &rest, 10);
+    return count;
+}
 
 TEST(policies_plan_what_they_say)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct plan_case *c = &cases[i];
+        int32_t counts[MOST], frozen[MOST] = {0}, pairs[2 * EXPERTS * EXPERTS] = {0}, next[2 * EXPERTS * EXPERTS] = {0};
+        const char *words = cases[i].view, *option = strstr(words, "target=");
         const struct merge_policy *policy;
-        must(merge_policy_find(&policy, c->policy, &error));
-        struct options *options = small_options(policy->options, c->words != NULL ? c->words : "");
-        const struct merge_view view = {.blocks = c->blocks > 0 ? c->blocks : 1,
-                                        .experts = c->experts > 0 ? c->experts : EXPERTS,
-                                        .counts = c->counts,
-                                        .frozen = c->frozen,
-                                        .pairs = c->pairs,
-                                        .next = c->next};
+        must(merge_policy_find(&policy, cases[i].policy, &error));
+        struct options *options = small_options(policy->options, option != NULL ? option : "");
+        size_t blocks = strstr(words, "blocks=2") != NULL ? 2 : 1;
+        const struct merge_view view = {.blocks = blocks,
+                                        .experts = read_numbers(words, "counts=", counts) / blocks,
+                                        .counts = counts,
+                                        .frozen = frozen,
+                                        .pairs = pairs,
+                                        .next = next};
+        read_numbers(words, "frozen=", frozen);
+        read_numbers(words, "pairs=", pairs);
+        read_numbers(words, "next=", next);
         const char *found = planned(policy, options, &view, 0);
-        if (strcmp(found, c->expected) != 0)
-            fail_msg("case %zu, %s: expected '%s', found '%s'", i, c->policy, c->expected, found);
+        if (strcmp(found, cases[i].expected) != 0)
+            fail_msg("%s, %s: expected '%s', found '%s'", cases[i].policy, words, cases[i].expected, found);
         options_destroy(options);
     }
 }

@@ -1,6 +1,4 @@
 /* When experts are merged within a task. */
-#include <string.h>
-
 #include "tests/test.h"
 #include <math.h>
 
@@ -71,11 +69,4 @@ TEST(plateau_waits_for_a_loss_that_does_not_fall)
         if (schedule_plateau.due(&call) != windows[i].due)
             fail_msg("window %zu", i);
     }
-}
-
-TEST(all_are_choices)
-{
-    assert_string_equal(MERGE_SCHEDULE_CHOICES, "every|once|end_of_task|warmup_decay|plateau");
-    assert_string_equal(merge_schedule_at(4)->name, "plateau");
-    assert_null(merge_schedule_at(5));
 }

@@ -45,49 +45,20 @@ TEST(gradients_with_dropout_match_differences)
     }
 }
 
-/* As one more kind of expert might be: two layers with nothing between them, whatever the model's MLPs have there. */
-TEST(experts_may_have_no_activation)
-{
-    struct expert_kind bare = expert_lora;
-    struct adapter_settings settings = small_settings;
-    struct adapters *adapters;
-    struct small s;
-    struct device d;
-    struct arena memory;
-    bare.name = "bare";
-    bare.activation = ACTIVATION_NONE;
-    settings.kind = &bare;
-    settings.activation = ACTIVATION_QUICK_GELU;
-    small_adapters_check(&settings);
-    adapters = small_adapters_open(&s, 1, &settings);
-    assert_int_equal(adapters->towers[TOWER_IMAGE].activation, ACTIVATION_NONE);
-    small_adapters_close(&s, adapters);
-    settings.dropout = 0.25f; /* whose gradient would be that of units which were kept */
-    device_open(&d, 1);
-    must(d.ops->arena_create(d.backend, &memory, (size_t)1 << 24, "model", &error));
-    must_refuse(adapters_create(&adapters, d.backend, &memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error),
-                ERROR_ARGUMENT, "kind bare; set adapter.dropout=0");
-    d.ops->arena_destroy(d.backend, &memory);
-    device_close(&d);
-}
-
 /* 30 tokens with 2 of 6 experts each: C · K · T / E is 11, of which the product in double precision is a little more. All
  * tokens want the first two. */
-TEST(capacity_is_the_exact_product_rounded_up)
+ADAPTERS_TEST(capacity_is_the_exact_product_rounded_up, 2,
+              "kind=ffn router=softmax_topk routing=per_token towers=image experts=6 capacity=1.1")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(
-        &s, 2, "kind=ffn router=softmax_topk routing=per_token towers=image experts=6 capacity=1.1");
     const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
     const struct parameter *routers = &tower->parameters->list[tower->banks[0].routers];
-    small_clear(&s, tower->parameters, routers->offset, routers->size);
-    small_loss(&s, false);
+    small_clear(s, tower->parameters, routers->offset, routers->size);
+    small_loss(s, false);
     const struct dispatch *dispatch = &tower->passes[0].routed.dispatch;
     assert_int_equal(dispatch->samples, 30);
-    const int32_t *offsets = from_device(&s.d, dispatch->offsets, 7 * sizeof *offsets);
+    const int32_t *offsets = from_device(&s->d, dispatch->offsets, 7 * sizeof *offsets);
     for (int32_t e = 0; e <= 6; e++)
         assert_int_equal(offsets[e], 11 * (e < 2 ? e : 2));
-    small_adapters_close(&s, adapters);
 }
 
 /* Fresh experts of kind ffn of the small model; the features with them. */
@@ -133,38 +104,7 @@ TEST(copies_of_the_mlp_compute_what_it_did)
     }
 }
 
-/* In evaluation, of experts that are not alike: the same as that of as many copies of their mean. */
-TEST(without_a_router_the_mean_of_the_experts_answers)
-{
-    struct small s;
-    enum { EXPERTS = 18 }; /* more than are summed up at a time */
-    struct adapters *adapters = small_adapters_form(&s, 2, EWA " towers=image experts=18");
-    size_t n = SMALL_IMAGES * small_dimensions.embed, tensors[EXPERT_PARTS];
-    double *expected = doubles(&s.d, small_features(&s, TOWER_IMAGE), n);
-    struct parameters *group = adapters->towers[TOWER_IMAGE].parameters;
-    for (size_t b = 0; b < 2; b++) {
-        expert_tensors(adapters, TOWER_IMAGE, b, tensors);
-        for (size_t part = 0; part < EXPERT_PARTS; part++) {
-            const struct parameter *p = &group->list[tensors[part]];
-            size_t each = p->size / EXPERTS;
-            float *values = from_device(&s.d, group->values + p->offset, p->size * sizeof *values);
-            for (size_t i = 0; i < each; i++) {
-                double mean = 0;
-                for (size_t e = 0; e < EXPERTS; e++)
-                    mean += (double)values[e * each + i] / (double)EXPERTS;
-                for (size_t e = 0; e < EXPERTS; e++)
-                    values[e * each + i] = (float)mean;
-            }
-            must(parameters_upload(group, p, values, &error));
-        }
-    }
-    small_encode(&s);
-    expect_close(&s.d, "features", s.features[TOWER_IMAGE].data, expected, n, 1e-5);
-    assert_int_equal(adapters_choices(adapters, TOWER_IMAGE), 0);
-    small_adapters_close(&s, adapters);
-}
-
-static void expect_mean_to_the_bit(struct small *s, const struct adapters *adapters)
+static void expect_mean(struct small *s, const struct adapters *adapters)
 {
     const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
     size_t tensors[EXPERT_PARTS], experts = adapters->settings.experts;
@@ -175,37 +115,32 @@ static void expect_mean_to_the_bit(struct small *s, const struct adapters *adapt
         const struct parameter *p = &tower->parameters->list[tensors[part]];
         size_t n = p->size / experts;
         const float *values = from_device(&s->d, tower->parameters->values + p->offset, p->size * sizeof *values);
-        float *expected = from_device(&s->d, mean[part], n * sizeof *expected);
-        for (size_t i = 0; i < n; i++) {
-            double sum = 0;
-            for (size_t e = 0; e < experts; e++)
-                sum += (double)values[e * n + i];
-            expected[i] = (float)(sum / (double)experts);
-        }
-        expect_floats(&s->d, "mean of the experts", mean[part], expected, n);
+        double *expected = doubles(&s->d, NULL, n);
+        for (size_t i = 0; i < p->size; i++)
+            expected[i % n] += (double)values[i] / (double)experts;
+        expect_close(&s->d, "mean of the experts", mean[part], expected, n, 1e-6);
     }
 }
 
-/* Once for all batches, and anew after a step: what is written over it stays until then. */
-TEST(the_mean_is_computed_after_a_change_alone)
+/* Of more experts than are summed up at a time; that it answers is in replay_mixtures. Once for all batches, and anew after a
+ * step: what is written over it stays until then. */
+ADAPTERS_TEST(the_mean_is_computed_after_a_change_alone, 2, EWA " towers=image experts=18")
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 2, EWA " towers=image");
+    assert_int_equal(adapters_choices(adapters, TOWER_IMAGE), 0);
     size_t bytes = adapters->towers[TOWER_IMAGE].width * sizeof(float);
     float *mean[EXPERT_PARTS];
-    const float *before = small_features(&s, TOWER_IMAGE);
-    expect_mean_to_the_bit(&s, adapters);
+    const float *before = small_features(s, TOWER_IMAGE);
+    expect_mean(s, adapters);
     must(adapters_mean(adapters, TOWER_IMAGE, 1, mean, &error));
-    const float *kept = from_device(&s.d, mean[3], bytes);
-    must(s.d.ops->zero(s.d.backend, mean[3], bytes, &error));
-    assert_memory_not_equal(before, small_features(&s, TOWER_IMAGE), tensor_bytes(&s.features[TOWER_IMAGE]));
-    small_loss(&s, true);
-    must(adapters_step(adapters, s.state, &small_rule, &error));
-    small_encode(&s);
-    expect_mean_to_the_bit(&s, adapters);
+    const float *kept = from_device(&s->d, mean[3], bytes);
+    must(s->d.ops->zero(s->d.backend, mean[3], bytes, &error));
+    assert_memory_not_equal(before, small_features(s, TOWER_IMAGE), tensor_bytes(&s->features[TOWER_IMAGE]));
+    small_loss(s, true);
+    must(adapters_step(adapters, s->state, &small_rule, &error));
+    small_encode(s);
+    expect_mean(s, adapters);
     must(adapters_mean(adapters, TOWER_IMAGE, 1, mean, &error));
-    assert_memory_not_equal(kept, from_device(&s.d, mean[3], bytes), bytes);
-    small_adapters_close(&s, adapters);
+    assert_memory_not_equal(kept, from_device(&s->d, mean[3], bytes), bytes);
 }
 
 /* A backend that keeps copies of experts in bf16 does not answer with those of the mean before. */

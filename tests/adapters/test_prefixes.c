@@ -249,8 +249,7 @@ static status open_file(struct small *s, const char *path, struct prefixes **pre
 
 TEST(a_file_has_the_values_of_all_tasks)
 {
-    static const char *const wrong[] = {"visual.transformer.resblocks.1.attn.prefix_pool.0",
-                                        "transformer.resblocks.0.attn.prefix_pool.1"};
+    static const char last[] = "transformer.resblocks.0.attn.prefix_pool.1";
     struct small s;
     struct prefixes *opened = NULL;
     char path[64];
@@ -267,11 +266,8 @@ TEST(a_file_has_the_values_of_all_tasks)
         assert_memory_equal(small_values(&s, opened->parameters), small_values(&s, group),
                             group->values_count * sizeof(float));
     }
-    for (size_t i = 0; i < 2; i++) {
-        must(prefixes_save(prefixes, NULL, path, &error));
-        spoil(path, wrong[i]);
-        must_refuse(open_file(&s, path, &opened), ERROR_FORMAT, wrong[i], path);
-    }
+    spoil(path, last);
+    must_refuse(open_file(&s, path, &opened), ERROR_FORMAT, last, path);
     unlink(path);
     prefixes_destroy(opened);
     close_prefixes(&s, prefixes);

@@ -1,8 +1,7 @@
 /* Blocks that share experts, a router and its decisions: the same as blocks of their own with equal weights; gradients,
- * counts, files, sizes, and what is refused. */
+ * counts, sizes, and what is refused. */
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
-#include "adapters/files/adapter_file.h"
 #include "adapters/identity.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
@@ -13,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BLOCKS = 4 };
 
@@ -224,79 +222,42 @@ TEST(balance_counts_for_every_block)
         fail_msg("the balance loss of one block is %g, of all with its decision %g", (double)one, (double)all);
 }
 
-/* By the experts of its bank that a decision chose. */
-TEST(a_way_is_what_it_is_decided_on)
+/* A part of what is in a tensor counts as written; whether a way through the tower is another one by it. */
+static bool changes_the_way(const struct adapters *adapters, struct adapter_identity *identity, size_t tensor,
+                            size_t part)
 {
     static const int32_t chosen[BLOCKS * 2] = {0, 1, 2, 1, 3, 1, 4, 0};
+    must(adapter_identity_read(identity, &error));
+    uint64_t before = adapter_identity_of(identity, TOWER_IMAGE, SMALL_TASK, chosen);
+    struct expert_slice slice = expert_slice(adapters, TOWER_IMAGE, tensor, part);
+    parameters_write(adapters->towers[TOWER_IMAGE].parameters, slice.offset, slice.size);
+    must(adapter_identity_read(identity, &error));
+    return adapter_identity_of(identity, TOWER_IMAGE, SMALL_TASK, chosen) != before;
+}
+
+/* Of the experts of its bank that a decision chose, and its task's routers. */
+TEST(a_way_is_what_it_is_decided_on)
+{
     static const struct {
         size_t banks, decisions;
         const char *on_the_way; /* x, by bank and expert */
-    } cases[] = {{2, 0, "xxx..xx.xx"}, {1, 1, "xx..."}, {1, 2, "xxx.."}, {2, 2, "xx....xx.."}};
+    } cases[] = {
+        {0, 0, "xx....xx...x.x.x...x"}, {2, 0, "xxx..xx.xx"}, {1, 1, "xx..."}, {1, 2, "xxx.."}, {2, 2, "xx....xx.."}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct small s;
         struct adapters *adapters = open_deep(&s, cases[i].banks, cases[i].decisions, "");
-        const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
+        const struct expert_bank *banks = adapters->towers[TOWER_IMAGE].banks;
         struct adapter_identity identity;
         adapter_identity_create(&identity, adapters);
-        for (size_t k = 0; k < cases[i].banks * small_settings.experts; k++) {
-            must(adapter_identity_read(&identity, &error));
-            uint64_t before = adapter_identity_of(&identity, TOWER_IMAGE, SMALL_TASK, chosen);
-            struct expert_slice slice = expert_slice(
-                adapters, TOWER_IMAGE, tower->banks[k / small_settings.experts].up_bias, k % small_settings.experts);
-            parameters_write(tower->parameters, slice.offset, slice.size);
-            must(adapter_identity_read(&identity, &error));
-            bool changed = adapter_identity_of(&identity, TOWER_IMAGE, SMALL_TASK, chosen) != before;
-            assert_int_equal(changed, cases[i].on_the_way[k] == 'x');
-        }
+        for (size_t k = 0; k < strlen(cases[i].on_the_way); k++)
+            assert_int_equal(
+                changes_the_way(adapters, &identity, k % 2 == 0 ? banks[k / 5].up_bias : banks[k / 5].down_bias, k % 5),
+                cases[i].on_the_way[k] == 'x');
+        for (size_t task = 0; task < SMALL_TASKS; task++)
+            assert_int_equal(changes_the_way(adapters, &identity, banks[0].routers, task), task == SMALL_TASK);
         adapter_identity_free(&identity);
         small_adapters_close(&s, adapters);
     }
-}
-
-static status open_saved(struct adapters **adapters, struct small *s, const char *path,
-                         const struct clip_dimensions *dimensions)
-{
-    struct safetensors *file = NULL;
-    const int router = SMALL_TASK;
-    must(safetensors_open(&file, path, &error));
-    status result = adapters_open(adapters, s->d.backend, &s->d.memory, dimensions, file, &router, 1, &error);
-    safetensors_close(file);
-    return result;
-}
-
-TEST(files_hold_what_is_shared_once)
-{
-    static const struct {
-        struct safetensors_metadata metadata;
-        const char *word;
-    } wrong[] = {{{"share_across_blocks", "-1"}, "share_across_blocks"}, {{"share_routing", "2"}, "multiple of"}};
-    char path[64];
-    struct small s;
-    struct clip_dimensions odd = small_dimensions;
-    struct adapters *adapters = open_deep(&s, 2, 2, ""), *read;
-    snprintf(path, sizeof path, "test_sharing-%ld.safetensors", (long)getpid());
-    must(adapters_save(adapters, NULL, path, &error));
-    assert_int_equal(adapters_tensor_count(adapters), 2 * 2 * (4 * 5 + 2 * SMALL_TASKS));
-    const float *before = small_features(&s, TOWER_TEXT);
-    must(open_saved(&read, &s, path, &s.clip->dimensions));
-    assert_int_equal(read->settings.place.banks, 2);
-    assert_int_equal(read->settings.place.decisions, 2);
-    small_adapters_use(&s, read);
-    assert_memory_equal(small_features(&s, TOWER_TEXT), before, tensor_bytes(&s.features[TOWER_TEXT]));
-    adapters_destroy(read);
-    odd.image_blocks = odd.text_blocks = 3;
-    must_refuse(open_saved(&read, &s, path, &odd), ERROR_ARGUMENT, "share_across_blocks");
-    small_adapters_close(&s, adapters);
-
-    adapters = small_adapters_open(&s, 1, NULL);
-    for (size_t i = 0; i < 2; i++) {
-        const struct group_extra extra = {.metadata = &wrong[i].metadata, .metadata_count = 1};
-        must(adapters_save(adapters, &extra, path, &error));
-        must_refuse(open_saved(&read, &s, path, &small_dimensions), i == 0 ? ERROR_FORMAT : ERROR_ARGUMENT, path,
-                    wrong[i].word);
-    }
-    unlink(path);
-    small_adapters_close(&s, adapters);
 }
 
 TEST(runs_are_of_equal_length)

@@ -7,11 +7,7 @@
 
 #include "tests/test.h"
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/file.h"
 
@@ -165,35 +161,6 @@ size_t album_decodes(void)
     return album_decodes_with(&settings);
 }
 
-void album_run_children(size_t count, int (*work)(void))
-{
-    fflush(NULL);
-    for (size_t i = 0; i < count; i++) {
-        pid_t child = fork();
-        if (child == 0)
-            _exit(work());
-        assert_true(child > 0);
-    }
-    for (size_t i = 0; i < count; i++) {
-        int ended;
-        assert_true(wait(&ended) > 0);
-        if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
-            fail_msg("a child ended with %d", ended);
-    }
-}
-
-void album_drop_rights(void)
-{
-    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
-        _exit(2);
-}
-
-void album_limit_files(size_t size)
-{
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){size, size});
-}
-
 const char *album_file(const char *part)
 {
     static char paths[4][512];
@@ -220,4 +187,16 @@ size_t album_files(void)
     size_t count = directory.count;
     directory_free(&directory);
     return count;
+}
+
+size_t album_kept(struct cache_part *part, size_t count)
+{
+    size_t kept = 0;
+    struct image image;
+    for (size_t i = 0; i < count; i++)
+        if (cache_find(part, i, &image)) {
+            cache_release(part, &image);
+            kept++;
+        }
+    return kept;
 }

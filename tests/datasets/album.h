@@ -50,14 +50,7 @@ struct survey_settings album_survey_settings(void);
 size_t album_decodes_with(const struct survey_settings *settings);
 size_t album_decodes(void);
 
-/* Runs work in so many processes of their own at a time; in each it is to return 0. */
-void album_run_children(size_t count, int (*work)(void));
-
-/* In such a process: a user without rights to folders of others, for root would not notice; files of at most size bytes,
- * as on a disk without room. */
-void album_drop_rights(void);
-void album_limit_files(size_t size);
-
 /* The cache's only file whose name has part in it, until the fourth call after it. Fails the test when there is not just one. */
 const char *album_file(const char *part);
-size_t album_files(void); /* of any name in the cache's folder */
+size_t album_files(void);                                 /* of any name in the cache's folder */
+size_t album_kept(struct cache_part *part, size_t count); /* how many of so many images a part of a cache has */

@@ -10,21 +10,10 @@
 
 enum { LARGEST = 224, R = 40, BYTES = R * R * 3 };
 
-static const char *const names[OPERATIONS] = {[OPERATION_IDENTITY] = "Identity",
-                                              [OPERATION_SHEAR_X] = "ShearX",
-                                              [OPERATION_SHEAR_Y] = "ShearY",
-                                              [OPERATION_TRANSLATE_X] = "TranslateX",
-                                              [OPERATION_TRANSLATE_Y] = "TranslateY",
-                                              [OPERATION_ROTATE] = "Rotate",
-                                              [OPERATION_BRIGHTNESS] = "Brightness",
-                                              [OPERATION_COLOR] = "Color",
-                                              [OPERATION_CONTRAST] = "Contrast",
-                                              [OPERATION_SHARPNESS] = "Sharpness",
-                                              [OPERATION_POSTERIZE] = "Posterize",
-                                              [OPERATION_SOLARIZE] = "Solarize",
-                                              [OPERATION_AUTO_CONTRAST] = "AutoContrast",
-                                              [OPERATION_EQUALIZE] = "Equalize",
-                                              [OPERATION_INVERT] = "Invert"};
+/* In the order of enum operation. */
+static const char *const names[OPERATIONS] = {"Identity",  "ShearX",     "ShearY",       "TranslateX", "TranslateY",
+                                              "Rotate",    "Brightness", "Color",        "Contrast",   "Sharpness",
+                                              "Posterize", "Solarize",   "AutoContrast", "Equalize",   "Invert"};
 
 /* As in fixtures/augment/record.py. */
 static int level(const char *kind, int x, int y, int c)
@@ -233,8 +222,6 @@ TEST(operations_depend_on_item_and_epoch)
     make_outcomes(outcomes, 20);
     for (uint64_t i = 0; i < 100; i++) {
         augment(&two, 0, i, first);
-        augment(&two, 0, i, again);
-        assert_memory_equal(first, again, BYTES);
         augment(&two, 1, i, again);
         epochs += memcmp(first, again, BYTES) != 0;
         augment(&two, 0, i + 1, again);

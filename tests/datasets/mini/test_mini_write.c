@@ -134,32 +134,6 @@ TEST(read_pictures_are_the_drawn_ones)
     }
 }
 
-TEST(splits_by_permutation_are_balanced)
-{
-    static const char *const names[] = {"caltech101", "eurosat", "sun397"};
-    for (size_t k = 0; k < 3; k++) {
-        const struct domain *domain = domain_of(names[k]);
-        struct dataset *dataset = root_open(domain->name, "suite", NULL);
-        size_t counts[12] = {0};
-        for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
-            counts[dataset_label(dataset, SPLIT_TRAIN, i)]++;
-        for (int i = 0; i < domain->classes; i++)
-            assert_in_range(counts[i], domain->train / domain->classes / 2, 2 * domain->train / domain->classes);
-        dataset_close(dataset);
-    }
-}
-
-TEST(digits_are_the_real_ones)
-{
-    struct dataset *dataset = root_open(suite_domains[7].name, "suite", NULL);
-    static const int counts[10] = {27, 31, 27, 30, 33, 30, 30, 30, 28, 31};
-    int found[10] = {0};
-    for (size_t i = 0; i < dataset_size(dataset, SPLIT_TEST); i++)
-        found[dataset_label(dataset, SPLIT_TEST, i)]++;
-    assert_memory_equal(found, counts, sizeof counts);
-    dataset_close(dataset);
-}
-
 TEST(complete_suite_is_left_alone)
 {
     assert_ok(write_root("suite", 1, &error));
