@@ -85,7 +85,8 @@ static inline float fast_exp(float x)
     x = x > 88.0f ? 88.0f : x;
     x = x < -87.0f ? -87.0f : x;
     float t = x * 1.44269504088896341f;
-    int n = (int)(t + __builtin_copysignf(0.5f, t));
+    float away = t + __builtin_copysignf(0.5f, t);
+    int n = (int)(away == away ? away : 0); /* of a NaN, which p keeps */
     float k = (float)n;
     float r = x - k * 0.693359375f;
     r = r - k * -2.12194440e-4f;

@@ -149,12 +149,14 @@ void run_row_free(struct run_row *row)
 static status add_inputs(struct store *store, int64_t run, const struct input_row *inputs, size_t count,
                          struct error *error)
 {
-    for (const struct input_row *row = inputs; row < inputs + count; row++)
+    for (size_t i = 0; i < count; i++) {
+        const struct input_row *row = &inputs[i];
         TRY(store_add(store, run, "inputs",
                       NAMED({"task", value_integer(row->task)}, {"kind", value_text(row->kind)},
                             {"path", value_text(row->path)}, {"files", value_integer(row->files)},
                             {"bytes", value_integer(row->bytes)}, {"digest", value_text(row->digest)}),
                       error));
+    }
     return OK;
 }
 
