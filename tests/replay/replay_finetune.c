@@ -93,8 +93,9 @@ static void open_folder(struct trajectory *p)
     p->settings = (struct settings){.weights = p->weights,
                                     .backend = p->r->settings,
                                     .gpus = p->r->members,
-                                    .stated = {.config = {recorded_size(dims, "vision_heads"),
-                                                          recorded_size(dims, "text_heads"), ACTIVATION_QUICK_GELU},
+                                    .stated = {.config = {.image_heads = recorded_size(dims, "vision_heads"),
+                                                          .text_heads = recorded_size(dims, "text_heads"),
+                                                          .activation = ACTIVATION_QUICK_GELU},
                                                .heads_by = "config.json",
                                                .activation_by = "config.json"}};
     for (size_t t = 0; t < p->tasks; t++)

@@ -95,8 +95,7 @@ TEST(strange_strings_survive)
                                           "!tag",
                                           "1e5",
                                           "\x1b[2J\x7f",
-                                          "\xc2\x9b"
-                                          "1m\xc2\x85",
+                                          "\302\2331m\302\205",
                                           "\xe2\x80\xae\xe2\x80\xa8"};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         char override[64];

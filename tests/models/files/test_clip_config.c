@@ -115,9 +115,10 @@ static void forget(const char *name)
 
 static struct clip_stated say(size_t image_heads, size_t text_heads, enum activation activation)
 {
-    return (struct clip_stated){.config = {image_heads, text_heads, activation},
-                                .heads_by = "model.heads",
-                                .activation_by = "model.activation"};
+    return (struct clip_stated){
+        .config = {.image_heads = image_heads, .text_heads = text_heads, .activation = activation},
+        .heads_by = "model.heads",
+        .activation_by = "model.activation"};
 }
 
 /* ---- tests ---- */
