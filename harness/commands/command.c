@@ -100,11 +100,11 @@ static void parser_create(struct parser *parser)
     }
 }
 
-/* The last of several would silently be all. */
+/* The last of several values would silently be all; a flag says the same twice. */
 static status set_option(const struct parser *parser, const struct option *option, const char *value)
 {
     struct options *options = parser->line->options;
-    if (options_given(options, option->name))
+    if (option->type != OPTION_BOOLEAN && options_given(options, option->name))
         return error_set(parser->error, ERROR_ARGUMENT, "command line: --%s is repeated; expected it once%s",
                          option->name, option->type == OPTION_LIST ? ", with a list: A,B" : "");
     return options_set(options, option->name, value, "command line", parser->error);

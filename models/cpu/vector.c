@@ -78,8 +78,7 @@ static inline float lanes_sum(const float lanes[VECTOR_LANES])
         (total) = lanes_sum(lanes_);                                                                                   \
     } while (0)
 
-/* eˣ within 2 units in the last place: Cody-Waite reduction by ln 2, then a polynomial of degree 6 (Moshier, Cephes
- * expf). */
+/* eˣ within 2 units in the last place: Cody-Waite reduction by ln 2, a polynomial of degree 6 (Moshier, Cephes expf). */
 static inline float fast_exp(float x)
 {
     x = x > 88.0f ? 88.0f : x;
