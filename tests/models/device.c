@@ -101,6 +101,16 @@ void expect_same_bits(uint64_t (*run)(size_t threads))
             fail_msg("the results of %zu threads differ from those of one", threads);
 }
 
+void run_again(struct device *d, struct recording *recording, bool record, recorded_body body, void *context)
+{
+    if (record)
+        must(d->ops->record(d->backend, recording, body, context, &error));
+    else if (recording->owner != NULL)
+        must(d->ops->replay(d->backend, recording, &error));
+    else
+        must(body(context, &error));
+}
+
 static void *host_room(struct device *d, size_t bytes)
 {
     void *memory = arena_take(&d->host, bytes);

@@ -70,6 +70,9 @@ void expect_same_bits(uint64_t (*run)(size_t threads));
     }                                                                                                                  \
     static void name##_on(struct device *d, const void *parameters)
 
+/* One of several runs of a step: of the body by itself, recorded, or (where that went well before) replayed. */
+void run_again(struct device *d, struct recording *recording, bool record, recorded_body body, void *context);
+
 struct operand draw(struct device *d, size_t n, float deviation); /* normal */
 struct operand blank(struct device *d, size_t n);                 /* a number that no result may keep */
 void *to_device(struct device *d, const void *values, size_t bytes);

@@ -369,12 +369,7 @@ static void goes_through_training(struct device *d, const void *optimizer)
     for (int i = 0; i < 3; i++) {
         size_t n = t.group->values_count;
         must(d->ops->upload(d->backend, t.group->gradients, draw(d, n, 1.0f).host, n * sizeof(float), &error));
-        if (i == 1)
-            must(d->ops->record(d->backend, &recording, run_step, &t, &error));
-        else if (recording.owner != NULL)
-            must(d->ops->replay(d->backend, &recording, &error));
-        else
-            must(run_step(&t, &error));
+        run_again(d, &recording, i == 1, run_step, &t);
         goes_after(d, &p, &t, true);
     }
     d->ops->recording_destroy(d->backend, &recording);

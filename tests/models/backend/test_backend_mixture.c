@@ -613,12 +613,7 @@ DEVICE_TEST(recorded_steps_draw_anew)
         struct step_state now = {.seed = 5, .step = i % 2};
         must(d->ops->upload(d->backend, state, &now, sizeof now, &error));
         must(d->ops->zero(d->backend, step.back.drouters, matrices * sizeof(float), &error));
-        if (i == 2)
-            must(d->ops->record(d->backend, &recording, run_step, &step, &error));
-        else if (recording.owner != NULL)
-            must(d->ops->replay(d->backend, &recording, &error));
-        else
-            must(run_step(&step, &error));
+        run_again(d, &recording, i == 2, run_step, &step);
         if (i < 2) {
             owners[i] = from_device(d, parts.chosen, c.samples * sizeof **owners);
             gradients[i] = from_device(d, step.back.drouters, matrices * sizeof **gradients);

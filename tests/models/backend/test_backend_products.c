@@ -451,12 +451,7 @@ static void expect_recorded(struct device *d, const struct linear *linear, struc
         struct operand weight = draw_weights(d, OUT * IN), bias = draw(d, OUT, 2.0f);
         must(parameters_upload(group, &group->list[0], weight.host, &error));
         must(parameters_upload(group, &group->list[1], bias.host, &error));
-        if (time == 1)
-            must(d->ops->record(d->backend, &recording, run_product, &product, &error));
-        else if (recording.owner != NULL)
-            must(d->ops->replay(d->backend, &recording, &error));
-        else
-            must(run_product(&product, &error));
+        run_again(d, &recording, time == 1, run_product, &product);
         double *expected = doubles(d, NULL, ROWS * OUT);
         reference_product(expected, matrix_rows(x.host, ROWS, IN), false, matrix_rows(weight.host, OUT, IN), true);
         for (size_t i = 0; i < ROWS * OUT; i++)
