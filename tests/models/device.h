@@ -39,6 +39,7 @@ void check_refusal(status result, status code, const char *const *words);
 
 /* Room for what a routing operation fills, on the device (d->memory) or the host (d->host). */
 struct dispatch take_dispatch(struct arena *arena, size_t samples, size_t experts, size_t top_k);
+struct dispatch dispatch_to_device(struct device *d, const struct dispatch *host);
 
 const char *test_backend_name(void);
 void device_open(struct device *d, size_t threads);
@@ -77,6 +78,7 @@ struct operand draw(struct device *d, size_t n, float deviation); /* normal */
 struct operand blank(struct device *d, size_t n);                 /* a number that no result may keep */
 void *to_device(struct device *d, const void *values, size_t bytes);
 void *room(struct device *d, size_t bytes); /* on the device, zero */
+float *ones(struct device *d, size_t n);    /* likewise */
 void *from_device(struct device *d, const void *device, size_t bytes);
 /* The same, stored as the backend stores what only products read; the host's values are rounded like the device's. */
 struct operand draw_operand(struct device *d, size_t n, float deviation);
@@ -98,6 +100,13 @@ void expect_close_operand(struct device *d, const char *what, const void *device
                           double tolerance);
 void expect_operand(struct device *d, const char *what, const void *device, const float *expected, size_t n);
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n);
+
+/* All but the gates, of choices that have a slot or have none. */
+void expect_dispatch(struct device *d, const struct dispatch *got, const struct dispatch *want);
+
+/* got [n] are 1 + the central differences of a loss, which steps of h on the host's values give. */
+void expect_slopes(struct device *d, const char *what, const float *got, float *values, size_t n, float h,
+                   double (*loss)(void *context), void *context);
 
 /* The loss along the gradient's own direction, n values on the device, must rise by the gradient's norm: a direction
  * that is large against rounding, and wrong if any part of it is. Fails where there is no gradient. */

@@ -59,18 +59,6 @@ static void choose(struct problem *p)
     reference_sort(&p->host, c->limit);
 }
 
-static void send_dispatch(struct device *d, struct problem *p)
-{
-    size_t choices = p->c->samples * p->c->top_k;
-    p->device = p->host;
-    p->device.chosen = to_device(d, p->host.chosen, choices * sizeof(int32_t));
-    p->device.gates = to_device(d, p->host.gates, choices * sizeof(float));
-    p->device.slot = to_device(d, p->host.slot, choices * sizeof(int32_t));
-    p->device.sample = to_device(d, p->host.sample, choices * sizeof(int32_t));
-    p->device.choice = to_device(d, p->host.choice, choices * sizeof(int32_t));
-    p->device.offsets = to_device(d, p->host.offsets, (p->c->experts + 1) * sizeof(int32_t));
-}
-
 static const struct step_state step = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
 
 /* What dropout multiplies a choice's units by. */
@@ -147,7 +135,7 @@ static void make_problem(struct device *d, struct problem *p, const struct exper
     for (size_t e = 0; e < c->experts; e++)
         p->frozen[e] = e % 3 == 2;
     choose(p);
-    send_dispatch(d, p);
+    p->device = dispatch_to_device(d, &p->host);
     make_stack(d, p);
 }
 
@@ -268,7 +256,7 @@ DEVICE_TEST_OF(a_sample_does_not_depend_on_its_batch, cases)
     memcpy(alone.host.chosen, p.host.chosen + last * c.top_k, c.top_k * sizeof(int32_t));
     memcpy(alone.host.gates, p.host.gates + last * c.top_k, c.top_k * sizeof(float));
     reference_sort(&alone.host, 0);
-    send_dispatch(d, &alone);
+    alone.device = dispatch_to_device(d, &alone.host);
     alone.values = c.rows * c.width;
     alone.units = c.top_k * c.rows * c.hidden;
     alone.stack.dispatch = &alone.device;

@@ -120,16 +120,6 @@ static struct route_softmax route_of(struct device *d, const struct problem *p, 
                                   .counts = room(d, c->experts * sizeof(int32_t))};
 }
 
-static void expect_slots(struct device *d, const struct dispatch *got, const struct dispatch *want)
-{
-    size_t choices = want->samples * want->top_k, slots = (size_t)want->offsets[want->experts];
-    expect_integers(d, "chosen experts", got->chosen, want->chosen, choices);
-    expect_integers(d, "first slots", got->offsets, want->offsets, want->experts + 1);
-    expect_integers(d, "slots", got->slot, want->slot, choices);
-    expect_integers(d, "samples by slot", got->sample, want->sample, slots);
-    expect_integers(d, "choices by slot", got->choice, want->choice, slots);
-}
-
 /* Of RMoE: they sum to 1 over the kept choices of a sample, or each is 1. */
 static void expect_aligned(struct device *d, const struct problem *p, bool each, const float *weights)
 {
@@ -153,7 +143,7 @@ static void expect_aligned(struct device *d, const struct problem *p, bool each,
 static void expect_routed(struct device *d, const struct problem *p, const struct route_softmax *op)
 {
     size_t choices = p->c->samples * p->c->top_k;
-    expect_slots(d, &p->device, &p->expected);
+    expect_dispatch(d, &p->device, &p->expected);
     expect_close(d, "gates", p->device.gates, p->gates, choices, 2e-6);
     expect_close(d, "probabilities", op->probabilities, p->p, p->c->samples * p->c->experts, 2e-6);
     if (op->aligned != ALIGN_NONE)
@@ -285,38 +275,6 @@ DEVICE_TEST(tiny_gradients_are_left_out)
     assert_true(got[3] == 0 && got[4] == 0);
 }
 
-/* What was routed goes to the experts and back: choices without a slot are left out of sums and have no gradient. */
-DEVICE_TEST_OF(choices_beyond_the_limit_have_no_part, cases)
-{
-    const struct mixture_case *c = parameters;
-    struct problem p = make_problem(d, c);
-    struct route_softmax route = route_of(d, &p, false);
-    enum tensor_type type = backend_operand_type(d->backend);
-    size_t choices = c->samples * c->top_k, n = c->samples * c->width;
-    solve(&p, 0);
-    must(d->ops->route_softmax(d->backend, &route, &error));
-    struct operand rows = blank_operand(d, choices * c->width), y = draw(d, n, 1.0f);
-    must_run(d, dispatch_gather, .dispatch = &p.device, .rows_per_sample = 1, .width = c->width, .out_type = type,
-             .x = p.x.device, .out = rows.device);
-    double *expected = doubles(d, y.host, n), *dgates = doubles(d, NULL, choices);
-    for (size_t i = 0; i < choices; i++)
-        for (size_t j = 0; j < c->width; j++) {
-            double x = (double)p.x.host[i / c->top_k * c->width + j];
-            expected[i / c->top_k * c->width + j] += p.gates[i] * x;
-            dgates[i] += p.expected.slot[i] >= 0 ? x * x : 0;
-        }
-    must_run(d, dispatch_combine, .dispatch = &p.device, .rows_per_sample = 1, .width = c->width, .rows_type = type,
-             .rows = rows.device, .weights = route.weights, .scale = 1, .y = y.device);
-    expect_close(d, "weighted sum of the experts", y.device, expected, n, rounded(d, 2e-6));
-    struct operand got = blank(d, choices), hidden = blank_operand(d, choices * c->width);
-    must(d->ops->copy(d->backend, hidden.device, rows.device, choices * c->width * tensor_type_size(type), &error));
-    must_run(d, expert_gate_backward, .dispatch = &p.device, .rows_per_sample = 1, .hidden = c->width,
-             .width = c->width, .scale = 1, .keep = 1, .type = type, .h = hidden.device, .dh = rows.device,
-             .dy = draw_operand(d, choices * c->width, 1).device, .up_bias = room(d, c->experts * c->width * 4),
-             .dgates = got.device, .dup_bias = room(d, c->experts * c->width * 4));
-    expect_close(d, "gradient of the gates", got.device, dgates, choices, rounded(d, 1e-5));
-}
-
 /* --- Gradients, of Σ dgates · gates of the kept choices + the balance loss --- */
 
 struct gradient_case {
@@ -361,38 +319,20 @@ static double reference_balance(const struct problem *p, enum balance_softmax_ki
     return kind == BALANCE_WIDENET ? loss : (squares / n - total * total / n / n) / (total * total / n / n);
 }
 
-static double reference_loss(struct problem *p, const struct gradient_case *g, const float *dgates)
+struct loss {
+    struct problem *p;
+    const struct gradient_case *g;
+    const float *dgates;
+};
+
+static double reference_loss(void *context)
 {
-    double loss = (double)g->weight * reference_balance(p, g->kind);
-    for (size_t i = 0; i < p->c->samples * p->c->top_k; i++)
-        loss += (double)dgates[i] * p->gates[i];
+    struct loss *l = context;
+    solve(l->p, (double)0.3f);
+    double loss = (double)l->g->weight * reference_balance(l->p, l->g->kind);
+    for (size_t i = 0; i < l->p->c->samples * l->p->c->top_k; i++)
+        loss += (double)l->dgates[i] * l->p->gates[i];
     return loss;
-}
-
-/* Gradients are added to what was there. */
-static void expect_slopes(struct device *d, const char *name, struct problem *p, const struct gradient_case *g,
-                          const float *dgates, struct operand *values, size_t n, const float *got)
-{
-    double *expected = doubles(d, NULL, n), deviation = (double)0.3f;
-    for (size_t i = 0; i < n; i++) {
-        float before = values->host[i], above = before + 1e-3f, below = before - 1e-3f;
-        values->host[i] = above;
-        solve(p, deviation);
-        expected[i] = reference_loss(p, g, dgates);
-        values->host[i] = below;
-        solve(p, deviation);
-        expected[i] = 1 + (expected[i] - reference_loss(p, g, dgates)) / ((double)above - (double)below);
-        values->host[i] = before;
-    }
-    expect_close(d, name, got, expected, n, 1e-4);
-}
-
-static float *ones(struct device *d, size_t n)
-{
-    float *values = arena_take(&d->host, n * sizeof *values);
-    for (size_t i = 0; i < n; i++)
-        values[i] = 1;
-    return to_device(d, values, n * sizeof *values);
 }
 
 DEVICE_TEST_OF(losses_and_gradients_match, gradient_cases)
@@ -436,8 +376,9 @@ DEVICE_TEST_OF(losses_and_gradients_match, gradient_cases)
                                         .drouters = ones(d, matrices),
                                         .dx = ones(d, n)};
     must(d->ops->route_softmax_backward(d->backend, &op, &error));
-    expect_slopes(d, "gradient of the routers", &p, g, dgates.host, &p.routers, matrices, op.drouters);
-    expect_slopes(d, "gradient of the input", &p, g, dgates.host, &p.x, n, op.dx);
+    struct loss loss = {&p, g, dgates.host};
+    expect_slopes(d, "gradient of the routers", op.drouters, p.routers.host, matrices, 1e-3f, reference_loss, &loss);
+    expect_slopes(d, "gradient of the input", op.dx, p.x.host, n, 1e-3f, reference_loss, &loss);
     const float *got = from_device(d, op.drouters, matrices * sizeof *got);
     op.drouters = ones(d, matrices);
     op.dx = NULL;
@@ -526,7 +467,7 @@ DEVICE_TEST_OF(partitions_are_equal_and_addressed, partition_cases)
                            .frozen = to_device(d, frozen, sizeof frozen)};
     reference_partition(&want, router, &rng, op.base);
     must(d->ops->partition(d->backend, &op, &error));
-    expect_slots(d, &got, &want);
+    expect_dispatch(d, &got, &want);
     expect_close(d, "gates", got.gates, gates, c.samples, 0);
     for (size_t e = 0; e < c.experts; e++) {
         int32_t samples = want.offsets[e + 1] - want.offsets[e];
@@ -544,7 +485,7 @@ DEVICE_TEST_OF(partitions_are_equal_and_addressed, partition_cases)
     reference_sort(&want, 0);
     op.counts = op.used = NULL;
     must(d->ops->partition(d->backend, &op, &error));
-    expect_slots(d, &got, &want);
+    expect_dispatch(d, &got, &want);
 }
 
 /* --- What a recorded step does again --- */
