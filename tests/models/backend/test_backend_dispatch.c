@@ -411,7 +411,7 @@ static double weighted_balance(void *context)
 static const struct route_case balance_cases[] = {
     {1, 1, 3, 4, 1, 1, 4, 0, MIXED},
     {9, 2, 7, 5, 2, 2, 4, 0, SOME_WITHOUT_ROUTER},
-    {30, 1, 12, 70, 3, 1, 4, 0, MIXED},
+    {10, 1, 12, 70, 3, 1, 4, 0, MIXED},
     {8, 1, 4, 3, 3, 1, 4, 0, MIXED}, /* K = E: importance alone */
 };
 
