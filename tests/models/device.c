@@ -338,6 +338,32 @@ void expect_dispatch(struct device *d, const struct dispatch *got, const struct 
     expect_integers(d, "choices by slot", got->choice, want->choice, slots);
 }
 
+struct tallies take_tallies(struct device *d)
+{
+    struct tallies t;
+    for (int32_t e = 0; e < TALLIED_EXPERTS; e++) {
+        t.counts[e] = 100 + e;
+        t.used[e] = 1;
+        t.frozen[e] = e % 3 == 2;
+    }
+    t.device_counts = to_device(d, t.counts, sizeof t.counts);
+    t.device_used = to_device(d, t.used, sizeof t.used);
+    t.device_frozen = to_device(d, t.frozen, sizeof t.frozen);
+    return t;
+}
+
+void expect_tallies(struct device *d, struct tallies *t, const struct dispatch *want, const double *gates,
+                    bool add_used)
+{
+    for (size_t e = 0; e < want->experts; e++) {
+        t->used[e] = (add_used && t->used[e]) || (want->offsets[e + 1] > want->offsets[e] && !t->frozen[e]);
+        for (int32_t s = want->offsets[e]; s < want->offsets[e + 1]; s++)
+            t->counts[e] += (float)gates[want->choice[s]] > 0; /* it may be too small for a float: used all the same */
+    }
+    expect_integers(d, "counts", t->device_counts, t->counts, want->experts);
+    expect_integers(d, "used and not frozen", t->device_used, t->used, want->experts);
+}
+
 void expect_slopes(struct device *d, const char *what, const float *got, float *values, size_t n, float h,
                    double (*loss)(void *context), void *context)
 {

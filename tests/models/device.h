@@ -41,6 +41,17 @@ void check_refusal(status result, status code, const char *const *words);
 struct dispatch take_dispatch(struct arena *arena, size_t samples, size_t experts, size_t top_k);
 struct dispatch dispatch_to_device(struct device *d, const struct dispatch *host);
 
+/* What routing writes by expert: counts of before, to which it adds; flags of before, and every third expert frozen. */
+enum { TALLIED_EXPERTS = 512 };
+struct tallies {
+    int32_t counts[TALLIED_EXPERTS], used[TALLIED_EXPERTS], frozen[TALLIED_EXPERTS];
+    int32_t *device_counts, *device_used, *device_frozen;
+};
+struct tallies take_tallies(struct device *d);
+/* After a dispatch with these gates [B, K]; add_used: beside what was used before. */
+void expect_tallies(struct device *d, struct tallies *t, const struct dispatch *want, const double *gates,
+                    bool add_used);
+
 const char *test_backend_name(void);
 void device_open(struct device *d, size_t threads);
 void device_open_at(struct device *d, size_t threads, size_t device); /* the device of that number */

@@ -120,6 +120,23 @@ static struct route_softmax route_of(struct device *d, const struct problem *p, 
                                   .counts = room(d, c->experts * sizeof(int32_t))};
 }
 
+static struct route_softmax_backward back_of(const struct problem *p, const struct route_softmax *forward,
+                                             const float *dgates, float *drouters)
+{
+    return (struct route_softmax_backward){.samples = p->c->samples,
+                                           .width = p->c->width,
+                                           .experts = p->c->experts,
+                                           .top_k = p->c->top_k,
+                                           .routers = p->c->routers,
+                                           .x = forward->x,
+                                           .routers_value = forward->routers_value,
+                                           .router = forward->router,
+                                           .dispatch = forward->dispatch,
+                                           .probabilities = forward->probabilities,
+                                           .dgates = dgates,
+                                           .drouters = drouters};
+}
+
 /* Of RMoE: they sum to 1 over the kept choices of a sample, or each is 1. */
 static void expect_aligned(struct device *d, const struct problem *p, bool each, const float *weights)
 {
@@ -161,37 +178,20 @@ DEVICE_TEST_OF(routing_matches_in_training_and_evaluation, cases)
     must(d->ops->route_softmax(d->backend, &op, &error));
     expect_routed(d, &p, &op);
 
-    int32_t counts[EXPERTS_MOST], used[EXPERTS_MOST], frozen[EXPERTS_MOST];
-    for (size_t e = 0; e < c->experts; e++) {
-        counts[e] = (int32_t)(100 + e);
-        frozen[e] = e % 3 == 2;
-        used[e] = 1;
-    }
+    struct tallies tallies = take_tallies(d);
     op.training = true;
-    op.aligned = ALIGN_SHARED;
-    op.counts = to_device(d, counts, sizeof counts);
-    op.used = to_device(d, used, sizeof used);
-    op.frozen = to_device(d, frozen, sizeof frozen);
+    op.counts = tallies.device_counts;
+    op.used = tallies.device_used;
+    op.frozen = tallies.device_frozen;
     solve(&p, (double)op.noise_deviation);
-    must(d->ops->route_softmax(d->backend, &op, &error));
-    expect_routed(d, &p, &op);
-    for (size_t e = 0; e < c->experts; e++) {
-        int32_t samples = p.expected.offsets[e + 1] - p.expected.offsets[e];
-        counts[e] += samples;
-        used[e] = samples > 0 && !frozen[e];
+    for (op.aligned = ALIGN_SHARED; op.aligned <= ALIGN_EACH; op.aligned++) {
+        must(d->ops->route_softmax(d->backend, &op, &error));
+        expect_routed(d, &p, &op);
+        expect_tallies(d, &tallies, &p.expected, p.gates, op.add_used);
+        op.add_used = true;
+        tallies.used[c->experts - 1] = 1;
+        must(d->ops->upload(d->backend, op.used, tallies.used, sizeof tallies.used, &error));
     }
-    expect_integers(d, "counts", op.counts, counts, c->experts);
-    expect_integers(d, "used and not frozen", op.used, used, c->experts);
-
-    op.aligned = ALIGN_EACH;
-    must(d->ops->route_softmax(d->backend, &op, &error));
-    expect_routed(d, &p, &op);
-
-    op.add_used = true;
-    used[c->experts - 1] = 1;
-    op.used = to_device(d, used, sizeof used);
-    must(d->ops->route_softmax(d->backend, &op, &error));
-    expect_integers(d, "used now or before", op.used, used, c->experts);
 }
 
 DEVICE_TEST(noise_is_addressed)
@@ -255,18 +255,8 @@ DEVICE_TEST(tiny_gradients_are_left_out)
     forward.x = to_device(d, (float[]){1}, sizeof(float));
     forward.routers_value = to_device(d, (float[]){0, -20, -60, -75, -86}, 5 * sizeof(float));
     must(d->ops->route_softmax(d->backend, &forward, &error));
-    struct route_softmax_backward op = {.samples = 1,
-                                        .width = 1,
-                                        .experts = 5,
-                                        .top_k = 1,
-                                        .routers = 1,
-                                        .x = forward.x,
-                                        .routers_value = forward.routers_value,
-                                        .router = p.device_router,
-                                        .dispatch = &p.device,
-                                        .probabilities = forward.probabilities,
-                                        .dgates = to_device(d, (float[]){1}, sizeof(float)),
-                                        .drouters = room(d, 5 * sizeof(float))};
+    struct route_softmax_backward op =
+        back_of(&p, &forward, to_device(d, (float[]){1}, sizeof(float)), room(d, 5 * sizeof(float)));
     must(d->ops->route_softmax_backward(d->backend, &op, &error));
     const float *got = from_device(d, op.drouters, 5 * sizeof *got);
     const double expected[] = {-exp(-20), -exp(-60)};
@@ -361,20 +351,9 @@ DEVICE_TEST_OF(losses_and_gradients_match, gradient_cases)
         expect_close(d, "without its weight", balance.unweighted,
                      (const double[]){1 + 0.25 * reference_balance(&p, g->kind)}, 1, 1e-5);
     }
-    struct route_softmax_backward op = {.samples = c->samples,
-                                        .width = c->width,
-                                        .experts = c->experts,
-                                        .top_k = c->top_k,
-                                        .routers = c->routers,
-                                        .x = p.x.device,
-                                        .routers_value = p.routers.device,
-                                        .router = p.device_router,
-                                        .dispatch = &p.device,
-                                        .probabilities = route.probabilities,
-                                        .dgates = dgates.device,
-                                        .dprobabilities = g->weight > 0 ? balance.dprobabilities : NULL,
-                                        .drouters = ones(d, matrices),
-                                        .dx = ones(d, n)};
+    struct route_softmax_backward op = back_of(&p, &route, dgates.device, ones(d, matrices));
+    op.dprobabilities = g->weight > 0 ? balance.dprobabilities : NULL;
+    op.dx = ones(d, n);
     must(d->ops->route_softmax_backward(d->backend, &op, &error));
     struct loss loss = {&p, g, dgates.host};
     expect_slopes(d, "gradient of the routers", op.drouters, p.routers.host, matrices, 1e-3f, reference_loss, &loss);
@@ -457,25 +436,19 @@ DEVICE_TEST_OF(partitions_are_equal_and_addressed, partition_cases)
         router[b] = c.pattern == ALL_WITHOUT_ROUTER || (c.pattern == SOME_WITHOUT_ROUTER && b % 5 == 1) ? -1 : 2;
         gates[b] = router[b] >= 0;
     }
-    int32_t counts[16] = {1, 2, 3}, used[16] = {7}, frozen[16] = {0, 1};
+    struct tallies tallies = take_tallies(d);
     struct partition op = {.router = to_device(d, router, c.samples * sizeof *router),
                            .base = ((uint64_t)1 << 41) - 5,
                            .state = to_device(d, &state, sizeof state),
                            .dispatch = &got,
-                           .counts = to_device(d, counts, sizeof counts),
-                           .used = to_device(d, used, sizeof used),
-                           .frozen = to_device(d, frozen, sizeof frozen)};
+                           .counts = tallies.device_counts,
+                           .used = tallies.device_used,
+                           .frozen = tallies.device_frozen};
     reference_partition(&want, router, &rng, op.base);
     must(d->ops->partition(d->backend, &op, &error));
     expect_dispatch(d, &got, &want);
     expect_close(d, "gates", got.gates, gates, c.samples, 0);
-    for (size_t e = 0; e < c.experts; e++) {
-        int32_t samples = want.offsets[e + 1] - want.offsets[e];
-        counts[e] += samples;
-        used[e] = samples > 0 && !frozen[e];
-    }
-    expect_integers(d, "counts", op.counts, counts, c.experts);
-    expect_integers(d, "used and not frozen", op.used, used, c.experts);
+    expect_tallies(d, &tallies, &want, gates, false);
 
     for (size_t b = 0; b < c.samples; b++)
         want.chosen[b] = b % 3 == 0 ? 0 : (int32_t)c.experts - 1;
@@ -520,19 +493,9 @@ static struct step make_step(struct device *d, const struct problem *p, struct d
                                          .weight = 1,
                                          .dprobabilities = blank(d, c->samples * c->experts).device,
                                          .loss = room(d, sizeof(float))};
-    s.back = (struct route_softmax_backward){.samples = c->samples,
-                                             .width = c->width,
-                                             .experts = c->experts,
-                                             .top_k = c->top_k,
-                                             .routers = c->routers,
-                                             .x = p->x.device,
-                                             .routers_value = p->routers.device,
-                                             .router = p->device_router,
-                                             .dispatch = s.route.dispatch,
-                                             .probabilities = s.route.probabilities,
-                                             .dgates = draw(d, c->samples * c->top_k, 1.0f).device,
-                                             .dprobabilities = s.balance.dprobabilities,
-                                             .drouters = room(d, c->routers * c->width * c->experts * sizeof(float))};
+    s.back = back_of(p, &s.route, draw(d, c->samples * c->top_k, 1.0f).device,
+                     room(d, c->routers * c->width * c->experts * sizeof(float)));
+    s.back.dprobabilities = s.balance.dprobabilities;
     *parts = take_dispatch(&d->memory, c->samples, c->experts, 1);
     s.partition = (struct partition){.router = p->device_router, .state = state, .dispatch = parts};
     return s;
