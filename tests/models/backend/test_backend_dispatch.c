@@ -439,21 +439,18 @@ DEVICE_TEST_OF(balance_and_its_gradients_match, balance_cases)
 DEVICE_TEST(pairs_are_counted)
 {
     enum { SAMPLES = 70, EXPERTS = 17, TOP_K = 3 };
-    int32_t first[SAMPLES * TOP_K], second[SAMPLES * TOP_K], expected[EXPERTS * EXPERTS];
+    int32_t first[SAMPLES * TOP_K], second[SAMPLES * TOP_K], counts[EXPERTS * EXPERTS], expected[EXPERTS * EXPERTS];
     struct rng rng = rng_make(3, RNG_TEST, 0, 0);
     for (size_t i = 0; i < SAMPLES * TOP_K; i++) { /* different experts of a sample; every ninth sample has none */
         bool none = i / TOP_K % 9 == 4;
         first[i] = none ? -1 : (int32_t)((rng_below(&rng, i / TOP_K, EXPERTS) + 5 * (i % TOP_K)) % EXPERTS);
         second[i] = none ? -1 : (int32_t)((rng_below(&rng, 1000 + i / TOP_K, EXPERTS) + 4 * (i % TOP_K)) % EXPERTS);
     }
-    for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
-        expected[i] = (int32_t)i; /* what was there before */
+    for (int32_t i = 0; i < EXPERTS * EXPERTS; i++)
+        counts[i] = expected[i] = i; /* what was there before */
     for (size_t b = 0; b < SAMPLES; b++)
         for (size_t i = 0; i < TOP_K * TOP_K && first[b * TOP_K] >= 0; i++)
             expected[first[b * TOP_K + i / TOP_K] * EXPERTS + second[b * TOP_K + i % TOP_K]]++;
-    int32_t counts[EXPERTS * EXPERTS];
-    for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
-        counts[i] = (int32_t)i;
     int32_t *device = to_device(d, counts, sizeof counts);
     must_run(d, count_pairs, .samples = SAMPLES, .experts = EXPERTS, .top_k = TOP_K,
              .first = to_device(d, first, sizeof first), .second = to_device(d, second, sizeof second),
@@ -467,34 +464,24 @@ DEVICE_TEST_OF(samples_go_to_their_experts_and_back, route_cases)
     struct problem p = solved(d, c);
     size_t values = c->positions * c->width, n = c->batch * values, slots = (size_t)p.expected.offsets[c->experts];
     float *x = operand_from_device(d, operand_to_device(d, p.x.host, n), n); /* rounded */
-    struct operand rows = blank_operand(d, c->batch * c->top_k * values), y = draw(d, n, 1.0f),
-                   plain = draw(d, n, 1.0f), weights = draw(d, c->batch * c->top_k, 1.0f);
-    double *weighted = doubles(d, y.host, n), *unweighted = doubles(d, plain.host, n);
-    for (size_t s = 0; s < slots; s++)
-        for (size_t i = 0; i < values; i++) {
-            size_t at = (size_t)p.expected.sample[s] * values + i;
-            rows.host[s * values + i] = x[at];
-            weighted[at] += 0.1 * (double)weights.host[p.expected.choice[s]] * (double)x[at];
-            unweighted[at] += 2.0 * (double)x[at];
-        }
+    struct operand rows = blank_operand(d, c->batch * c->top_k * values), weights = draw(d, c->batch * c->top_k, 1.0f);
+    for (size_t i = 0; i < slots * values; i++)
+        rows.host[i] = x[(size_t)p.expected.sample[i / values] * values + i % values];
     must_run(d, dispatch_gather, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width,
              .out_type = backend_operand_type(d->backend), .x = p.x.device, .out = rows.device);
     expect_operand(d, "samples by slot", rows.device, rows.host, c->batch * c->top_k * values);
-    struct dispatch_combine op = {.dispatch = &p.device,
-                                  .rows_per_sample = c->positions,
-                                  .width = c->width,
-                                  .rows_type = backend_operand_type(d->backend),
-                                  .rows = rows.device,
-                                  .weights = weights.device,
-                                  .scale = 0.1f,
-                                  .y = y.device};
-    must(d->ops->dispatch_combine(d->backend, &op, &error));
-    expect_close(d, "weighted sum of the experts", y.device, weighted, n, 2e-6);
-    op.weights = NULL;
-    op.scale = 2.0f;
-    op.y = plain.device;
-    must(d->ops->dispatch_combine(d->backend, &op, &error));
-    expect_close(d, "plain sum of the experts", plain.device, unweighted, n, 2e-6);
+    for (int plain = 0; plain < 2; plain++) {
+        struct operand y = draw(d, n, 1.0f);
+        double *expected = doubles(d, y.host, n), scale = plain ? 2 : (double)0.1f;
+        for (size_t i = 0; i < slots * values; i++)
+            expected[(size_t)p.expected.sample[i / values] * values + i % values] +=
+                scale * (plain ? 1 : (double)weights.host[p.expected.choice[i / values]]) * (double)rows.host[i];
+        must_run(d, dispatch_combine, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width,
+                 .rows_type = backend_operand_type(d->backend), .rows = rows.device,
+                 .weights = plain ? NULL : weights.device, .scale = (float)scale, .y = y.device);
+        expect_close(d, plain ? "plain sum of the experts" : "weighted sum of the experts", y.device, expected, n,
+                     2e-6);
+    }
 }
 
 /* Slots that a grid's second axis would not have room for: everybody goes to one expert and back. */
@@ -540,37 +527,28 @@ DEVICE_TEST_OF(dropout_is_addressed, route_cases)
     struct step_state state = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
     struct rng rng = rng_make(state.seed, RNG_DROPOUT, state.task, state.step);
     const float probabilities[] = {0.0f, 0.1f, 0.75f};
+    const uint64_t base = ((uint64_t)1 << 56) + 40;
     for (size_t k = 0; k < 3; k++) {
         struct operand hidden = draw_operand(d, n, 1.0f);
         double probability = (double)probabilities[k];
-        struct dispatch_dropout op = {.dispatch = &p.device,
-                                      .rows_per_sample = c->positions,
-                                      .width = c->hidden,
-                                      .probability = probabilities[k],
-                                      .base = ((uint64_t)1 << 56) + 40,
-                                      .state = to_device(d, &state, sizeof state),
-                                      .type = backend_operand_type(d->backend),
-                                      .hidden = hidden.device};
         double *expected = doubles(d, hidden.host, n);
         for (size_t i = 0; i < slots * values; i++) {
             uint32_t words[4];
-            uint64_t index = op.base + (uint64_t)p.expected.choice[i / values] * values + i % values;
+            uint64_t index = base + (uint64_t)p.expected.choice[i / values] * values + i % values;
             rng_block(&rng, index / 4, words);
             expected[i] *= words[index % 4] < probability * 4294967296.0 ? 0 : 1 / (1 - probability);
         }
-        must(d->ops->dispatch_dropout(d->backend, &op, &error));
+        must_run(d, dispatch_dropout, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->hidden,
+                 .probability = probabilities[k], .base = base, .state = to_device(d, &state, sizeof state),
+                 .type = backend_operand_type(d->backend), .hidden = hidden.device);
         expect_close_operand(d, "hidden units that stay", hidden.device, expected, n, 1e-6);
     }
 }
 
-TEST(odd_dropout_is_refused)
+DEVICE_TEST(odd_dropout_is_refused)
 {
-    struct device d;
-    device_open(&d, 1);
     struct dispatch_dropout op = {.rows_per_sample = 3, .width = 5, .probability = 0.1f};
-    assert_int_equal(d.ops->dispatch_dropout(d.backend, &op, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "15"));
-    device_close(&d);
+    must_refuse(d->ops->dispatch_dropout(d->backend, &op, &error), ERROR_ARGUMENT, "15");
 }
 
 struct gate_gradients {
