@@ -478,38 +478,30 @@ static bool sees(const struct strange *s, size_t query, size_t key)
     return asked && (!s->c->causal || key <= query);
 }
 
-/* Whether the query's result, or its gradient, comes from the value. */
-static bool is_touched(const struct strange *s, size_t query)
+/* Of the last sample's queries and keys: whether results and gradients come from the value, and whether they are NaN. */
+enum { MOST_POSITIONS = 230 };
+struct reach {
+    bool touched[MOST_POSITIONS], loud[MOST_POSITIONS];
+};
+
+/* A query is not loud where the value is a key that it gives a score of −∞, and so a weight of 0, and it sees another one; the
+ * gradients of a key and its value are what the queries are that see it. */
+static void find_reach(const struct strange *s, const float *qkv, struct reach *queries, struct reach *keys)
 {
+    const struct attention_case *c = s->c;
     bool own = s->part == QUERY || s->part == DOUT;
-    return sees(s, query, own ? 0 : s->position) && (!own || query == s->position);
-}
-
-/* Whether a touched query sees a key, so that the gradients of that and of its value come from the value. */
-static bool is_key_touched(const struct strange *s, size_t key)
-{
-    bool touched = false;
-    for (size_t i = 0; i < s->c->positions; i++)
-        touched = touched || (is_touched(s, i) && sees(s, i, key));
-    return touched;
-}
-
-/* Whether a touched query's result, or its gradient, is NaN: not where the value is a key that the query gives a score of −∞, and
- * so a weight of 0, and it sees another one. */
-static bool is_loud(const struct strange *s, const float *qkv, size_t query)
-{
-    const float *row = qkv + ((s->c->batch - 1) * s->c->positions + query) * 3 * s->c->width;
-    bool alone = s->c->causal && query == 0;
-    return is_touched(s, query) && (s->part != KEY || isnan(s->value) || alone || row[1] * s->value > 0);
-}
-
-/* Whether a loud query sees a key. */
-static bool is_key_loud(const struct strange *s, const float *qkv, size_t key)
-{
-    bool loud = false;
-    for (size_t i = 0; i < s->c->positions; i++)
-        loud = loud || (is_loud(s, qkv, i) && sees(s, i, key));
-    return loud;
+    for (size_t i = 0; i < c->positions; i++) {
+        const float *row = qkv + ((c->batch - 1) * c->positions + i) * 3 * c->width;
+        bool alone = c->causal && i == 0;
+        queries->touched[i] = own ? i == s->position && sees(s, i, 0) : sees(s, i, s->position);
+        queries->loud[i] = queries->touched[i] && (s->part != KEY || isnan(s->value) || alone || row[1] * s->value > 0);
+    }
+    for (size_t j = 0; j < c->positions; j++)
+        for (size_t i = 0; i < c->positions; i++)
+            if (sees(s, i, j)) {
+                keys->touched[j] = keys->touched[j] || queries->touched[i];
+                keys->loud[j] = keys->loud[j] || queries->loud[i];
+            }
 }
 
 /* A row as before; of one that is touched all but the first head, which shows it where it has to. */
@@ -545,10 +537,12 @@ static void check_strange(struct device *d, const struct strange *s, float *qkv,
     *place = kept;
     const float *out = operand_from_device(d, done.out, c->batch * queries * c->width),
                 *dqkv = operand_from_device(d, done.dqkv, 3 * n);
+    struct reach of_queries = {0}, of_keys = {0};
+    find_reach(s, qkv, &of_queries, &of_keys);
     for (size_t i = 0; i < c->batch * queries; i++) {
         size_t row = c->chosen > 0 ? (size_t)s->rows[i] : i, position = row % c->positions;
-        bool touched = row / c->positions == c->batch - 1 && s->part != DOUT && is_touched(s, position);
-        bool loud = touched && is_loud(s, qkv, position);
+        bool touched = row / c->positions == c->batch - 1 && s->part != DOUT && of_queries.touched[position];
+        bool loud = touched && of_queries.loud[position];
         check_row(s, "out", position, touched, loud, out + i * c->width, before[0] + i * c->width);
         if (!loud && !isfinite(out[i * c->width + 1]))
             fail_msg("out of position %zu is not finite, although %g in part %zu of position %zu has no weight",
@@ -556,9 +550,9 @@ static void check_strange(struct device *d, const struct strange *s, float *qkv,
     }
     for (size_t i = 0; i < 3 * c->batch * c->positions; i++) {
         size_t position = i / 3 % c->positions, part = i % 3;
-        bool touched = i / 3 / c->positions == c->batch - 1 &&
-                       (part == QUERY ? is_touched(s, position) : is_key_touched(s, position));
-        bool loud = touched && (part == QUERY ? is_loud(s, qkv, position) : is_key_loud(s, qkv, position));
+        const struct reach *reach = part == QUERY ? &of_queries : &of_keys;
+        bool touched = i / 3 / c->positions == c->batch - 1 && reach->touched[position];
+        bool loud = touched && reach->loud[position];
         check_row(s, gradients[part], position, touched, loud && !(part == VALUE && s->part == VALUE),
                   dqkv + i * c->width, before[1] + i * c->width);
     }
