@@ -336,15 +336,20 @@ static status run_step(void *context, struct error *into)
     return parameters_step(t->group, t->state, &t->rule, into);
 }
 
-static void goes_through_training(struct device *d, const void *optimizer)
+static const struct optimizer *const optimizers[] = {&optimizer_adamw, &optimizer_sgd, &optimizer_lamb};
+
+DEVICE_TEST_OF(sums_follow_the_weights, optimizers)
 {
     static const struct experts_case c = {1, 2, 8, 8, 4, 2, 0, MIXED, ACTIVATION_RELU, 0.0f, false, false};
     const size_t shapes[PARTS][3] = {{4, 8, 8}, {4, 8, 1}, {4, 8, 8}, {4, 8, 1}};
     struct problem p;
     struct step_state state = {.learning_rate = 0.1f};
-    struct training t = {
-        .state = to_device(d, &state, sizeof state),
-        .rule = {.optimizer = optimizer, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .momentum = 0.9}};
+    struct training t = {.state = to_device(d, &state, sizeof state),
+                         .rule = {.optimizer = *(const struct optimizer *const *)parameters,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.999,
+                                  .epsilon = 1e-8,
+                                  .momentum = 0.9}};
     struct recording recording = {0};
     make_problem(d, &p, &c);
     parameters_create(&t.group, d->backend);
@@ -365,11 +370,4 @@ static void goes_through_training(struct device *d, const void *optimizer)
                            &error)); /* as a merge or a restored step does */
     goes_after(d, &p, &t, false);
     parameters_destroy(t.group);
-}
-
-TEST(sums_follow_the_weights)
-{
-    on_device(goes_through_training, &optimizer_adamw);
-    on_device(goes_through_training, &optimizer_sgd);
-    on_device(goes_through_training, &optimizer_lamb);
 }

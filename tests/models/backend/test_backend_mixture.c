@@ -336,28 +336,23 @@ DEVICE_TEST_OF(losses_and_gradients_match, gradient_cases)
     must(d->ops->route_softmax(d->backend, &route, &error));
     solve(&p, (double)route.noise_deviation);
     expect_routed(d, &p, &route);
-    struct balance_softmax balance = {.kind = g->kind,
-                                      .dispatch = &p.device,
-                                      .probabilities = route.probabilities,
-                                      .weight = g->weight,
-                                      .share = 0.25f,
-                                      .dprobabilities = blank(d, c->samples * c->experts).device,
-                                      .loss = ones(d, 1),
-                                      .unweighted = ones(d, 1)};
+    float *dprobabilities = blank(d, c->samples * c->experts).device, *loss = ones(d, 1), *unweighted = ones(d, 1);
     if (g->weight > 0) {
-        must(d->ops->balance_softmax(d->backend, &balance, &error));
-        expect_close(d, "balance loss", balance.loss,
-                     (const double[]){1 + (double)g->weight * reference_balance(&p, g->kind)}, 1, 1e-5);
-        expect_close(d, "without its weight", balance.unweighted,
-                     (const double[]){1 + 0.25 * reference_balance(&p, g->kind)}, 1, 1e-5);
+        double expected = reference_balance(&p, g->kind);
+        must_run(d, balance_softmax, .kind = g->kind, .dispatch = &p.device, .probabilities = route.probabilities,
+                 .weight = g->weight, .share = 0.25f, .dprobabilities = dprobabilities, .loss = loss,
+                 .unweighted = unweighted);
+        expect_close(d, "balance loss", loss, (const double[]){1 + (double)g->weight * expected}, 1, 1e-5);
+        expect_close(d, "without its weight", unweighted, (const double[]){1 + 0.25 * expected}, 1, 1e-5);
     }
     struct route_softmax_backward op = back_of(&p, &route, dgates.device, ones(d, matrices));
-    op.dprobabilities = g->weight > 0 ? balance.dprobabilities : NULL;
+    op.dprobabilities = g->weight > 0 ? dprobabilities : NULL;
     op.dx = ones(d, n);
     must(d->ops->route_softmax_backward(d->backend, &op, &error));
-    struct loss loss = {&p, g, dgates.host};
-    expect_slopes(d, "gradient of the routers", op.drouters, p.routers.host, matrices, 1e-3f, reference_loss, &loss);
-    expect_slopes(d, "gradient of the input", op.dx, p.x.host, n, 1e-3f, reference_loss, &loss);
+    struct loss operands = {&p, g, dgates.host};
+    expect_slopes(d, "gradient of the routers", op.drouters, p.routers.host, matrices, 1e-3f, reference_loss,
+                  &operands);
+    expect_slopes(d, "gradient of the input", op.dx, p.x.host, n, 1e-3f, reference_loss, &operands);
     const float *got = from_device(d, op.drouters, matrices * sizeof *got);
     op.drouters = ones(d, matrices);
     op.dx = NULL;

@@ -134,7 +134,9 @@ TEST(segments_whose_flag_is_set_are_stepped)
         on_device(steps, &cases[i]);
 }
 
-static void holds(struct device *d, const void *parameters)
+static const bool clears[] = {false, true};
+
+DEVICE_TEST_OF(a_step_that_is_held_changes_nothing, clears)
 {
     bool clear = *(const bool *)parameters;
     const struct optimizer *optimizer;
@@ -162,12 +164,6 @@ static void holds(struct device *d, const void *parameters)
             memset(g.host, 0, VALUES * sizeof(float));
         expect_floats(d, "gradients", g.device, g.host, VALUES);
     }
-}
-
-TEST(a_step_that_is_held_changes_nothing)
-{
-    on_device(holds, &(bool){false});
-    on_device(holds, &(bool){true});
 }
 
 /* Three tensors after three steps, of which the second begins at zero and the third has gradients near ε. adamw and sgd:
