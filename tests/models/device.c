@@ -38,6 +38,20 @@ struct dispatch take_dispatch(struct arena *arena, size_t samples, size_t expert
                              .offsets = arena_take(arena, (experts + 1) * sizeof(int32_t))};
 }
 
+struct dispatch dispatch_to_device(struct device *d, const struct dispatch *host)
+{
+    size_t choices = host->samples * host->top_k * sizeof(int32_t);
+    return (struct dispatch){.samples = host->samples,
+                             .experts = host->experts,
+                             .top_k = host->top_k,
+                             .chosen = to_device(d, host->chosen, choices),
+                             .gates = to_device(d, host->gates, choices),
+                             .slot = to_device(d, host->slot, choices),
+                             .sample = to_device(d, host->sample, choices),
+                             .choice = to_device(d, host->choice, choices),
+                             .offsets = to_device(d, host->offsets, (host->experts + 1) * sizeof(int32_t))};
+}
+
 const char *test_backend_name(void)
 {
     const char *name = getenv("MTIL_TEST_BACKEND");
@@ -101,6 +115,16 @@ void expect_same_bits(uint64_t (*run)(size_t threads))
             fail_msg("the results of %zu threads differ from those of one", threads);
 }
 
+void run_again(struct device *d, struct recording *recording, bool record, recorded_body body, void *context)
+{
+    if (record)
+        must(d->ops->record(d->backend, recording, body, context, &error));
+    else if (recording->owner != NULL)
+        must(d->ops->replay(d->backend, recording, &error));
+    else
+        must(body(context, &error));
+}
+
 static void *host_room(struct device *d, size_t bytes)
 {
     void *memory = arena_take(&d->host, bytes);
@@ -123,6 +147,14 @@ void *to_device(struct device *d, const void *values, size_t bytes)
     void *memory = room(d, bytes);
     must(d->ops->upload(d->backend, memory, values, bytes, &error));
     return memory;
+}
+
+float *ones(struct device *d, size_t n)
+{
+    float *values = host_room(d, n * sizeof *values);
+    for (size_t i = 0; i < n; i++)
+        values[i] = 1;
+    return to_device(d, values, n * sizeof *values);
 }
 
 void *from_device(struct device *d, const void *device, size_t bytes)
@@ -294,6 +326,57 @@ void expect_integers(struct device *d, const char *what, const void *device, con
     for (size_t i = 0; i < n; i++)
         if (got[i] != expected[i])
             fail_msg("%s: value %zu of %zu: expected %d, found %d", what, i, n, expected[i], got[i]);
+}
+
+void expect_dispatch(struct device *d, const struct dispatch *got, const struct dispatch *want)
+{
+    size_t choices = want->samples * want->top_k, slots = (size_t)want->offsets[want->experts];
+    expect_integers(d, "chosen experts", got->chosen, want->chosen, choices);
+    expect_integers(d, "first slots", got->offsets, want->offsets, want->experts + 1);
+    expect_integers(d, "slots", got->slot, want->slot, choices);
+    expect_integers(d, "samples by slot", got->sample, want->sample, slots);
+    expect_integers(d, "choices by slot", got->choice, want->choice, slots);
+}
+
+struct tallies take_tallies(struct device *d)
+{
+    struct tallies t;
+    for (int32_t e = 0; e < TALLIED_EXPERTS; e++) {
+        t.counts[e] = 100 + e;
+        t.used[e] = 1;
+        t.frozen[e] = e % 3 == 2;
+    }
+    t.device_counts = to_device(d, t.counts, sizeof t.counts);
+    t.device_used = to_device(d, t.used, sizeof t.used);
+    t.device_frozen = to_device(d, t.frozen, sizeof t.frozen);
+    return t;
+}
+
+void expect_tallies(struct device *d, struct tallies *t, const struct dispatch *want, const double *gates,
+                    bool add_used)
+{
+    for (size_t e = 0; e < want->experts; e++) {
+        t->used[e] = (add_used && t->used[e]) || (want->offsets[e + 1] > want->offsets[e] && !t->frozen[e]);
+        for (int32_t s = want->offsets[e]; s < want->offsets[e + 1]; s++)
+            t->counts[e] += (float)gates[want->choice[s]] > 0; /* it may be too small for a float: used all the same */
+    }
+    expect_integers(d, "counts", t->device_counts, t->counts, want->experts);
+    expect_integers(d, "used and not frozen", t->device_used, t->used, want->experts);
+}
+
+void expect_slopes(struct device *d, const char *what, const float *got, float *values, size_t n, float h,
+                   double (*loss)(void *context), void *context)
+{
+    double *expected = doubles(d, NULL, n);
+    for (size_t i = 0; i < n; i++) {
+        float before = values[i], above = before + h, below = before - h;
+        values[i] = above;
+        expected[i] = loss(context);
+        values[i] = below;
+        expected[i] = 1 + (expected[i] - loss(context)) / ((double)above - (double)below);
+        values[i] = before;
+    }
+    expect_close(d, what, got, expected, n, 1e-4);
 }
 
 void check_gradient(struct device *d, const char *name, float *values, const float *gradient, size_t n,

@@ -39,6 +39,18 @@ void check_refusal(status result, status code, const char *const *words);
 
 /* Room for what a routing operation fills, on the device (d->memory) or the host (d->host). */
 struct dispatch take_dispatch(struct arena *arena, size_t samples, size_t experts, size_t top_k);
+struct dispatch dispatch_to_device(struct device *d, const struct dispatch *host);
+
+/* What routing writes by expert: counts of before, to which it adds; flags of before, and every third expert frozen. */
+enum { TALLIED_EXPERTS = 512 };
+struct tallies {
+    int32_t counts[TALLIED_EXPERTS], used[TALLIED_EXPERTS], frozen[TALLIED_EXPERTS];
+    int32_t *device_counts, *device_used, *device_frozen;
+};
+struct tallies take_tallies(struct device *d);
+/* After a dispatch with these gates [B, K]; add_used: beside what was used before. */
+void expect_tallies(struct device *d, struct tallies *t, const struct dispatch *want, const double *gates,
+                    bool add_used);
 
 const char *test_backend_name(void);
 void device_open(struct device *d, size_t threads);
@@ -70,10 +82,14 @@ void expect_same_bits(uint64_t (*run)(size_t threads));
     }                                                                                                                  \
     static void name##_on(struct device *d, const void *parameters)
 
+/* One of several runs of a step: of the body by itself, recorded, or (where that went well before) replayed. */
+void run_again(struct device *d, struct recording *recording, bool record, recorded_body body, void *context);
+
 struct operand draw(struct device *d, size_t n, float deviation); /* normal */
 struct operand blank(struct device *d, size_t n);                 /* a number that no result may keep */
 void *to_device(struct device *d, const void *values, size_t bytes);
 void *room(struct device *d, size_t bytes); /* on the device, zero */
+float *ones(struct device *d, size_t n);    /* likewise */
 void *from_device(struct device *d, const void *device, size_t bytes);
 /* The same, stored as the backend stores what only products read; the host's values are rounded like the device's. */
 struct operand draw_operand(struct device *d, size_t n, float deviation);
@@ -95,6 +111,13 @@ void expect_close_operand(struct device *d, const char *what, const void *device
                           double tolerance);
 void expect_operand(struct device *d, const char *what, const void *device, const float *expected, size_t n);
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n);
+
+/* All but the gates, of choices that have a slot or have none. */
+void expect_dispatch(struct device *d, const struct dispatch *got, const struct dispatch *want);
+
+/* got [n] are 1 + the central differences of a loss, which steps of h on the host's values give. */
+void expect_slopes(struct device *d, const char *what, const float *got, float *values, size_t n, float h,
+                   double (*loss)(void *context), void *context);
 
 /* The loss along the gradient's own direction, n values on the device, must rise by the gradient's norm: a direction
  * that is large against rounding, and wrong if any part of it is. Fails where there is no gradient. */

@@ -114,120 +114,12 @@ void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, str
     }
 }
 
-/* One head of one sample: columns of qkv that start at `column`. p [L, L] */
+/* One head of a query, and the keys that it sees; they lie `stride` apart, as their values do. */
 struct head {
-    const struct reference_attention *o;
-    size_t sample, column;
-    double *p;
+    size_t count, stride, columns;
+    const float *query, *keys, *values;
+    double weight; /* of the result */
 };
-
-static double part(const struct head *head, int which, size_t position, size_t unit)
-{
-    size_t width = head->o->width, row = head->sample * head->o->positions + position;
-    return (double)head->o->qkv[row * 3 * width + (size_t)which * width + head->column + unit];
-}
-
-static void softmax_of_scores(const struct head *head)
-{
-    size_t n = head->o->positions, columns = head->o->width / head->o->heads;
-    for (size_t i = 0; i < n; i++) {
-        double most = -INFINITY, total = 0;
-        size_t seen = head->o->causal ? i + 1 : n;
-        for (size_t j = 0; j < n; j++) {
-            double score = 0;
-            for (size_t u = 0; u < columns; u++)
-                score += part(head, 0, i, u) * part(head, 1, j, u);
-            head->p[i * n + j] = j < seen ? score / sqrt((double)columns) : -INFINITY;
-            most = fmax(most, head->p[i * n + j]);
-        }
-        for (size_t j = 0; j < n; j++)
-            total += head->p[i * n + j] = exp(head->p[i * n + j] - most);
-        for (size_t j = 0; j < n; j++)
-            head->p[i * n + j] /= total;
-    }
-}
-
-void reference_attention(double *out, const struct reference_attention *o)
-{
-    size_t n = o->positions, columns = o->width / o->heads;
-    double *p = malloc(n * n * sizeof *p);
-    for (size_t job = 0; job < o->batch * o->heads; job++) {
-        struct head head = {o, job / o->heads, job % o->heads * columns, p};
-        softmax_of_scores(&head);
-        for (size_t i = 0; i < n; i++)
-            for (size_t u = 0; u < columns; u++) {
-                double total = 0;
-                for (size_t j = 0; j < n; j++)
-                    total += p[i * n + j] * part(&head, 2, j, u);
-                out[(head.sample * n + i) * o->width + head.column + u] = total;
-            }
-    }
-    free(p);
-}
-
-static void head_backward(double *dqkv, const struct head *head)
-{
-    const struct reference_attention *o = head->o;
-    size_t n = o->positions, row = head->sample * n, columns = o->width / o->heads;
-    double *dscores = malloc(n * sizeof *dscores);
-    for (size_t i = 0; i < n; i++) {
-        const float *dout = o->dout + (row + i) * o->width + head->column;
-        const double *p = head->p + i * n;
-        double mean = 0;
-        for (size_t j = 0; j < n; j++) {
-            dscores[j] = 0;
-            for (size_t u = 0; u < columns; u++)
-                dscores[j] += (double)dout[u] * part(head, 2, j, u);
-            mean += p[j] * dscores[j];
-        }
-        for (size_t j = 0; j < n; j++) {
-            double ds = p[j] * (dscores[j] - mean) / sqrt((double)columns);
-            for (size_t u = 0; u < columns; u++) {
-                dqkv[(row + i) * 3 * o->width + head->column + u] += ds * part(head, 1, j, u);
-                dqkv[((row + j) * 3 + 1) * o->width + head->column + u] += ds * part(head, 0, i, u);
-                dqkv[((row + j) * 3 + 2) * o->width + head->column + u] += p[j] * (double)dout[u];
-            }
-        }
-    }
-    free(dscores);
-}
-
-void reference_attention_backward(double *dqkv, const struct reference_attention *o)
-{
-    size_t columns = o->width / o->heads;
-    double *p = malloc(o->positions * o->positions * sizeof *p);
-    memset(dqkv, 0, o->batch * o->positions * 3 * o->width * sizeof *dqkv);
-    for (size_t job = 0; job < o->batch * o->heads; job++) {
-        struct head head = {o, job / o->heads, job % o->heads * columns, p};
-        softmax_of_scores(&head);
-        head_backward(dqkv, &head);
-    }
-    free(p);
-}
-
-/* Queries, and where one head of one begins. */
-struct prefix_head {
-    const float *query, *keys, *values; /* of the head; keys and values o->width apart */
-    size_t in, out, prefix;             /* offsets in qkv, out and the values */
-    double weight, scale;
-};
-
-static bool prefix_head(struct prefix_head *head, const struct prefix_operands *o, size_t index, size_t number)
-{
-    size_t queries = o->rows != NULL ? o->rows_per_sample : o->positions, sample = index / queries,
-           columns = o->width / o->heads, row = o->rows != NULL ? (size_t)o->rows[index] : index;
-    if (o->router[sample] < 0)
-        return false;
-    head->in = row * 3 * o->width + number * columns;
-    head->out = index * o->width + number * columns;
-    head->prefix = (size_t)o->router[sample] * 2 * o->length * o->width + number * columns;
-    head->query = (const float *)o->qkv + head->in;
-    head->keys = o->values + head->prefix;
-    head->values = head->keys + o->length * o->width;
-    head->weight = o->weights != NULL ? (double)o->weights[sample] : 1;
-    head->scale = 1 / sqrt((double)columns);
-    return true;
-}
 
 static double dot(const float *a, const float *b, size_t n)
 {
@@ -237,55 +129,119 @@ static double dot(const float *a, const float *b, size_t n)
     return total;
 }
 
-static void prefix_softmax(double *p, const struct prefix_head *head, const struct prefix_operands *o)
+static void softmax_of_scores(double *p, const struct head *head)
 {
-    for (size_t j = 0; j < o->length; j++)
-        p[j] = head->scale * dot(head->query, head->keys + j * o->width, o->width / o->heads);
-    reference_softmax(p, p, o->length);
+    for (size_t j = 0; j < head->count; j++)
+        p[j] = dot(head->query, head->keys + j * head->stride, head->columns) / sqrt((double)head->columns);
+    reference_softmax(p, p, head->count);
 }
 
-static size_t prefix_queries(const struct prefix_operands *o)
+/* out += …; p: room for [count] */
+static void attend(double *out, const struct head *head, double *p)
 {
-    return o->batch * (o->rows != NULL ? o->rows_per_sample : o->positions);
+    softmax_of_scores(p, head);
+    for (size_t j = 0; j < head->count; j++)
+        for (size_t u = 0; u < head->columns; u++)
+            out[u] += head->weight * p[j] * (double)head->values[j * head->stride + u];
+}
+
+/* All += …, where gradients lie as what they are of; p: room for [2 · count] */
+static void attend_backward(double *dquery, double *dkeys, double *dvalues, const struct head *head, const float *dout,
+                            double *p)
+{
+    double *dp = p + head->count, mean = 0;
+    softmax_of_scores(p, head);
+    for (size_t j = 0; j < head->count; j++) {
+        dp[j] = head->weight * dot(dout, head->values + j * head->stride, head->columns);
+        mean += p[j] * dp[j];
+    }
+    for (size_t j = 0; j < head->count; j++)
+        for (size_t u = 0; u < head->columns; u++) {
+            double ds = p[j] * (dp[j] - mean) / sqrt((double)head->columns);
+            dquery[u] += ds * (double)head->keys[j * head->stride + u];
+            dkeys[j * head->stride + u] += ds * (double)head->query[u];
+            dvalues[j * head->stride + u] += head->weight * p[j] * (double)dout[u];
+        }
+}
+
+/* Of all heads of all queries the one of that number, whose result begins at number · columns. */
+static struct head head_of(const struct reference_attention *o, size_t number)
+{
+    size_t columns = o->width / o->heads, row = number / o->heads, position = row % o->positions;
+    const float *first = o->qkv + (row - position) * 3 * o->width + number % o->heads * columns;
+    return (struct head){o->causal ? position + 1 : o->positions,
+                         3 * o->width,
+                         columns,
+                         first + position * 3 * o->width,
+                         first + o->width,
+                         first + 2 * o->width,
+                         1};
+}
+
+void reference_attention(double *out, const struct reference_attention *o)
+{
+    double *p = malloc(o->positions * sizeof *p);
+    memset(out, 0, o->batch * o->positions * o->width * sizeof *out);
+    for (size_t i = 0; i < o->batch * o->positions * o->heads; i++) {
+        struct head head = head_of(o, i);
+        attend(out + i * head.columns, &head, p);
+    }
+    free(p);
+}
+
+void reference_attention_backward(double *dqkv, const struct reference_attention *o)
+{
+    double *p = malloc(2 * o->positions * sizeof *p);
+    memset(dqkv, 0, o->batch * o->positions * 3 * o->width * sizeof *dqkv);
+    for (size_t i = 0; i < o->batch * o->positions * o->heads; i++) {
+        struct head head = head_of(o, i);
+        attend_backward(dqkv + (head.query - o->qkv), dqkv + (head.keys - o->qkv), dqkv + (head.values - o->qkv), &head,
+                        o->dout + i * head.columns, p);
+    }
+    free(p);
+}
+
+/* Likewise; false: its sample has no router. */
+static bool prefix_head(struct head *head, const struct prefix_operands *o, size_t number)
+{
+    size_t columns = o->width / o->heads, query = number / o->heads, column = number % o->heads * columns,
+           sample = query / (o->rows != NULL ? o->rows_per_sample : o->positions),
+           row = o->rows != NULL ? (size_t)o->rows[query] : query;
+    if (o->router[sample] < 0)
+        return false;
+    const float *first = o->values + (size_t)o->router[sample] * 2 * o->length * o->width + column;
+    *head = (struct head){o->length,
+                          o->width,
+                          columns,
+                          (const float *)o->qkv + row * 3 * o->width + column,
+                          first,
+                          first + o->length * o->width,
+                          o->weights != NULL ? (double)o->weights[sample] : 1};
+    return true;
+}
+
+static size_t prefix_heads(const struct prefix_operands *o)
+{
+    return o->batch * (o->rows != NULL ? o->rows_per_sample : o->positions) * o->heads;
 }
 
 void reference_prefix(double *out, const struct prefix_operands *o)
 {
-    struct prefix_head head;
+    struct head head;
     double p[PREFIX_LENGTH];
-    for (size_t i = 0; i < prefix_queries(o) * o->heads; i++) {
-        if (!prefix_head(&head, o, i / o->heads, i % o->heads))
-            continue;
-        prefix_softmax(p, &head, o);
-        for (size_t j = 0; j < o->length; j++)
-            for (size_t u = 0; u < o->width / o->heads; u++)
-                out[head.out + u] += head.weight * p[j] * (double)head.values[j * o->width + u];
-    }
+    for (size_t i = 0; i < prefix_heads(o); i++)
+        if (prefix_head(&head, o, i))
+            attend(out + i * head.columns, &head, p);
 }
 
 void reference_prefix_backward(double *dqkv, double *dvalues, const struct prefix_operands *o, const float *dout)
 {
-    struct prefix_head head;
-    double p[PREFIX_LENGTH], dp[PREFIX_LENGTH];
-    size_t columns = o->width / o->heads;
-    for (size_t i = 0; i < prefix_queries(o) * o->heads; i++) {
-        if (!prefix_head(&head, o, i / o->heads, i % o->heads))
-            continue;
-        double mean = 0;
-        prefix_softmax(p, &head, o);
-        for (size_t j = 0; j < o->length; j++) {
-            dp[j] = head.weight * dot(dout + head.out, head.values + j * o->width, columns);
-            mean += p[j] * dp[j];
-        }
-        for (size_t j = 0; j < o->length; j++)
-            for (size_t u = 0; u < columns; u++) {
-                double ds = head.scale * p[j] * (dp[j] - mean);
-                dqkv[head.in + u] += ds * (double)head.keys[j * o->width + u];
-                dvalues[head.prefix + j * o->width + u] += ds * (double)head.query[u];
-                dvalues[head.prefix + (o->length + j) * o->width + u] +=
-                    head.weight * p[j] * (double)dout[head.out + u];
-            }
-    }
+    struct head head;
+    double p[2 * PREFIX_LENGTH];
+    for (size_t i = 0; i < prefix_heads(o); i++)
+        if (prefix_head(&head, o, i))
+            attend_backward(dqkv + (head.query - (const float *)o->qkv), dvalues + (head.keys - o->values),
+                            dvalues + (head.values - o->values), &head, dout + i * head.columns, p);
 }
 
 double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, const int32_t *others,

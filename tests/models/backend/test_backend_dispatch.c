@@ -1,4 +1,4 @@
-/* Routing, and the way of the samples to their experts and back. */
+/* Noisy top-k, its balance loss, and the way of the samples to their experts and back. */
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
 
@@ -11,23 +11,25 @@ enum pattern { MIXED, ALL_ON_ONE, SOME_WITHOUT_ROUTER, ALL_WITHOUT_ROUTER, EQUAL
 
 struct route_case {
     size_t batch, positions, width, experts, top_k, tasks, hidden;
+    size_t limit; /* choices of an expert that have a slot when routing is over, 0: all */
     enum pattern pattern;
 };
 
 enum { MANY_EXPERTS = 512 /* so many have a way of their own */, MOST_SAMPLES = 300 };
 
 static const struct route_case route_cases[] = {
-    {1, 1, 1, 1, 1, 1, 4, MIXED},
-    {63, 7, 65, 55, 2, 3, 8, MIXED}, /* many experts, some of them empty */
-    {65, 1, 7, 3, 3, 1, 12, MIXED},  /* K = E */
-    {7, 5, 63, 6, 2, 2, 64, ALL_ON_ONE},
-    {9, 3, 64, 7, 2, 4, 4, SOME_WITHOUT_ROUTER},
-    {3, 2, 7, 4, 2, 1, 4, ALL_WITHOUT_ROUTER},
-    {7, 2, 65, 9, 3, 1, 4, EQUAL_LOGITS},
-    {40, 2, 65, MANY_EXPERTS, 3, 2, 4, SOME_WITHOUT_ROUTER}, /* projected together */
-    {3, 2, 7, MANY_EXPERTS, 2, 1, 4, EQUAL_LOGITS},
-    {65, 65, 64, 5, 2, 1, 4, MIXED},                       /* slots that leave the caches */
-    {MOST_SAMPLES, 1, 9, 6, 2, 2, 4, SOME_WITHOUT_ROUTER}, /* more than a kernel takes at once */
+    {1, 1, 1, 1, 1, 1, 4, 0, MIXED},
+    {63, 7, 65, 55, 2, 3, 8, 0, MIXED}, /* many experts, some of them empty */
+    {65, 1, 7, 3, 3, 1, 12, 0, MIXED},  /* K = E */
+    {7, 5, 63, 6, 2, 2, 64, 0, ALL_ON_ONE},
+    {9, 3, 64, 7, 2, 4, 4, 0, SOME_WITHOUT_ROUTER},
+    {3, 2, 7, 4, 2, 1, 4, 0, ALL_WITHOUT_ROUTER},
+    {7, 2, 65, 9, 3, 1, 4, 0, EQUAL_LOGITS},
+    {40, 2, 65, MANY_EXPERTS, 3, 2, 4, 0, SOME_WITHOUT_ROUTER}, /* projected together */
+    {3, 2, 7, MANY_EXPERTS, 2, 1, 4, 0, EQUAL_LOGITS},
+    {65, 65, 64, 5, 2, 1, 4, 0, MIXED},                       /* slots that leave the caches */
+    {MOST_SAMPLES, 1, 9, 6, 2, 2, 4, 0, SOME_WITHOUT_ROUTER}, /* more than a kernel takes at once */
+    {70, 3, 16, 9, 3, 2, 8, 10, SOME_WITHOUT_ROUTER},
 };
 
 /* A routing problem on both sides, and the reference's solution on the host. */
@@ -69,6 +71,14 @@ static void bend_router(struct device *d, struct problem *p)
     p->x.device = to_device(d, p->x.host, p->c->batch * p->c->positions * p->c->width * sizeof(float));
 }
 
+/* z [E] of a sample that has a router */
+static void find_logits(const struct problem *p, size_t b, const float *noise, double *z)
+{
+    const struct route_case *c = p->c;
+    reference_router_logits(z, c->width, c->experts, p->x.host + b * c->positions * c->width,
+                            task_matrix(p, &p->routers, b), task_matrix(p, &p->noise_weights, b), noise, 0.01);
+}
+
 static void solve(struct problem *p, bool training)
 {
     const struct route_case *c = p->c;
@@ -80,9 +90,7 @@ static void solve(struct problem *p, bool training)
         }
         if (p->router[b] < 0)
             continue;
-        reference_router_logits(z, c->width, c->experts, p->x.host + b * c->positions * c->width,
-                                task_matrix(p, &p->routers, b), task_matrix(p, &p->noise_weights, b),
-                                training ? p->noise.host + b * c->experts : NULL, 0.01);
+        find_logits(p, b, training ? p->noise.host + b * c->experts : NULL, z);
         reference_choose(p->expected.chosen + b * c->top_k, p->gates + b * c->top_k, z, c->experts, c->top_k);
     }
     reference_sort(&p->expected, 0);
@@ -127,16 +135,10 @@ static struct route route_of(const struct problem *p, bool training)
                           .dispatch = (struct dispatch *)&p->device};
 }
 
-static void expect_dispatch(struct device *d, const struct problem *p)
+static void expect_routed(struct device *d, const struct problem *p)
 {
-    const struct dispatch *got = &p->device, *want = &p->expected;
-    size_t choices = p->c->batch * p->c->top_k, slots = (size_t)want->offsets[p->c->experts];
-    expect_integers(d, "chosen experts", got->chosen, want->chosen, choices);
-    expect_close(d, "gates", got->gates, p->gates, choices, 2e-5);
-    expect_integers(d, "first slots", got->offsets, want->offsets, p->c->experts + 1);
-    expect_integers(d, "slots", got->slot, want->slot, choices);
-    expect_integers(d, "samples by slot", got->sample, want->sample, slots);
-    expect_integers(d, "choices by slot", got->choice, want->choice, slots);
+    expect_dispatch(d, &p->device, &p->expected);
+    expect_close(d, "gates", p->device.gates, p->gates, p->c->batch * p->c->top_k, 2e-5);
 }
 
 DEVICE_TEST_OF(routing_matches_in_training_and_evaluation, route_cases)
@@ -146,44 +148,30 @@ DEVICE_TEST_OF(routing_matches_in_training_and_evaluation, route_cases)
     struct route evaluation = route_of(&p, false);
     solve(&p, false);
     must(d->ops->route(d->backend, &evaluation, &error));
-    expect_dispatch(d, &p);
+    expect_routed(d, &p);
 
     struct route training = route_of(&p, true);
     struct operand logits = blank(d, c->batch * c->experts), drawn = blank(d, c->batch * c->experts);
-    int32_t counts[MANY_EXPERTS], used[MANY_EXPERTS], frozen[MANY_EXPERTS];
-    for (size_t e = 0; e < c->experts; e++) {
-        counts[e] = (int32_t)(100 + e);
-        frozen[e] = e % 3 == 2;
-        used[e] = 1;
-    }
+    struct tallies tallies = take_tallies(d);
     training.noise_logits = logits.device;
     training.drawn = drawn.device;
-    training.counts = to_device(d, counts, sizeof counts);
-    training.used = to_device(d, used, sizeof used);
-    training.frozen = to_device(d, frozen, sizeof frozen);
+    training.counts = tallies.device_counts;
+    training.used = tallies.device_used;
+    training.frozen = tallies.device_frozen;
     solve(&p, true);
-    must(d->ops->route(d->backend, &training, &error));
-    expect_dispatch(d, &p);
-    for (size_t e = 0; e < c->experts; e++) {
-        int32_t samples = p.expected.offsets[e + 1] - p.expected.offsets[e];
-        used[e] = samples > 0 && !frozen[e];
+    for (int again = 0; again < 2; again++) {
+        must(d->ops->route(d->backend, &training, &error));
+        expect_routed(d, &p);
+        expect_tallies(d, &tallies, &p.expected, p.gates, training.add_used);
+        training.add_used = true;
+        tallies.used[c->experts - 1] = 1;
+        must(d->ops->upload(d->backend, training.used, tallies.used, sizeof tallies.used, &error));
     }
-    for (size_t i = 0; i < c->batch * c->top_k; i++) /* a gate may be too small for a float: not counted, but used */
-        if (p.expected.chosen[i] >= 0)
-            counts[p.expected.chosen[i]] += (float)p.gates[i] > 0;
-    expect_integers(d, "counts", training.counts, counts, c->experts);
-    expect_integers(d, "used and not frozen", training.used, used, c->experts);
-
-    training.add_used = true;
-    used[c->experts - 1] = 1;
-    training.used = to_device(d, used, sizeof used);
-    must(d->ops->route(d->backend, &training, &error));
-    expect_integers(d, "used now or before", training.used, used, c->experts);
 }
 
 /* With few experts and with many */
-static const struct route_case two_route_cases[] = {{7, 3, 65, 9, 2, 2, 4, MIXED},
-                                                    {7, 3, 65, MANY_EXPERTS, 2, 2, 4, MIXED}};
+static const struct route_case two_route_cases[] = {{7, 3, 65, 9, 2, 2, 4, 0, MIXED},
+                                                    {7, 3, 65, MANY_EXPERTS, 2, 2, 4, 0, MIXED}};
 
 /* The last expert's logits are no numbers: comparisons pass it over, but the gates of the others say so. */
 DEVICE_TEST_OF(gates_do_not_hide_what_is_no_number, two_route_cases)
@@ -225,7 +213,7 @@ DEVICE_TEST_OF(noise_is_addressed, two_route_cases)
     solve(&p, true);
     must(d->ops->route(d->backend, &op, &error)); /* used: NULL, not wanted */
     expect_close(d, "drawn noise", drawn.device, expected, c.batch * c.experts, 1e-6);
-    expect_dispatch(d, &p);
+    expect_routed(d, &p);
 }
 
 /* In a batch and by itself: a sample goes the same way, to the last bit. */
@@ -254,7 +242,21 @@ DEVICE_TEST_OF(a_sample_does_not_depend_on_its_batch, two_route_cases)
     expect_floats(d, "gates of a sample alone", p.device.gates, among, c->top_k);
 }
 
-/* A routed problem in training, as the operations after it find it. */
+/* A solved problem on the device, as routing with a limit leaves it. */
+static struct problem solved(struct device *d, const struct route_case *c)
+{
+    struct problem p = make_problem(d, c);
+    solve(&p, true);
+    reference_sort(&p.expected, c->limit);
+    for (size_t i = 0; i < c->batch * c->top_k; i++) {
+        p.gates[i] = p.expected.slot[i] >= 0 ? p.gates[i] : 0;
+        p.expected.gates[i] = (float)p.gates[i];
+    }
+    p.device = dispatch_to_device(d, &p.expected);
+    return p;
+}
+
+/* A problem that the device routed in training, as the operations back find it. */
 static struct problem routed(struct device *d, const struct route_case *c, struct route *op)
 {
     struct problem p = make_problem(d, c);
@@ -262,10 +264,28 @@ static struct problem routed(struct device *d, const struct route_case *c, struc
     *op = route_of(&p, true);
     op->noise_logits = room(d, c->batch * c->experts * sizeof(float));
     op->drawn = room(d, c->batch * c->experts * sizeof(float));
+    op->logits = room(d, c->batch * c->experts * sizeof(float));
     op->counts = room(d, c->experts * sizeof(int32_t));
     op->dispatch = &p.device;
     must(d->ops->route(d->backend, op, &error));
     return p;
+}
+
+static struct route_backward back_of(const struct problem *p, const struct route *forward, const float *dgates)
+{
+    return (struct route_backward){.batch = p->c->batch,
+                                   .positions = p->c->positions,
+                                   .width = p->c->width,
+                                   .experts = p->c->experts,
+                                   .top_k = p->c->top_k,
+                                   .x = p->x.device,
+                                   .routers_value = p->routers.device,
+                                   .noise_value = p->noise_weights.device,
+                                   .router = p->device_router,
+                                   .dispatch = &p->device,
+                                   .noise_logits = forward->noise_logits,
+                                   .drawn = forward->drawn,
+                                   .dgates = dgates};
 }
 
 struct router_gradients {
@@ -311,22 +331,10 @@ DEVICE_TEST_OF(routing_gradients_add_up, route_cases)
     struct router_gradients expected = {doubles(d, drouters.host, matrices), doubles(d, dnoise.host, matrices),
                                         doubles(d, dx.host, n)};
     reference_route_backward(&p, dgates.host, &expected);
-    struct route_backward op = {.batch = c->batch,
-                                .positions = c->positions,
-                                .width = c->width,
-                                .experts = c->experts,
-                                .top_k = c->top_k,
-                                .x = p.x.device,
-                                .routers_value = p.routers.device,
-                                .noise_value = p.noise_weights.device,
-                                .router = p.device_router,
-                                .dispatch = &p.device,
-                                .noise_logits = forward.noise_logits,
-                                .drawn = forward.drawn,
-                                .dgates = dgates.device,
-                                .drouters = drouters.device,
-                                .dnoise = dnoise.device,
-                                .dx = dx.device};
+    struct route_backward op = back_of(&p, &forward, dgates.device);
+    op.drouters = drouters.device;
+    op.dnoise = dnoise.device;
+    op.dx = dx.device;
     must(d->ops->route_backward(d->backend, &op, &error));
     expect_close(d, "gradient of the routers", drouters.device, expected.routers, matrices, 2e-5);
     expect_close(d, "gradient of the noise matrices", dnoise.device, expected.noise, matrices, 2e-5);
@@ -338,24 +346,111 @@ DEVICE_TEST_OF(routing_gradients_add_up, route_cases)
                   from_device(d, drouters.device, matrices * sizeof(float)), matrices);
 }
 
+/* --- The balance loss, by itself --- */
+
+static double squared_variation(const double *values, size_t n)
+{
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += values[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += (values[i] - mean) * (values[i] - mean);
+    return squares / (double)(n - 1) / (mean * mean + 1e-10);
+}
+
+/* load [E] += Φ((c − T) / s), T the K-th largest z of the others */
+static void add_load(const struct problem *p, size_t b, double *load)
+{
+    const struct route_case *c = p->c;
+    double z[MANY_EXPERTS], clean[MANY_EXPERTS], next = -INFINITY;
+    find_logits(p, b, NULL, clean);
+    find_logits(p, b, p->noise.host + b * c->experts, z);
+    double last = z[p->expected.chosen[(b + 1) * c->top_k - 1]];
+    for (size_t e = 0; e < c->experts; e++)
+        next = z[e] < last ? fmax(next, z[e]) : next;
+    for (size_t e = 0; e < c->experts; e++) {
+        double s = (z[e] - clean[e]) / (double)p->noise.host[b * c->experts + e];
+        load[e] += 0.5 * erfc(-(clean[e] - (z[e] < last ? last : next)) / s / sqrt(2.0));
+    }
+}
+
+static double reference_balance(void *context)
+{
+    struct problem *p = context;
+    const struct route_case *c = p->c;
+    double importance[MANY_EXPERTS] = {0}, load[MANY_EXPERTS] = {0};
+    solve(p, true);
+    for (size_t i = 0; i < c->batch * c->top_k; i++)
+        if (p->expected.chosen[i] >= 0)
+            importance[p->expected.chosen[i]] += p->gates[i];
+    for (size_t b = 0; b < c->batch; b++)
+        if (p->router[b] >= 0)
+            add_load(p, b, load);
+    return squared_variation(importance, c->experts) + squared_variation(load, c->experts);
+}
+
+static double weighted_balance(void *context)
+{
+    return 0.7 * reference_balance(context);
+}
+
+static const struct route_case balance_cases[] = {
+    {1, 1, 3, 4, 1, 1, 4, 0, MIXED},
+    {9, 2, 7, 5, 2, 2, 4, 0, SOME_WITHOUT_ROUTER},
+    {10, 1, 12, 70, 3, 1, 4, 0, MIXED},
+    {8, 1, 4, 3, 3, 1, 4, 0, MIXED}, /* K = E: importance alone */
+};
+
+DEVICE_TEST_OF(balance_and_its_gradients_match, balance_cases)
+{
+    const struct route_case *c = parameters;
+    struct route forward;
+    struct problem p = routed(d, c, &forward);
+    size_t logits = c->batch * c->experts, matrices = c->tasks * c->width * c->experts,
+           n = c->batch * c->positions * c->width;
+    double variation = reference_balance(&p);
+    struct balance op = {.dispatch = &p.device,
+                         .epsilon = 0.01f,
+                         .weight = 0.7f,
+                         .share = 0.25f,
+                         .logits = forward.logits,
+                         .noise_logits = forward.noise_logits,
+                         .drawn = forward.drawn,
+                         .dnoise_logits = room(d, logits * sizeof(float)),
+                         .dgates = room(d, c->batch * c->top_k * sizeof(float)),
+                         .loss = ones(d, 1),
+                         .unweighted = ones(d, 1)};
+    must(d->ops->balance(d->backend, &op, &error));
+    expect_close(d, "loss", op.loss, (const double[]){1 + 0.7 * variation}, 1, 1e-5);
+    expect_close(d, "without its weight", op.unweighted, (const double[]){1 + 0.25 * variation}, 1, 1e-5);
+    struct route_backward back = back_of(&p, &forward, op.dgates);
+    back.dlogits = op.logits;
+    back.dnoise_logits = op.dnoise_logits;
+    back.drouters = ones(d, matrices);
+    back.dnoise = ones(d, matrices);
+    back.dx = ones(d, n);
+    must(d->ops->route_backward(d->backend, &back, &error));
+    expect_slopes(d, "gradient of the routers", back.drouters, p.routers.host, matrices, 1e-4f, weighted_balance, &p);
+    expect_slopes(d, "gradient of the noise matrices", back.dnoise, p.noise_weights.host, matrices, 1e-4f,
+                  weighted_balance, &p);
+    expect_slopes(d, "gradient of the input", back.dx, p.x.host, n, 1e-4f, weighted_balance, &p);
+}
+
 DEVICE_TEST(pairs_are_counted)
 {
     enum { SAMPLES = 70, EXPERTS = 17, TOP_K = 3 };
-    int32_t first[SAMPLES * TOP_K], second[SAMPLES * TOP_K], expected[EXPERTS * EXPERTS];
+    int32_t first[SAMPLES * TOP_K], second[SAMPLES * TOP_K], counts[EXPERTS * EXPERTS], expected[EXPERTS * EXPERTS];
     struct rng rng = rng_make(3, RNG_TEST, 0, 0);
     for (size_t i = 0; i < SAMPLES * TOP_K; i++) { /* different experts of a sample; every ninth sample has none */
         bool none = i / TOP_K % 9 == 4;
         first[i] = none ? -1 : (int32_t)((rng_below(&rng, i / TOP_K, EXPERTS) + 5 * (i % TOP_K)) % EXPERTS);
         second[i] = none ? -1 : (int32_t)((rng_below(&rng, 1000 + i / TOP_K, EXPERTS) + 4 * (i % TOP_K)) % EXPERTS);
     }
-    for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
-        expected[i] = (int32_t)i; /* what was there before */
+    for (int32_t i = 0; i < EXPERTS * EXPERTS; i++)
+        counts[i] = expected[i] = i; /* what was there before */
     for (size_t b = 0; b < SAMPLES; b++)
         for (size_t i = 0; i < TOP_K * TOP_K && first[b * TOP_K] >= 0; i++)
             expected[first[b * TOP_K + i / TOP_K] * EXPERTS + second[b * TOP_K + i % TOP_K]]++;
-    int32_t counts[EXPERTS * EXPERTS];
-    for (size_t i = 0; i < EXPERTS * EXPERTS; i++)
-        counts[i] = (int32_t)i;
     int32_t *device = to_device(d, counts, sizeof counts);
     must_run(d, count_pairs, .samples = SAMPLES, .experts = EXPERTS, .top_k = TOP_K,
              .first = to_device(d, first, sizeof first), .second = to_device(d, second, sizeof second),
@@ -366,38 +461,27 @@ DEVICE_TEST(pairs_are_counted)
 DEVICE_TEST_OF(samples_go_to_their_experts_and_back, route_cases)
 {
     const struct route_case *c = parameters;
-    struct route forward;
-    struct problem p = routed(d, c, &forward);
+    struct problem p = solved(d, c);
     size_t values = c->positions * c->width, n = c->batch * values, slots = (size_t)p.expected.offsets[c->experts];
     float *x = operand_from_device(d, operand_to_device(d, p.x.host, n), n); /* rounded */
-    struct operand rows = blank_operand(d, c->batch * c->top_k * values), y = draw(d, n, 1.0f),
-                   plain = draw(d, n, 1.0f), weights = draw(d, c->batch * c->top_k, 1.0f);
-    double *weighted = doubles(d, y.host, n), *unweighted = doubles(d, plain.host, n);
-    for (size_t s = 0; s < slots; s++)
-        for (size_t i = 0; i < values; i++) {
-            size_t at = (size_t)p.expected.sample[s] * values + i;
-            rows.host[s * values + i] = x[at];
-            weighted[at] += 0.1 * (double)weights.host[p.expected.choice[s]] * (double)x[at];
-            unweighted[at] += 2.0 * (double)x[at];
-        }
+    struct operand rows = blank_operand(d, c->batch * c->top_k * values), weights = draw(d, c->batch * c->top_k, 1.0f);
+    for (size_t i = 0; i < slots * values; i++)
+        rows.host[i] = x[(size_t)p.expected.sample[i / values] * values + i % values];
     must_run(d, dispatch_gather, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width,
              .out_type = backend_operand_type(d->backend), .x = p.x.device, .out = rows.device);
     expect_operand(d, "samples by slot", rows.device, rows.host, c->batch * c->top_k * values);
-    struct dispatch_combine op = {.dispatch = &p.device,
-                                  .rows_per_sample = c->positions,
-                                  .width = c->width,
-                                  .rows_type = backend_operand_type(d->backend),
-                                  .rows = rows.device,
-                                  .weights = weights.device,
-                                  .scale = 0.1f,
-                                  .y = y.device};
-    must(d->ops->dispatch_combine(d->backend, &op, &error));
-    expect_close(d, "weighted sum of the experts", y.device, weighted, n, 2e-6);
-    op.weights = NULL;
-    op.scale = 2.0f;
-    op.y = plain.device;
-    must(d->ops->dispatch_combine(d->backend, &op, &error));
-    expect_close(d, "plain sum of the experts", plain.device, unweighted, n, 2e-6);
+    for (int plain = 0; plain < 2; plain++) {
+        struct operand y = draw(d, n, 1.0f);
+        double *expected = doubles(d, y.host, n), scale = plain ? 2 : (double)0.1f;
+        for (size_t i = 0; i < slots * values; i++)
+            expected[(size_t)p.expected.sample[i / values] * values + i % values] +=
+                scale * (plain ? 1 : (double)weights.host[p.expected.choice[i / values]]) * (double)rows.host[i];
+        must_run(d, dispatch_combine, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width,
+                 .rows_type = backend_operand_type(d->backend), .rows = rows.device,
+                 .weights = plain ? NULL : weights.device, .scale = (float)scale, .y = y.device);
+        expect_close(d, plain ? "plain sum of the experts" : "weighted sum of the experts", y.device, expected, n,
+                     2e-6);
+    }
 }
 
 /* Slots that a grid's second axis would not have room for: everybody goes to one expert and back. */
@@ -437,44 +521,34 @@ DEVICE_TEST(many_samples_go_and_come)
 DEVICE_TEST_OF(dropout_is_addressed, route_cases)
 {
     const struct route_case *c = parameters;
-    struct route forward;
-    struct problem p = routed(d, c, &forward);
+    struct problem p = solved(d, c);
     size_t values = c->positions * c->hidden, n = c->batch * c->top_k * values,
            slots = (size_t)p.expected.offsets[c->experts];
     struct step_state state = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
     struct rng rng = rng_make(state.seed, RNG_DROPOUT, state.task, state.step);
     const float probabilities[] = {0.0f, 0.1f, 0.75f};
+    const uint64_t base = ((uint64_t)1 << 56) + 40;
     for (size_t k = 0; k < 3; k++) {
         struct operand hidden = draw_operand(d, n, 1.0f);
         double probability = (double)probabilities[k];
-        struct dispatch_dropout op = {.dispatch = &p.device,
-                                      .rows_per_sample = c->positions,
-                                      .width = c->hidden,
-                                      .probability = probabilities[k],
-                                      .base = ((uint64_t)1 << 56) + 40,
-                                      .state = to_device(d, &state, sizeof state),
-                                      .type = backend_operand_type(d->backend),
-                                      .hidden = hidden.device};
         double *expected = doubles(d, hidden.host, n);
         for (size_t i = 0; i < slots * values; i++) {
             uint32_t words[4];
-            uint64_t index = op.base + (uint64_t)p.expected.choice[i / values] * values + i % values;
+            uint64_t index = base + (uint64_t)p.expected.choice[i / values] * values + i % values;
             rng_block(&rng, index / 4, words);
             expected[i] *= words[index % 4] < probability * 4294967296.0 ? 0 : 1 / (1 - probability);
         }
-        must(d->ops->dispatch_dropout(d->backend, &op, &error));
+        must_run(d, dispatch_dropout, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->hidden,
+                 .probability = probabilities[k], .base = base, .state = to_device(d, &state, sizeof state),
+                 .type = backend_operand_type(d->backend), .hidden = hidden.device);
         expect_close_operand(d, "hidden units that stay", hidden.device, expected, n, 1e-6);
     }
 }
 
-TEST(odd_dropout_is_refused)
+DEVICE_TEST(odd_dropout_is_refused)
 {
-    struct device d;
-    device_open(&d, 1);
     struct dispatch_dropout op = {.rows_per_sample = 3, .width = 5, .probability = 0.1f};
-    assert_int_equal(d.ops->dispatch_dropout(d.backend, &op, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "15"));
-    device_close(&d);
+    must_refuse(d->ops->dispatch_dropout(d->backend, &op, &error), ERROR_ARGUMENT, "15");
 }
 
 struct gate_gradients {
@@ -511,8 +585,7 @@ static void reference_gate_backward(const struct problem *p, const struct expert
 /* through ReLU: from h alone, as after dropout */
 static void gates_back_through(struct device *d, const struct route_case *c, enum activation activation)
 {
-    struct route forward;
-    struct problem p = routed(d, c, &forward);
+    struct problem p = solved(d, c);
     size_t choices = c->batch * c->top_k, units = choices * c->positions * c->hidden,
            rows = choices * c->positions * c->width;
     struct operand h = draw(d, units, 1.0f), before = draw_operand(d, units, 1.5f), dh = draw_operand(d, units, 1.0f),

@@ -35,14 +35,14 @@ DEVICE_TEST_OF(images_become_patches, image_cases)
 {
     const struct image_case *c = parameters;
     size_t r = c->resolution, per_image = patches_of(c), rows = c->batch * per_image, columns = 3 * c->patch * c->patch;
-    struct operand floats = draw(d, c->batch * 3 * r * r, 1.0f), from_floats = blank(d, rows * columns),
-                   from_bytes = blank(d, rows * columns);
+    struct operand floats = draw(d, c->batch * 3 * r * r, 1.0f),
+                   out[] = {blank(d, rows * columns), blank(d, rows * columns)};
     uint8_t *bytes = arena_take(&d->host, c->batch * r * r * 3);
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
     for (size_t i = 0; i < c->batch * r * r * 3; i++)
         bytes[i] = i < 2 ? (uint8_t)(255 * i) : (uint8_t)rng_uint32(&rng, i);
     const float mean[3] = {0.48f, 0.45f, 0.4f}, std[3] = {0.26f, 0.27f, 0.28f};
-    float *same = from_device(d, from_floats.device, rows * columns * sizeof *same);
+    float *same = from_device(d, out[0].device, rows * columns * sizeof *same);
     double *expected = doubles(d, NULL, rows * columns);
     for (size_t i = 0; i < rows * columns; i++) {
         struct pixel at = pixel_of(c, i / columns, i % columns);
@@ -50,21 +50,17 @@ DEVICE_TEST_OF(images_become_patches, image_cases)
         double value = bytes[((at.sample * r + at.y) * r + at.x) * 3 + at.colour] / 255.0;
         expected[i] = (value - (double)mean[at.colour]) / (double)std[at.colour];
     }
-    struct tensor images = {.data = floats.device, .type = TENSOR_F32, .rank = 4, .shape = {c->batch, 3, r, r}};
-    struct tensor pixels = {
-        .data = to_device(d, bytes, c->batch * r * r * 3), .type = TENSOR_U8, .rank = 4, .shape = {c->batch, r, r, 3}};
-    struct patchify patchify = {.images = &images,
-                                .patch = c->patch,
-                                .per_image = per_image,
-                                .out = from_floats.device,
-                                .mean = {mean[0], mean[1], mean[2]},
-                                .std = {std[0], std[1], std[2]}};
-    must(d->ops->patchify(d->backend, &patchify, &error));
-    expect_floats(d, "patches of floats", from_floats.device, same, rows * columns);
-    patchify.images = &pixels;
-    patchify.out = from_bytes.device;
-    must(d->ops->patchify(d->backend, &patchify, &error));
-    expect_close(d, "patches of pixels", from_bytes.device, expected, rows * columns, 1e-6);
+    const struct tensor images[] = {
+        {.data = floats.device, .type = TENSOR_F32, .rank = 4, .shape = {c->batch, 3, r, r}},
+        {.data = to_device(d, bytes, c->batch * r * r * 3),
+         .type = TENSOR_U8,
+         .rank = 4,
+         .shape = {c->batch, r, r, 3}}};
+    for (int i = 0; i < 2; i++)
+        must_run(d, patchify, .images = &images[i], .patch = c->patch, .per_image = per_image, .out = out[i].device,
+                 .mean = {mean[0], mean[1], mean[2]}, .std = {std[0], std[1], std[2]});
+    expect_floats(d, "patches of floats", out[0].device, same, rows * columns);
+    expect_close(d, "patches of pixels", out[1].device, expected, rows * columns, 1e-6);
 }
 
 DEVICE_TEST_OF(patches_become_tokens_and_back, image_cases)
@@ -98,7 +94,13 @@ struct text_case {
     size_t batch, positions, context, width, vocabulary;
 };
 
-static void embeds(struct device *d, const void *parameters)
+static const struct text_case text_cases[] = {
+    {1, 1, 1, 1, 1},
+    {7, 5, 9, 65, 3}, /* many repeats of each token */
+    {3, 63, 77, 577, 50},
+};
+
+DEVICE_TEST_OF(tokens_are_embedded_and_back, text_cases)
 {
     const struct text_case *c = parameters;
     size_t w = c->width, n = c->batch * c->positions * w;
@@ -126,11 +128,4 @@ static void embeds(struct device *d, const void *parameters)
     expect_close(d, "embedded tokens", x.device, ex, n, 1e-6);
     expect_close(d, "gradient of the table", dtable.device, edtable, c->vocabulary * w, 1e-6);
     expect_close(d, "gradient of the positions", dposition.device, edposition, c->context * w, 1e-6);
-}
-
-TEST(tokens_are_embedded_and_back)
-{
-    on_device(embeds, &(struct text_case){1, 1, 1, 1, 1});
-    on_device(embeds, &(struct text_case){7, 5, 9, 65, 3}); /* many repeats of each token */
-    on_device(embeds, &(struct text_case){3, 63, 77, 577, 50});
 }

@@ -59,18 +59,6 @@ static void choose(struct problem *p)
     reference_sort(&p->host, c->limit);
 }
 
-static void send_dispatch(struct device *d, struct problem *p)
-{
-    size_t choices = p->c->samples * p->c->top_k;
-    p->device = p->host;
-    p->device.chosen = to_device(d, p->host.chosen, choices * sizeof(int32_t));
-    p->device.gates = to_device(d, p->host.gates, choices * sizeof(float));
-    p->device.slot = to_device(d, p->host.slot, choices * sizeof(int32_t));
-    p->device.sample = to_device(d, p->host.sample, choices * sizeof(int32_t));
-    p->device.choice = to_device(d, p->host.choice, choices * sizeof(int32_t));
-    p->device.offsets = to_device(d, p->host.offsets, (p->c->experts + 1) * sizeof(int32_t));
-}
-
 static const struct step_state step = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
 
 /* What dropout multiplies a choice's units by. */
@@ -147,7 +135,7 @@ static void make_problem(struct device *d, struct problem *p, const struct exper
     for (size_t e = 0; e < c->experts; e++)
         p->frozen[e] = e % 3 == 2;
     choose(p);
-    send_dispatch(d, p);
+    p->device = dispatch_to_device(d, &p->host);
     make_stack(d, p);
 }
 
@@ -268,7 +256,7 @@ DEVICE_TEST_OF(a_sample_does_not_depend_on_its_batch, cases)
     memcpy(alone.host.chosen, p.host.chosen + last * c.top_k, c.top_k * sizeof(int32_t));
     memcpy(alone.host.gates, p.host.gates + last * c.top_k, c.top_k * sizeof(float));
     reference_sort(&alone.host, 0);
-    send_dispatch(d, &alone);
+    alone.device = dispatch_to_device(d, &alone.host);
     alone.values = c.rows * c.width;
     alone.units = c.top_k * c.rows * c.hidden;
     alone.stack.dispatch = &alone.device;
@@ -348,15 +336,20 @@ static status run_step(void *context, struct error *into)
     return parameters_step(t->group, t->state, &t->rule, into);
 }
 
-static void goes_through_training(struct device *d, const void *optimizer)
+static const struct optimizer *const optimizers[] = {&optimizer_adamw, &optimizer_sgd, &optimizer_lamb};
+
+DEVICE_TEST_OF(sums_follow_the_weights, optimizers)
 {
     static const struct experts_case c = {1, 2, 8, 8, 4, 2, 0, MIXED, ACTIVATION_RELU, 0.0f, false, false};
     const size_t shapes[PARTS][3] = {{4, 8, 8}, {4, 8, 1}, {4, 8, 8}, {4, 8, 1}};
     struct problem p;
     struct step_state state = {.learning_rate = 0.1f};
-    struct training t = {
-        .state = to_device(d, &state, sizeof state),
-        .rule = {.optimizer = optimizer, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .momentum = 0.9}};
+    struct training t = {.state = to_device(d, &state, sizeof state),
+                         .rule = {.optimizer = *(const struct optimizer *const *)parameters,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.999,
+                                  .epsilon = 1e-8,
+                                  .momentum = 0.9}};
     struct recording recording = {0};
     make_problem(d, &p, &c);
     parameters_create(&t.group, d->backend);
@@ -369,12 +362,7 @@ static void goes_through_training(struct device *d, const void *optimizer)
     for (int i = 0; i < 3; i++) {
         size_t n = t.group->values_count;
         must(d->ops->upload(d->backend, t.group->gradients, draw(d, n, 1.0f).host, n * sizeof(float), &error));
-        if (i == 1)
-            must(d->ops->record(d->backend, &recording, run_step, &t, &error));
-        else if (recording.owner != NULL)
-            must(d->ops->replay(d->backend, &recording, &error));
-        else
-            must(run_step(&t, &error));
+        run_again(d, &recording, i == 1, run_step, &t);
         goes_after(d, &p, &t, true);
     }
     d->ops->recording_destroy(d->backend, &recording);
@@ -382,11 +370,4 @@ static void goes_through_training(struct device *d, const void *optimizer)
                            &error)); /* as a merge or a restored step does */
     goes_after(d, &p, &t, false);
     parameters_destroy(t.group);
-}
-
-TEST(sums_follow_the_weights)
-{
-    on_device(goes_through_training, &optimizer_adamw);
-    on_device(goes_through_training, &optimizer_sgd);
-    on_device(goes_through_training, &optimizer_lamb);
 }

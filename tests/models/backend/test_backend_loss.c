@@ -22,8 +22,8 @@ DEVICE_TEST_OF(cross_entropy_and_its_gradient, loss_cases)
     size_t n = c->rows * c->classes;
     struct operand logits = draw(d, n, c->deviation), dlogits = draw(d, n, 1.0f);
     double *gradient = doubles(d, dlogits.host, n), weight = 0.7;
-    int32_t labels[200], others[200];
-    float shares[200];
+    int32_t labels[200] = {0}, others[200] = {0};
+    float shares[200] = {0};
     for (size_t i = 0; i < c->rows; i++) {
         labels[i] = (int32_t)((7 * i + 3) % c->classes);
         others[i] = (int32_t)(5 * i % c->classes); /* sometimes the same */
@@ -32,18 +32,13 @@ DEVICE_TEST_OF(cross_entropy_and_its_gradient, loss_cases)
     double expected = 1.5 + reference_cross_entropy(gradient, matrix_rows(logits.host, c->rows, c->classes), labels,
                                                     c->mixed ? others : NULL, shares, (double)c->smoothing, weight);
     float *losses = to_device(d, (const float[]){1.5f, 1.5f}, 2 * sizeof(float));
-    struct cross_entropy loss = {.logits = matrix_rows(logits.device, c->rows, c->classes),
-                                 .dlogits = matrix_rows(dlogits.device, c->rows, c->classes),
-                                 .labels = to_device(d, labels, c->rows * sizeof *labels),
-                                 .others = c->mixed ? to_device(d, others, c->rows * sizeof *others) : NULL,
-                                 .shares = c->mixed ? to_device(d, shares, c->rows * sizeof *shares) : NULL,
-                                 .smoothing = c->smoothing,
-                                 .weight = (float)weight,
-                                 .loss = losses};
-    must(d->ops->cross_entropy(d->backend, &loss, &error));
-    loss.dlogits.data = NULL;
-    loss.loss = losses + 1;
-    must(d->ops->cross_entropy(d->backend, &loss, &error));
+    const int32_t *device_labels = to_device(d, labels, sizeof labels);
+    for (int alone = 0; alone < 2; alone++) /* the loss without its gradient */
+        must_run(d, cross_entropy, .logits = matrix_rows(logits.device, c->rows, c->classes),
+                 .dlogits = matrix_rows(alone ? NULL : dlogits.device, c->rows, c->classes), .labels = device_labels,
+                 .others = c->mixed ? to_device(d, others, sizeof others) : NULL,
+                 .shares = c->mixed ? to_device(d, shares, sizeof shares) : NULL, .smoothing = c->smoothing,
+                 .weight = (float)weight, .loss = losses + alone);
     expect_close(d, "loss, with and without gradient", losses, (const double[]){expected, expected}, 2, 2e-6);
     expect_close(d, "gradient of the logits", dlogits.device, gradient, n, 2e-6);
 }
@@ -76,16 +71,11 @@ DEVICE_TEST_OF(soft_targets_and_their_gradient, loss_cases)
     double *gradient = doubles(d, dlogits.host, n);
     double expected = 0.5 + reference_soft(gradient, logits.host, targets.host, c->rows, c->classes, 2, 4);
     float *losses = to_device(d, (const float[]){0.5f, 0.5f}, 2 * sizeof(float));
-    struct soft_cross_entropy loss = {.logits = matrix_rows(logits.device, c->rows, c->classes),
-                                      .targets = matrix_rows(targets.device, c->rows, c->classes),
-                                      .dlogits = matrix_rows(dlogits.device, c->rows, c->classes),
-                                      .temperature = 2,
-                                      .weight = 4,
-                                      .loss = losses};
-    must(d->ops->soft_cross_entropy(d->backend, &loss, &error));
-    loss.dlogits.data = NULL;
-    loss.loss = losses + 1;
-    must(d->ops->soft_cross_entropy(d->backend, &loss, &error));
+    for (int alone = 0; alone < 2; alone++)
+        must_run(d, soft_cross_entropy, .logits = matrix_rows(logits.device, c->rows, c->classes),
+                 .targets = matrix_rows(targets.device, c->rows, c->classes),
+                 .dlogits = matrix_rows(alone ? NULL : dlogits.device, c->rows, c->classes), .temperature = 2,
+                 .weight = 4, .loss = losses + alone);
     expect_close(d, "loss, with and without gradient", losses, (const double[]){expected, expected}, 2, 2e-6);
     expect_close(d, "gradient of the logits", dlogits.device, gradient, n, 2e-6);
 }
@@ -114,35 +104,26 @@ DEVICE_TEST_OF(penalties_pull_towards_an_anchor, sizes)
     expect_close(d, "gradient of the penalty", gradients.device, expected, n, 2e-6);
 }
 
+/* Of a row with what is no number there is none. */
 DEVICE_TEST(highest_logit_wins_and_ties_go_low)
 {
-    enum { ROWS = 5, COLUMNS = 65 };
+    enum { ROWS = 9, COLUMNS = 65 };
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
     struct operand logits = draw(d, ROWS * COLUMNS, 1.0f);
     float *z = logits.host;
-    z[0 * COLUMNS + 64] = 9;                       /* the last one */
+    z[0 * COLUMNS + 64] = 3e38f;                   /* the last one */
     z[1 * COLUMNS + 33] = z[1 * COLUMNS + 34] = 9; /* equal: the lower index */
-    for (size_t j = 0; j < COLUMNS; j++)
-        z[2 * COLUMNS + j] = -3; /* all equal */
-    z[3 * COLUMNS + 7] = 3e38f;
-    for (size_t j = 0; j < COLUMNS; j++)
-        z[4 * COLUMNS + j] = j == 5 ? -1e30f : -3e38f; /* all far below zero */
+    for (size_t j = 0; j < COLUMNS; j++) {
+        z[2 * COLUMNS + j] = -3;                       /* all equal */
+        z[3 * COLUMNS + j] = j == 5 ? -1e30f : -3e38f; /* all far below zero */
+    }
+    z[4 * COLUMNS + 7] = 3e38f;
+    for (size_t i = 0; i < 4; i++)
+        z[(5 + i) * COLUMNS + 16 * i] = bad[i];
     int32_t *best = room(d, ROWS * sizeof *best);
     float *device = to_device(d, z, ROWS * COLUMNS * sizeof *z);
     must_run(d, argmax, .x = matrix_rows(device, ROWS, COLUMNS), .out = best);
-    expect_integers(d, "predictions", best, (const int32_t[ROWS]){64, 33, 0, 7, 5}, ROWS);
-}
-
-DEVICE_TEST(rows_with_what_is_no_number_have_no_answer)
-{
-    enum { ROWS = 5, COLUMNS = 65 };
-    static const float bad[ROWS] = {NAN, -NAN, INFINITY, -INFINITY, 3e38f};
-    struct operand logits = draw(d, ROWS * COLUMNS, 1.0f);
-    for (size_t i = 0; i < ROWS; i++)
-        logits.host[i * COLUMNS + 16 * i] = bad[i];
-    int32_t *best = room(d, ROWS * sizeof *best);
-    float *device = to_device(d, logits.host, ROWS * COLUMNS * sizeof *device);
-    must_run(d, argmax, .x = matrix_rows(device, ROWS, COLUMNS), .out = best);
-    expect_integers(d, "predictions", best, (const int32_t[ROWS]){-1, -1, -1, -1, 64}, ROWS);
+    expect_integers(d, "predictions", best, (const int32_t[ROWS]){64, 33, 0, 5, 7, -1, -1, -1, -1}, ROWS);
 }
 
 static const size_t searched[] = {1, 7, 63, 65, 40001, 700001};
@@ -159,10 +140,9 @@ DEVICE_TEST_OF(what_is_not_finite_is_found, searched)
         if (b < 4)
             x.host[at] = bad[b];
         int32_t *found = to_device(d, (const int32_t[]){0, 1, 7}, 3 * sizeof *found);
-        struct find_not_finite op = {.n = n, .values = to_device(d, x.host, n * sizeof(float)), .found = found};
-        must(d->ops->find_not_finite(d->backend, &op, &error));
-        op.found = found + 1;
-        must(d->ops->find_not_finite(d->backend, &op, &error));
+        const float *values = to_device(d, x.host, n * sizeof *values);
+        for (int i = 0; i < 2; i++)
+            must_run(d, find_not_finite, .n = n, .values = values, .found = found + i);
         expect_integers(d, "found", found, (const int32_t[]){b < 4, 1, 7}, 3);
         x.host[at] = kept;
     }
@@ -230,17 +210,13 @@ DEVICE_TEST_OF(squared_error_and_its_gradient, loss_cases)
         means[i / c->classes] += difference * difference / (double)c->classes;
         gradient[i] = 0.125 * 2 * difference;
     }
-    struct squared_error op = {.x = matrix_rows(x.device, c->rows, c->classes),
-                               .y = matrix_rows(y.device, c->rows, c->classes),
-                               .dx = matrix_rows(dx.device, c->rows, c->classes),
-                               .scale = 0.125f,
-                               .errors = errors.device};
-    must(d->ops->squared_error(d->backend, &op, &error));
+    for (int alone = 0; alone < 2; alone++)
+        must_run(d, squared_error, .x = matrix_rows(x.device, c->rows, c->classes),
+                 .y = matrix_rows(y.device, c->rows, c->classes),
+                 .dx = matrix_rows(alone ? NULL : dx.device, c->rows, c->classes), .scale = 0.125f,
+                 .errors = alone ? again.device : errors.device);
     expect_close(d, "squared errors", errors.device, means, c->rows, 1e-6);
     expect_close(d, "their gradient", dx.device, gradient, n, 1e-6);
-    op.dx.data = NULL;
-    op.errors = again.device;
-    must(d->ops->squared_error(d->backend, &op, &error));
     expect_close(d, "squared errors without gradient", again.device, means, c->rows, 1e-6);
 }
 
@@ -263,16 +239,15 @@ DEVICE_TEST_OF(weighted_sums_are_exact, sizes)
 
     struct operand a = draw(d, n, 1.0f), b = draw(d, n, 1.0f), out = blank(d, n);
     float *mean = from_device(d, out.device, n * sizeof *mean);
-    for (size_t i = 0; i < n; i++)
-        mean[i] = (float)(0.5 * ((double)a.host[i] + (double)b.host[i]));
-    must_run(d, weighted_sum, .count = 2, .n = n, .inputs = {a.device, b.device}, .weights = {0.5f, 0.5f},
-             .out = out.device);
-    expect_floats(d, "mean of two", out.device, mean, n);
-    for (size_t i = 0; i < n; i++)
-        mean[i] = (float)(((double)a.host[i] + (double)b.host[i] + (double)b.host[i]) / 3);
-    must_run(d, weighted_sum, .count = 3, .n = n, .inputs = {a.device, b.device, b.device}, .weights = {1, 1, 1},
-             .divisor = 3, .out = out.device);
-    expect_floats(d, "mean of three", out.device, mean, n);
+    for (size_t count = 2; count <= 3; count++) {
+        float weight = count == 2 ? 0.5f : 1;
+        for (size_t i = 0; i < n; i++)
+            mean[i] = (float)(count == 2 ? 0.5 * ((double)a.host[i] + (double)b.host[i])
+                                         : ((double)a.host[i] + (double)b.host[i] + (double)b.host[i]) / 3);
+        must_run(d, weighted_sum, .count = count, .n = n, .inputs = {a.device, b.device, b.device},
+                 .weights = {weight, weight, weight}, .divisor = count == 2 ? 0 : 3, .out = out.device);
+        expect_floats(d, "mean", out.device, mean, n);
+    }
 }
 
 /* Expert by expert, as the formula says; without the last two, and with none to average with. */
@@ -292,12 +267,8 @@ DEVICE_TEST_OF(experts_that_are_free_are_averaged, sizes)
                     others += f != e && !frozen[set][f] ? (double)values.host[f * n + i] : 0;
                 expected[e * n + i] = (1 - share) * expected[e * n + i] + share / (double)(free_experts - 1) * others;
             }
-        struct average_experts average = {.experts = EXPERTS,
-                                          .n = n,
-                                          .frozen = set == 0 ? NULL : to_device(d, frozen[set], sizeof frozen[set]),
-                                          .share = 0.3f,
-                                          .values = values.device};
-        must(d->ops->average_experts(d->backend, &average, &error));
+        must_run(d, average_experts, .experts = EXPERTS, .n = n, .share = 0.3f, .values = values.device,
+                 .frozen = set == 0 ? NULL : to_device(d, frozen[set], sizeof frozen[set]));
         expect_close(d, "averaged experts", values.device, expected, EXPERTS * n, 1e-7);
         float *found = from_device(d, values.device, EXPERTS * n * sizeof *found);
         for (size_t e = 0; e < EXPERTS; e++)
@@ -336,19 +307,14 @@ DEVICE_TEST(memory_is_copied_and_cleared)
     expect_floats(d, "zero", b.device, b.host, 65);
 }
 
-TEST(tables_are_complete_and_names_known)
+DEVICE_TEST(tables_are_complete_and_names_known)
 {
-    struct device d;
     struct backend *none = NULL;
-    device_open(&d, 2);
-    assert_int_equal(backend_check(d.backend, &error), OK);
-    struct backend_ops lacking = *d.ops;
+    must(backend_check(d->backend, &error));
+    struct backend_ops lacking = *d->ops;
     lacking.argmax = NULL;
     struct backend incomplete = {.ops = &lacking};
-    assert_int_equal(backend_check(&incomplete, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "argmax"));
-    assert_int_equal(backend_open(&none, &(struct backend_settings){.name = "tpu"}, &error), ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "\"tpu\""));
+    must_refuse(backend_check(&incomplete, &error), ERROR_ARGUMENT, "argmax");
+    must_refuse(backend_open(&none, &(struct backend_settings){.name = "tpu"}, &error), ERROR_ARGUMENT, "\"tpu\"");
     backend_close(NULL);
-    device_close(&d);
 }

@@ -120,14 +120,21 @@ static struct route_softmax route_of(struct device *d, const struct problem *p, 
                                   .counts = room(d, c->experts * sizeof(int32_t))};
 }
 
-static void expect_slots(struct device *d, const struct dispatch *got, const struct dispatch *want)
+static struct route_softmax_backward back_of(const struct problem *p, const struct route_softmax *forward,
+                                             const float *dgates, float *drouters)
 {
-    size_t choices = want->samples * want->top_k, slots = (size_t)want->offsets[want->experts];
-    expect_integers(d, "chosen experts", got->chosen, want->chosen, choices);
-    expect_integers(d, "first slots", got->offsets, want->offsets, want->experts + 1);
-    expect_integers(d, "slots", got->slot, want->slot, choices);
-    expect_integers(d, "samples by slot", got->sample, want->sample, slots);
-    expect_integers(d, "choices by slot", got->choice, want->choice, slots);
+    return (struct route_softmax_backward){.samples = p->c->samples,
+                                           .width = p->c->width,
+                                           .experts = p->c->experts,
+                                           .top_k = p->c->top_k,
+                                           .routers = p->c->routers,
+                                           .x = forward->x,
+                                           .routers_value = forward->routers_value,
+                                           .router = forward->router,
+                                           .dispatch = forward->dispatch,
+                                           .probabilities = forward->probabilities,
+                                           .dgates = dgates,
+                                           .drouters = drouters};
 }
 
 /* Of RMoE: they sum to 1 over the kept choices of a sample, or each is 1. */
@@ -153,7 +160,7 @@ static void expect_aligned(struct device *d, const struct problem *p, bool each,
 static void expect_routed(struct device *d, const struct problem *p, const struct route_softmax *op)
 {
     size_t choices = p->c->samples * p->c->top_k;
-    expect_slots(d, &p->device, &p->expected);
+    expect_dispatch(d, &p->device, &p->expected);
     expect_close(d, "gates", p->device.gates, p->gates, choices, 2e-6);
     expect_close(d, "probabilities", op->probabilities, p->p, p->c->samples * p->c->experts, 2e-6);
     if (op->aligned != ALIGN_NONE)
@@ -171,37 +178,20 @@ DEVICE_TEST_OF(routing_matches_in_training_and_evaluation, cases)
     must(d->ops->route_softmax(d->backend, &op, &error));
     expect_routed(d, &p, &op);
 
-    int32_t counts[EXPERTS_MOST], used[EXPERTS_MOST], frozen[EXPERTS_MOST];
-    for (size_t e = 0; e < c->experts; e++) {
-        counts[e] = (int32_t)(100 + e);
-        frozen[e] = e % 3 == 2;
-        used[e] = 1;
-    }
+    struct tallies tallies = take_tallies(d);
     op.training = true;
-    op.aligned = ALIGN_SHARED;
-    op.counts = to_device(d, counts, sizeof counts);
-    op.used = to_device(d, used, sizeof used);
-    op.frozen = to_device(d, frozen, sizeof frozen);
+    op.counts = tallies.device_counts;
+    op.used = tallies.device_used;
+    op.frozen = tallies.device_frozen;
     solve(&p, (double)op.noise_deviation);
-    must(d->ops->route_softmax(d->backend, &op, &error));
-    expect_routed(d, &p, &op);
-    for (size_t e = 0; e < c->experts; e++) {
-        int32_t samples = p.expected.offsets[e + 1] - p.expected.offsets[e];
-        counts[e] += samples;
-        used[e] = samples > 0 && !frozen[e];
+    for (op.aligned = ALIGN_SHARED; op.aligned <= ALIGN_EACH; op.aligned++) {
+        must(d->ops->route_softmax(d->backend, &op, &error));
+        expect_routed(d, &p, &op);
+        expect_tallies(d, &tallies, &p.expected, p.gates, op.add_used);
+        op.add_used = true;
+        tallies.used[c->experts - 1] = 1;
+        must(d->ops->upload(d->backend, op.used, tallies.used, sizeof tallies.used, &error));
     }
-    expect_integers(d, "counts", op.counts, counts, c->experts);
-    expect_integers(d, "used and not frozen", op.used, used, c->experts);
-
-    op.aligned = ALIGN_EACH;
-    must(d->ops->route_softmax(d->backend, &op, &error));
-    expect_routed(d, &p, &op);
-
-    op.add_used = true;
-    used[c->experts - 1] = 1;
-    op.used = to_device(d, used, sizeof used);
-    must(d->ops->route_softmax(d->backend, &op, &error));
-    expect_integers(d, "used now or before", op.used, used, c->experts);
 }
 
 DEVICE_TEST(noise_is_addressed)
@@ -265,56 +255,14 @@ DEVICE_TEST(tiny_gradients_are_left_out)
     forward.x = to_device(d, (float[]){1}, sizeof(float));
     forward.routers_value = to_device(d, (float[]){0, -20, -60, -75, -86}, 5 * sizeof(float));
     must(d->ops->route_softmax(d->backend, &forward, &error));
-    struct route_softmax_backward op = {.samples = 1,
-                                        .width = 1,
-                                        .experts = 5,
-                                        .top_k = 1,
-                                        .routers = 1,
-                                        .x = forward.x,
-                                        .routers_value = forward.routers_value,
-                                        .router = p.device_router,
-                                        .dispatch = &p.device,
-                                        .probabilities = forward.probabilities,
-                                        .dgates = to_device(d, (float[]){1}, sizeof(float)),
-                                        .drouters = room(d, 5 * sizeof(float))};
+    struct route_softmax_backward op =
+        back_of(&p, &forward, to_device(d, (float[]){1}, sizeof(float)), room(d, 5 * sizeof(float)));
     must(d->ops->route_softmax_backward(d->backend, &op, &error));
     const float *got = from_device(d, op.drouters, 5 * sizeof *got);
     const double expected[] = {-exp(-20), -exp(-60)};
     for (size_t e = 0; e < 2; e++)
         assert_true(fabs((double)got[1 + e] / expected[e] - 1) < 1e-5);
     assert_true(got[3] == 0 && got[4] == 0);
-}
-
-/* What was routed goes to the experts and back: choices without a slot are left out of sums and have no gradient. */
-DEVICE_TEST_OF(choices_beyond_the_limit_have_no_part, cases)
-{
-    const struct mixture_case *c = parameters;
-    struct problem p = make_problem(d, c);
-    struct route_softmax route = route_of(d, &p, false);
-    enum tensor_type type = backend_operand_type(d->backend);
-    size_t choices = c->samples * c->top_k, n = c->samples * c->width;
-    solve(&p, 0);
-    must(d->ops->route_softmax(d->backend, &route, &error));
-    struct operand rows = blank_operand(d, choices * c->width), y = draw(d, n, 1.0f);
-    must_run(d, dispatch_gather, .dispatch = &p.device, .rows_per_sample = 1, .width = c->width, .out_type = type,
-             .x = p.x.device, .out = rows.device);
-    double *expected = doubles(d, y.host, n), *dgates = doubles(d, NULL, choices);
-    for (size_t i = 0; i < choices; i++)
-        for (size_t j = 0; j < c->width; j++) {
-            double x = (double)p.x.host[i / c->top_k * c->width + j];
-            expected[i / c->top_k * c->width + j] += p.gates[i] * x;
-            dgates[i] += p.expected.slot[i] >= 0 ? x * x : 0;
-        }
-    must_run(d, dispatch_combine, .dispatch = &p.device, .rows_per_sample = 1, .width = c->width, .rows_type = type,
-             .rows = rows.device, .weights = route.weights, .scale = 1, .y = y.device);
-    expect_close(d, "weighted sum of the experts", y.device, expected, n, rounded(d, 2e-6));
-    struct operand got = blank(d, choices), hidden = blank_operand(d, choices * c->width);
-    must(d->ops->copy(d->backend, hidden.device, rows.device, choices * c->width * tensor_type_size(type), &error));
-    must_run(d, expert_gate_backward, .dispatch = &p.device, .rows_per_sample = 1, .hidden = c->width,
-             .width = c->width, .scale = 1, .keep = 1, .type = type, .h = hidden.device, .dh = rows.device,
-             .dy = draw_operand(d, choices * c->width, 1).device, .up_bias = room(d, c->experts * c->width * 4),
-             .dgates = got.device, .dup_bias = room(d, c->experts * c->width * 4));
-    expect_close(d, "gradient of the gates", got.device, dgates, choices, rounded(d, 1e-5));
 }
 
 /* --- Gradients, of Σ dgates · gates of the kept choices + the balance loss --- */
@@ -361,38 +309,20 @@ static double reference_balance(const struct problem *p, enum balance_softmax_ki
     return kind == BALANCE_WIDENET ? loss : (squares / n - total * total / n / n) / (total * total / n / n);
 }
 
-static double reference_loss(struct problem *p, const struct gradient_case *g, const float *dgates)
+struct loss {
+    struct problem *p;
+    const struct gradient_case *g;
+    const float *dgates;
+};
+
+static double reference_loss(void *context)
 {
-    double loss = (double)g->weight * reference_balance(p, g->kind);
-    for (size_t i = 0; i < p->c->samples * p->c->top_k; i++)
-        loss += (double)dgates[i] * p->gates[i];
+    struct loss *l = context;
+    solve(l->p, (double)0.3f);
+    double loss = (double)l->g->weight * reference_balance(l->p, l->g->kind);
+    for (size_t i = 0; i < l->p->c->samples * l->p->c->top_k; i++)
+        loss += (double)l->dgates[i] * l->p->gates[i];
     return loss;
-}
-
-/* Gradients are added to what was there. */
-static void expect_slopes(struct device *d, const char *name, struct problem *p, const struct gradient_case *g,
-                          const float *dgates, struct operand *values, size_t n, const float *got)
-{
-    double *expected = doubles(d, NULL, n), deviation = (double)0.3f;
-    for (size_t i = 0; i < n; i++) {
-        float before = values->host[i], above = before + 1e-3f, below = before - 1e-3f;
-        values->host[i] = above;
-        solve(p, deviation);
-        expected[i] = reference_loss(p, g, dgates);
-        values->host[i] = below;
-        solve(p, deviation);
-        expected[i] = 1 + (expected[i] - reference_loss(p, g, dgates)) / ((double)above - (double)below);
-        values->host[i] = before;
-    }
-    expect_close(d, name, got, expected, n, 1e-4);
-}
-
-static float *ones(struct device *d, size_t n)
-{
-    float *values = arena_take(&d->host, n * sizeof *values);
-    for (size_t i = 0; i < n; i++)
-        values[i] = 1;
-    return to_device(d, values, n * sizeof *values);
 }
 
 DEVICE_TEST_OF(losses_and_gradients_match, gradient_cases)
@@ -406,38 +336,23 @@ DEVICE_TEST_OF(losses_and_gradients_match, gradient_cases)
     must(d->ops->route_softmax(d->backend, &route, &error));
     solve(&p, (double)route.noise_deviation);
     expect_routed(d, &p, &route);
-    struct balance_softmax balance = {.kind = g->kind,
-                                      .dispatch = &p.device,
-                                      .probabilities = route.probabilities,
-                                      .weight = g->weight,
-                                      .share = 0.25f,
-                                      .dprobabilities = blank(d, c->samples * c->experts).device,
-                                      .loss = ones(d, 1),
-                                      .unweighted = ones(d, 1)};
+    float *dprobabilities = blank(d, c->samples * c->experts).device, *loss = ones(d, 1), *unweighted = ones(d, 1);
     if (g->weight > 0) {
-        must(d->ops->balance_softmax(d->backend, &balance, &error));
-        expect_close(d, "balance loss", balance.loss,
-                     (const double[]){1 + (double)g->weight * reference_balance(&p, g->kind)}, 1, 1e-5);
-        expect_close(d, "without its weight", balance.unweighted,
-                     (const double[]){1 + 0.25 * reference_balance(&p, g->kind)}, 1, 1e-5);
+        double expected = reference_balance(&p, g->kind);
+        must_run(d, balance_softmax, .kind = g->kind, .dispatch = &p.device, .probabilities = route.probabilities,
+                 .weight = g->weight, .share = 0.25f, .dprobabilities = dprobabilities, .loss = loss,
+                 .unweighted = unweighted);
+        expect_close(d, "balance loss", loss, (const double[]){1 + (double)g->weight * expected}, 1, 1e-5);
+        expect_close(d, "without its weight", unweighted, (const double[]){1 + 0.25 * expected}, 1, 1e-5);
     }
-    struct route_softmax_backward op = {.samples = c->samples,
-                                        .width = c->width,
-                                        .experts = c->experts,
-                                        .top_k = c->top_k,
-                                        .routers = c->routers,
-                                        .x = p.x.device,
-                                        .routers_value = p.routers.device,
-                                        .router = p.device_router,
-                                        .dispatch = &p.device,
-                                        .probabilities = route.probabilities,
-                                        .dgates = dgates.device,
-                                        .dprobabilities = g->weight > 0 ? balance.dprobabilities : NULL,
-                                        .drouters = ones(d, matrices),
-                                        .dx = ones(d, n)};
+    struct route_softmax_backward op = back_of(&p, &route, dgates.device, ones(d, matrices));
+    op.dprobabilities = g->weight > 0 ? dprobabilities : NULL;
+    op.dx = ones(d, n);
     must(d->ops->route_softmax_backward(d->backend, &op, &error));
-    expect_slopes(d, "gradient of the routers", &p, g, dgates.host, &p.routers, matrices, op.drouters);
-    expect_slopes(d, "gradient of the input", &p, g, dgates.host, &p.x, n, op.dx);
+    struct loss operands = {&p, g, dgates.host};
+    expect_slopes(d, "gradient of the routers", op.drouters, p.routers.host, matrices, 1e-3f, reference_loss,
+                  &operands);
+    expect_slopes(d, "gradient of the input", op.dx, p.x.host, n, 1e-3f, reference_loss, &operands);
     const float *got = from_device(d, op.drouters, matrices * sizeof *got);
     op.drouters = ones(d, matrices);
     op.dx = NULL;
@@ -516,25 +431,19 @@ DEVICE_TEST_OF(partitions_are_equal_and_addressed, partition_cases)
         router[b] = c.pattern == ALL_WITHOUT_ROUTER || (c.pattern == SOME_WITHOUT_ROUTER && b % 5 == 1) ? -1 : 2;
         gates[b] = router[b] >= 0;
     }
-    int32_t counts[16] = {1, 2, 3}, used[16] = {7}, frozen[16] = {0, 1};
+    struct tallies tallies = take_tallies(d);
     struct partition op = {.router = to_device(d, router, c.samples * sizeof *router),
                            .base = ((uint64_t)1 << 41) - 5,
                            .state = to_device(d, &state, sizeof state),
                            .dispatch = &got,
-                           .counts = to_device(d, counts, sizeof counts),
-                           .used = to_device(d, used, sizeof used),
-                           .frozen = to_device(d, frozen, sizeof frozen)};
+                           .counts = tallies.device_counts,
+                           .used = tallies.device_used,
+                           .frozen = tallies.device_frozen};
     reference_partition(&want, router, &rng, op.base);
     must(d->ops->partition(d->backend, &op, &error));
-    expect_slots(d, &got, &want);
+    expect_dispatch(d, &got, &want);
     expect_close(d, "gates", got.gates, gates, c.samples, 0);
-    for (size_t e = 0; e < c.experts; e++) {
-        int32_t samples = want.offsets[e + 1] - want.offsets[e];
-        counts[e] += samples;
-        used[e] = samples > 0 && !frozen[e];
-    }
-    expect_integers(d, "counts", op.counts, counts, c.experts);
-    expect_integers(d, "used and not frozen", op.used, used, c.experts);
+    expect_tallies(d, &tallies, &want, gates, false);
 
     for (size_t b = 0; b < c.samples; b++)
         want.chosen[b] = b % 3 == 0 ? 0 : (int32_t)c.experts - 1;
@@ -544,7 +453,7 @@ DEVICE_TEST_OF(partitions_are_equal_and_addressed, partition_cases)
     reference_sort(&want, 0);
     op.counts = op.used = NULL;
     must(d->ops->partition(d->backend, &op, &error));
-    expect_slots(d, &got, &want);
+    expect_dispatch(d, &got, &want);
 }
 
 /* --- What a recorded step does again --- */
@@ -579,19 +488,9 @@ static struct step make_step(struct device *d, const struct problem *p, struct d
                                          .weight = 1,
                                          .dprobabilities = blank(d, c->samples * c->experts).device,
                                          .loss = room(d, sizeof(float))};
-    s.back = (struct route_softmax_backward){.samples = c->samples,
-                                             .width = c->width,
-                                             .experts = c->experts,
-                                             .top_k = c->top_k,
-                                             .routers = c->routers,
-                                             .x = p->x.device,
-                                             .routers_value = p->routers.device,
-                                             .router = p->device_router,
-                                             .dispatch = s.route.dispatch,
-                                             .probabilities = s.route.probabilities,
-                                             .dgates = draw(d, c->samples * c->top_k, 1.0f).device,
-                                             .dprobabilities = s.balance.dprobabilities,
-                                             .drouters = room(d, c->routers * c->width * c->experts * sizeof(float))};
+    s.back = back_of(p, &s.route, draw(d, c->samples * c->top_k, 1.0f).device,
+                     room(d, c->routers * c->width * c->experts * sizeof(float)));
+    s.back.dprobabilities = s.balance.dprobabilities;
     *parts = take_dispatch(&d->memory, c->samples, c->experts, 1);
     s.partition = (struct partition){.router = p->device_router, .state = state, .dispatch = parts};
     return s;
@@ -613,12 +512,7 @@ DEVICE_TEST(recorded_steps_draw_anew)
         struct step_state now = {.seed = 5, .step = i % 2};
         must(d->ops->upload(d->backend, state, &now, sizeof now, &error));
         must(d->ops->zero(d->backend, step.back.drouters, matrices * sizeof(float), &error));
-        if (i == 2)
-            must(d->ops->record(d->backend, &recording, run_step, &step, &error));
-        else if (recording.owner != NULL)
-            must(d->ops->replay(d->backend, &recording, &error));
-        else
-            must(run_step(&step, &error));
+        run_again(d, &recording, i == 2, run_step, &step);
         if (i < 2) {
             owners[i] = from_device(d, parts.chosen, c.samples * sizeof **owners);
             gradients[i] = from_device(d, step.back.drouters, matrices * sizeof **gradients);

@@ -60,13 +60,19 @@ static void reference_lamb(struct moments *r, size_t s, const float *g, double r
         r->p[i] -= rate * ratio * u[i];
 }
 
-static struct update update_of(struct device *d)
+/* Moments begin at zero. */
+static struct update update_of(struct device *d, size_t segments, const uint64_t *offsets, const int32_t *flag,
+                               const int32_t flags[3])
 {
-    return (struct update){.segments = SEGMENTS,
-                           .n = VALUES,
-                           .offsets = to_device(d, segment_offsets, sizeof segment_offsets),
-                           .flag = to_device(d, segment_flag, sizeof segment_flag),
-                           .flags = to_device(d, segment_flags, sizeof segment_flags)};
+    size_t n = offsets[segments];
+    return (struct update){.segments = segments,
+                           .n = n,
+                           .offsets = to_device(d, offsets, (segments + 1) * sizeof *offsets),
+                           .flag = to_device(d, flag, segments * sizeof *flag),
+                           .flags = to_device(d, flags, 3 * sizeof *flags),
+                           .steps = room(d, segments * sizeof(int32_t)),
+                           .first_moment = room(d, n * sizeof(float)),
+                           .second_moment = room(d, n * sizeof(float))};
 }
 
 /* The third segment begins at zero, so that its norm is 0; in the first step the first one has no gradient. */
@@ -78,12 +84,11 @@ static void steps(struct device *d, const void *parameters)
     memset(p.host + segment_offsets[2], 0, (segment_offsets[3] - segment_offsets[2]) * sizeof *p.host);
     p.device = to_device(d, p.host, VALUES * sizeof *p.host);
     struct moments r = {doubles(d, p.host, VALUES), doubles(d, NULL, VALUES), doubles(d, NULL, VALUES), {0, 5, 3}, {4}};
-    struct update update = update_of(d);
+    struct update update = update_of(d, SEGMENTS, segment_offsets, segment_flag, segment_flags);
     update.steps = to_device(d, r.steps, sizeof r.steps);
     update.changes = to_device(d, r.changes, sizeof r.changes);
     update.values = p.device;
-    update.first_moment = room(d, VALUES * sizeof(float));
-    update.second_moment = one_moment ? NULL : room(d, VALUES * sizeof(float));
+    update.second_moment = one_moment ? NULL : update.second_moment;
     for (int step = 0; step < STEPS; step++) {
         struct operand g = draw(d, VALUES, step == 1 ? 0.0f : 1e-2f); /* a step with no gradient counts too */
         struct step_state state = {.learning_rate = 0.01f / (float)(step + 1)};
@@ -129,7 +134,9 @@ TEST(segments_whose_flag_is_set_are_stepped)
         on_device(steps, &cases[i]);
 }
 
-static void holds(struct device *d, const void *parameters)
+static const bool clears[] = {false, true};
+
+DEVICE_TEST_OF(a_step_that_is_held_changes_nothing, clears)
 {
     bool clear = *(const bool *)parameters;
     const struct optimizer *optimizer;
@@ -137,7 +144,7 @@ static void holds(struct device *d, const void *parameters)
         struct operand p = draw(d, VALUES, 1.0f), g = draw(d, VALUES, 1.0f), m = draw(d, VALUES, 1.0f),
                        v = draw(d, VALUES, 1.0f);
         int32_t counted[SEGMENTS] = {1, 2, 3, 4, 5};
-        struct update update = update_of(d);
+        struct update update = update_of(d, SEGMENTS, segment_offsets, segment_flag, segment_flags);
         update.steps = to_device(d, counted, sizeof counted);
         update.changes = to_device(d, counted, sizeof counted);
         update.values = p.device;
@@ -157,12 +164,6 @@ static void holds(struct device *d, const void *parameters)
             memset(g.host, 0, VALUES * sizeof(float));
         expect_floats(d, "gradients", g.device, g.host, VALUES);
     }
-}
-
-TEST(a_step_that_is_held_changes_nothing)
-{
-    on_device(holds, &(bool){false});
-    on_device(holds, &(bool){true});
 }
 
 /* Three tensors after three steps, of which the second begins at zero and the third has gradients near ε. adamw and sgd:
@@ -195,15 +196,8 @@ DEVICE_TEST_OF(public_code_agrees, public_cases)
                                                           {-0.3f, 0.1f, 0, 0.2f, 0.6f, 2e-6f, 6e-6f},
                                                           {0.05f, 0.25f, -0.4f, -0.1f, 0.3f, -1e-6f, 3e-6f}};
     struct update_rule rule = c->optimizer->rule;
-    struct update update = {.segments = PUBLIC_TENSORS,
-                            .n = PUBLIC_VALUES,
-                            .offsets = to_device(d, offsets, sizeof offsets),
-                            .flag = room(d, PUBLIC_TENSORS * sizeof(int32_t)),
-                            .flags = to_device(d, (const int32_t[]){1}, sizeof(int32_t)),
-                            .steps = room(d, PUBLIC_TENSORS * sizeof(int32_t)),
-                            .values = to_device(d, values, sizeof values),
-                            .first_moment = room(d, sizeof values),
-                            .second_moment = room(d, sizeof values)};
+    struct update update = update_of(d, PUBLIC_TENSORS, offsets, (const int32_t[3]){0}, (const int32_t[3]){1});
+    update.values = to_device(d, values, sizeof values);
     rule.weight_decay = c->weight_decay;
     for (size_t i = 0; i < PUBLIC_STEPS; i++) {
         struct step_state state = {.learning_rate = rates[i]};
@@ -226,17 +220,12 @@ DEVICE_TEST(norms_neither_overflow_nor_vanish)
         gradients[i] = 1;
     }
     moments[N - 1] = NAN;
-    struct update update = {.segments = 3,
-                            .n = N,
-                            .offsets = to_device(d, (const uint64_t[]){0, EACH, 2 * EACH, N}, 4 * sizeof(uint64_t)),
-                            .flag = room(d, 3 * sizeof(int32_t)),
-                            .flags = to_device(d, (const int32_t[]){1}, sizeof(int32_t)),
-                            .steps = room(d, 3 * sizeof(int32_t)),
-                            .values = to_device(d, values, sizeof values),
-                            .gradients = to_device(d, gradients, sizeof gradients),
-                            .first_moment = to_device(d, moments, sizeof moments),
-                            .second_moment = room(d, sizeof moments),
-                            .state = to_device(d, &(struct step_state){.learning_rate = 0.5f}, sizeof *update.state)};
+    struct update update =
+        update_of(d, 3, (const uint64_t[]){0, EACH, 2 * EACH, N}, (const int32_t[3]){0}, (const int32_t[3]){1});
+    update.values = to_device(d, values, sizeof values);
+    update.gradients = to_device(d, gradients, sizeof gradients);
+    update.first_moment = to_device(d, moments, sizeof moments);
+    update.state = to_device(d, &(struct step_state){.learning_rate = 0.5f}, sizeof *update.state);
     must(optimizer_lamb.step(d->backend, &update, &optimizer_lamb.rule, &error));
     const float *found = digest(d, update.values, sizeof values);
     for (size_t i = 0; i + 1 < N; i++)

@@ -10,16 +10,17 @@
 
 enum { MOST = 3, VALUES = 197 };
 
+struct values {
+    float floats[VALUES];
+    int32_t sums[VALUES], maxima[VALUES];
+};
+
 struct rank {
     struct device d;
     const struct process_group *group;
     size_t rank;
-    float *floats; /* device */
-    int32_t *sums, *maxima;
-    struct {
-        float floats[VALUES];
-        int32_t sums[VALUES], maxima[VALUES];
-    } host; /* the results */
+    struct values *values; /* device */
+    struct values results;
     status result;
     struct error failure;
 };
@@ -32,27 +33,20 @@ static status reduce(struct rank *m, enum reduction reduction, void *values, siz
         &m->failure);
 }
 
-static status read_results(struct rank *m)
+static status reduce_all(struct rank *m)
 {
-    TRY(m->d.ops->download(m->d.backend, m->host.floats, m->floats, sizeof m->host.floats, &m->failure));
-    TRY(m->d.ops->download(m->d.backend, m->host.sums, m->sums, sizeof m->host.sums, &m->failure));
-    return m->d.ops->download(m->d.backend, m->host.maxima, m->maxima, sizeof m->host.maxima, &m->failure);
+    TRY(m->d.ops->bind(m->d.backend, &m->failure));
+    TRY(reduce(m, SUM_FLOATS, m->values->floats, VALUES));
+    TRY(reduce(m, SUM_INTEGERS, m->values->sums, VALUES));
+    TRY(reduce(m, MAX_INTEGERS, m->values->maxima, VALUES));
+    TRY(reduce(m, SUM_FLOATS, m->values->floats, 2)); /* fewer values than some groups have ranks */
+    return m->d.ops->download(m->d.backend, &m->results, m->values, sizeof m->results, &m->failure);
 }
 
 static void *work(void *context)
 {
     struct rank *m = context;
-    m->result = m->d.ops->bind(m->d.backend, &m->failure);
-    if (m->result == OK)
-        m->result = reduce(m, SUM_FLOATS, m->floats, VALUES);
-    if (m->result == OK)
-        m->result = reduce(m, SUM_INTEGERS, m->sums, VALUES);
-    if (m->result == OK)
-        m->result = reduce(m, MAX_INTEGERS, m->maxima, VALUES);
-    if (m->result == OK)
-        m->result = reduce(m, SUM_FLOATS, m->floats, 2); /* fewer values than some groups have ranks */
-    if (m->result == OK)
-        m->result = read_results(m);
+    m->result = reduce_all(m);
     return NULL;
 }
 
@@ -84,34 +78,27 @@ static int32_t number_of(size_t rank, size_t i)
     return (int32_t)((rank + 1) * (i % 13)) - 20;
 }
 
-struct expected {
-    float floats[VALUES];
-    int32_t sums[VALUES], maxima[VALUES];
-};
-
-static void give_values(struct rank *m, struct expected *expected)
+static void give_values(struct rank *m, struct values *expected)
 {
     struct device *d = &m->d;
-    int32_t own[VALUES];
+    struct values own;
     must(d->ops->bind(d->backend, &error));
     d->drawn = m->rank * VALUES;
-    struct operand drawn = draw(d, VALUES, 1.0f);
+    memcpy(own.floats, draw(d, VALUES, 1.0f).host, sizeof own.floats);
     for (size_t i = 0; i < VALUES; i++) {
-        own[i] = number_of(m->rank, i);
-        expected->floats[i] = m->rank == 0 ? drawn.host[i] : expected->floats[i] + drawn.host[i];
-        expected->sums[i] += own[i];
-        expected->maxima[i] = m->rank == 0 || own[i] > expected->maxima[i] ? own[i] : expected->maxima[i];
+        own.sums[i] = own.maxima[i] = number_of(m->rank, i);
+        expected->floats[i] = m->rank == 0 ? own.floats[i] : expected->floats[i] + own.floats[i];
+        expected->sums[i] += own.sums[i];
+        expected->maxima[i] = m->rank == 0 || own.maxima[i] > expected->maxima[i] ? own.maxima[i] : expected->maxima[i];
     }
-    m->floats = drawn.device;
-    m->sums = to_device(d, own, sizeof own);
-    m->maxima = to_device(d, own, sizeof own);
+    m->values = to_device(d, &own, sizeof own);
 }
 
 static void expect_sums(size_t size)
 {
     struct rank ranks[MOST] = {0};
     struct process_group group = {.size = size};
-    struct expected expected = {0};
+    struct values expected = {0};
     pthread_t threads[MOST];
     open_ranks(ranks, &group);
     for (size_t m = 0; m < size; m++)
@@ -129,10 +116,10 @@ static void expect_sums(size_t size)
         if (ranks[m].result != OK)
             fail_msg("rank %zu: %s", m, ranks[m].failure.message);
         for (size_t i = 0; i < VALUES; i++) /* NCCL's ring begins with another rank for each part */
-            assert_true(fabsf(ranks[m].host.floats[i] - expected.floats[i]) <= 1e-5f);
-        assert_memory_equal(ranks[m].host.floats, ranks[0].host.floats, sizeof expected.floats);
-        assert_memory_equal(ranks[m].host.sums, expected.sums, sizeof expected.sums);
-        assert_memory_equal(ranks[m].host.maxima, expected.maxima, sizeof expected.maxima);
+            assert_true(fabsf(ranks[m].results.floats[i] - expected.floats[i]) <= 1e-5f);
+        assert_memory_equal(ranks[m].results.floats, ranks[0].results.floats, sizeof expected.floats);
+        assert_memory_equal(ranks[m].results.sums, expected.sums, sizeof expected.sums);
+        assert_memory_equal(ranks[m].results.maxima, expected.maxima, sizeof expected.maxima);
     }
     close_ranks(ranks, &group);
 }
@@ -162,7 +149,7 @@ TEST(a_process_group_can_be_aborted)
         skip();
     struct rank ranks[MOST] = {0};
     struct process_group group = {.size = 2};
-    struct expected expected = {0};
+    struct values expected = {0};
     pthread_t thread;
     open_ranks(ranks, &group);
     give_values(&ranks[0], &expected);

@@ -83,7 +83,9 @@ static const enum activation activations[] = {ACTIVATION_NONE, ACTIVATION_QUICK_
                                               ACTIVATION_RELU, ACTIVATION_SIGMOID,    ACTIVATION_GELU_TANH};
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
-static void epilogues(struct device *d, const void *parameters)
+static const struct product_case epilogue_cases[] = {{65, 63, 7}, {1, 197, 65}, {3, 1100, 577}};
+
+DEVICE_TEST_OF(bias_addend_activation_and_back, epilogue_cases)
 {
     const struct product_case *c = parameters;
     size_t n = c->m * c->n;
@@ -121,27 +123,24 @@ static void epilogues(struct device *d, const void *parameters)
         }
 }
 
-TEST(bias_addend_activation_and_back)
-{
-    on_device(epilogues, &(struct product_case){65, 63, 7});
-    on_device(epilogues, &(struct product_case){1, 197, 65});
-    on_device(epilogues, &(struct product_case){3, 1100, 577});
-}
-
 /* The products of terms come before the bias and the activation. Terms of whole strips, two of them over the same columns and
  * across tiles, and terms of any columns. */
-static void terms_of_low_rank(struct device *d, const void *parameters)
+static const struct terms_case {
+    size_t firsts[3], widths[3];
+} terms_cases[] = {{{0, 496, 480}, {480, 64, 608}}, {{0, 497, 3}, {480, 100, 7}}};
+
+DEVICE_TEST_OF(products_with_terms, terms_cases)
 {
     enum { ROWS = 197, DEPTH = 65, COLUMNS = 1100, RANK = 12 };
-    static const size_t firsts[][3] = {{0, 496, 480}, {0, 497, 3}}, widths[][3] = {{480, 64, 608}, {480, 100, 7}};
-    size_t kind = *(const size_t *)parameters, n = ROWS * COLUMNS;
+    const struct terms_case *c = parameters;
+    size_t n = ROWS * COLUMNS;
     struct slice a = draw_slice(d, ROWS, DEPTH), b = draw_weight_slice(d, COLUMNS, DEPTH), left, right;
     struct operand bias = draw(d, COLUMNS, 2.0f), before = draw_operand(d, n, 1.0f), out = blank_operand(d, n);
     double *expected = doubles(d, NULL, n), *product = doubles(d, NULL, n), *active = doubles(d, NULL, n);
     struct gemm_term terms[3];
     reference_product(expected, a.host, false, b.host, true);
     for (size_t t = 0; t < 3; t++) {
-        size_t first = firsts[kind][t], width = widths[kind][t];
+        size_t first = c->firsts[t], width = c->widths[t];
         left = draw_weight_slice(d, ROWS, RANK);
         right = draw_weight_slice(d, RANK, width);
         terms[t] = (struct gemm_term){left.device, right.device, first, t == 1 ? -2.5f : 1.0f};
@@ -171,12 +170,6 @@ static void terms_of_low_rank(struct device *d, const void *parameters)
     expect_close_operand(d, "product with terms through an activation", out.device, active, n, 3e-6);
 }
 
-TEST(products_with_terms)
-{
-    for (size_t kind = 0; kind < 2; kind++)
-        on_device(terms_of_low_rank, &kind);
-}
-
 /* A row's bits must not depend on how many rows came with it, nor which. The CPU alone promises it: a GPU's library picks its
  * algorithm by the size of the product. */
 enum { BATCH = 450 };
@@ -197,10 +190,10 @@ static struct gemm part_of(const struct gemm *whole, const float *start, size_t 
     return part;
 }
 
-static void rows_alone(struct device *d, const void *parameters)
+DEVICE_TEST_OF(rows_do_not_depend_on_their_batch, batch_cases)
 {
     const struct product_case *c = parameters;
-    if (is_like_others(d, c))
+    if (strcmp(d->ops->name, "cpu") != 0 || is_like_others(d, c))
         return;
     for (int kind = 0; kind < 4; kind++) {
         bool transpose = kind & 1, add = kind & 2;
@@ -227,14 +220,6 @@ static void rows_alone(struct device *d, const void *parameters)
             expect_floats(d, "rows in a smaller batch", own.device, expected + first * c->n, count * c->n);
         }
     }
-}
-
-TEST(rows_do_not_depend_on_their_batch)
-{
-    if (strcmp(test_backend_name(), "cpu") != 0)
-        skip();
-    for (size_t i = 0; i < sizeof batch_cases / sizeof *batch_cases; i++)
-        on_device(rows_alone, &batch_cases[i]);
 }
 
 struct grouped_case {
@@ -303,51 +288,36 @@ DEVICE_TEST_OF(products_by_expert, grouped_cases)
 static const struct grouped_case tile_cases[] = {
     {1, 1, 64, 768, {0}}, {1, 1, 768, 64, {0}}, {1, 2, 64, 512, {0}}, {1, 2, 63, 65, {0}}};
 
-/* A row has the same bits wherever it lies among the rows of its group, and however many there are. */
-DEVICE_TEST_OF(rows_do_not_know_their_tiles, tile_cases)
+/* The products of `rows` rows of a after the first ones with b, which is transposed where the case says 1 row. */
+static void *part_of_group(struct device *d, const struct grouped_case *c, const void *a, const float *b, size_t first,
+                           size_t rows, bool one_sample)
 {
-    enum { ROWS = 250 };
-    const struct grouped_case *c = parameters;
     size_t size = tensor_type_size(backend_operand_type(d->backend));
-    struct operand a = draw_operand(d, ROWS * c->k, 1.0f), b = draw_weights(d, c->n * c->k),
-                   whole = blank_operand(d, ROWS * c->n), part = blank_operand(d, ROWS * c->n);
-    for (int32_t first = 0; first < ROWS; first += first < ROWS - 50 ? 7 : 1) {
-        const int32_t offsets[] = {0, ROWS - first};
-        struct grouped_gemm product = {.kind = GROUPED_ROWS,
-                                       .groups = 1,
-                                       .rows_per_slot = 1,
-                                       .offsets = to_device(d, offsets, sizeof offsets),
-                                       .b = matrix_rows(b.device, c->n, c->k),
-                                       .transpose_b = c->rows_per_slot == 1,
-                                       .rows_share_tiles = true};
-        size_t rows = (size_t)(ROWS - first), skipped = (size_t)first;
-        product.a = operand_rows(d, (char *)a.device + skipped * c->k * size, rows, c->k);
-        product.out = operand_rows(d, first == 0 ? whole.device : part.device, rows, c->n);
-        must(d->ops->grouped_gemm(d->backend, &product, &error));
-        if (first > 0)
-            expect_operand(d, "rows of a smaller group", part.device,
-                           operand_from_device(d, (char *)whole.device + skipped * c->n * size, rows * c->n),
-                           rows * c->n);
-    }
+    void *out = blank_operand(d, rows * c->n).device;
+    must_run(d, grouped_gemm, .kind = GROUPED_ROWS, .groups = 1, .rows_per_slot = one_sample ? rows : 1,
+             .offsets = to_device(d, (const int32_t[]){0, one_sample ? 1 : (int32_t)rows}, 2 * sizeof(int32_t)),
+             .a = operand_rows(d, (char *)a + first * c->k * size, rows, c->k), .b = matrix_rows((void *)b, c->n, c->k),
+             .transpose_b = c->rows_per_slot == 1, .rows_share_tiles = !one_sample,
+             .out = operand_rows(d, out, rows, c->n));
+    return out;
 }
 
-/* Nor how many positions its sample has, of which the longest prompt of a batch decides. */
-DEVICE_TEST_OF(rows_do_not_know_the_length_of_their_sample, tile_cases)
+/* A row has the same bits wherever it lies among the rows of its group, and however many there are; nor does it know how many
+ * positions its sample has, of which the longest prompt of a batch decides. */
+DEVICE_TEST_OF(rows_do_not_know_their_neighbours, tile_cases)
 {
-    enum { LONGEST = 40 };
+    enum { ROWS = 250, LONGEST = 40 };
     const struct grouped_case *c = parameters;
-    const int32_t *offsets = to_device(d, (const int32_t[]){0, 1}, 2 * sizeof(int32_t));
-    struct operand a = draw_operand(d, LONGEST * c->k, 1.0f), b = draw_weights(d, c->n * c->k);
-    const float *whole = NULL;
-    for (size_t rows = LONGEST; rows >= 2; rows--) {
-        struct operand out = blank_operand(d, rows * c->n);
-        must_run(d, grouped_gemm, .kind = GROUPED_ROWS, .groups = 1, .rows_per_slot = rows, .offsets = offsets,
-                 .a = operand_rows(d, a.device, rows, c->k), .b = matrix_rows(b.device, c->n, c->k),
-                 .transpose_b = c->rows_per_slot == 1, .out = operand_rows(d, out.device, rows, c->n));
-        if (whole == NULL)
-            whole = operand_from_device(d, out.device, rows * c->n);
-        expect_operand(d, "rows of a shorter sample", out.device, whole, rows * c->n);
-    }
+    struct operand a = draw_operand(d, ROWS * c->k, 1.0f), b = draw_weights(d, c->n * c->k);
+    const float *whole = operand_from_device(d, part_of_group(d, c, a.device, b.device, 0, ROWS, false), ROWS * c->n);
+    for (size_t first = 7; first < ROWS; first += first < ROWS - 50 ? 7 : 1)
+        expect_operand(d, "rows of a smaller group",
+                       part_of_group(d, c, a.device, b.device, first, ROWS - first, false), whole + first * c->n,
+                       (ROWS - first) * c->n);
+    whole = operand_from_device(d, part_of_group(d, c, a.device, b.device, 0, LONGEST, true), LONGEST * c->n);
+    for (size_t rows = LONGEST - 1; rows >= 2; rows--)
+        expect_operand(d, "rows of a shorter sample", part_of_group(d, c, a.device, b.device, 0, rows, true), whole,
+                       rows * c->n);
 }
 
 DEVICE_TEST_OF(weight_gradients_add_up_and_spare_the_frozen, grouped_cases)
@@ -451,12 +421,7 @@ static void expect_recorded(struct device *d, const struct linear *linear, struc
         struct operand weight = draw_weights(d, OUT * IN), bias = draw(d, OUT, 2.0f);
         must(parameters_upload(group, &group->list[0], weight.host, &error));
         must(parameters_upload(group, &group->list[1], bias.host, &error));
-        if (time == 1)
-            must(d->ops->record(d->backend, &recording, run_product, &product, &error));
-        else if (recording.owner != NULL)
-            must(d->ops->replay(d->backend, &recording, &error));
-        else
-            must(run_product(&product, &error));
+        run_again(d, &recording, time == 1, run_product, &product);
         double *expected = doubles(d, NULL, ROWS * OUT);
         reference_product(expected, matrix_rows(x.host, ROWS, IN), false, matrix_rows(weight.host, OUT, IN), true);
         for (size_t i = 0; i < ROWS * OUT; i++)

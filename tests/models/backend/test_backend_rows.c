@@ -16,14 +16,6 @@ static const struct rows_case rows_cases[] = {
     {9, 132, 1, 0},  {3, 512, 1, 0}, {3, 768, 30, 5}, {2, 1024, 1, -3}, /* rows that a GPU keeps in registers */
     {2, 1028, 1, 0},                                                    /* and a wider one */
 };
-enum { ROWS_CASES = sizeof rows_cases / sizeof *rows_cases };
-
-static void on_all_shapes(device_body body)
-{
-    for (size_t i = 0; i < ROWS_CASES; i++)
-        on_device(body, &rows_cases[i]);
-}
-
 static struct operand draw_rows(struct device *d, const struct rows_case *c)
 {
     struct operand x = draw(d, c->rows * c->columns, c->deviation);
@@ -79,7 +71,7 @@ static void norm_gradients(struct device *d, const struct rows_case *c, const st
     expect_close(d, "gradient without an addend", alone.device, ealone, n, 2e-5);
 }
 
-static void layer_norms(struct device *d, const void *parameters)
+DEVICE_TEST_OF(layer_norm_and_back, rows_cases)
 {
     const struct rows_case *c = parameters;
     size_t n = c->rows * c->columns;
@@ -106,10 +98,9 @@ static void layer_norms(struct device *d, const void *parameters)
     norm_gradients(d, c, &forward, host);
 }
 
-TEST(layer_norm_and_back)
+TEST(layer_norm_of_more_than_stays_in_the_caches)
 {
-    on_all_shapes(layer_norms);
-    on_device(layer_norms, &(struct rows_case){8200, 64, 1, 0.5f}); /* more than stays in the caches */
+    on_device(layer_norm_and_back_on, &(struct rows_case){8200, 64, 1, 0.5f});
 }
 
 DEVICE_TEST_OF(activation_and_back, rows_cases)
@@ -166,7 +157,7 @@ DEVICE_TEST_OF(rows_are_gathered_and_scattered, rows_cases)
     expect_close(d, "scattered rows", sum.device, added, c->rows * c->columns, 1e-6);
 }
 
-static void numbers(struct device *d, const void *parameters)
+DEVICE_TEST_OF(rows_are_numbered, rows_cases)
 {
     const struct rows_case *c = parameters;
     struct operand out = blank(d, c->rows);
@@ -177,9 +168,8 @@ static void numbers(struct device *d, const void *parameters)
 }
 
 /* Three samples of 5 positions, with lengths 5, 1 and 3. */
-static void own_positions(struct device *d, const void *unused)
+DEVICE_TEST(own_positions_are_numbered)
 {
-    (void)unused;
     enum { BATCH = 3, POSITIONS = 5, ROWS = BATCH * POSITIONS };
     const int32_t *lengths = to_device(d, (const int32_t[]){5, 1, 3}, BATCH * sizeof *lengths),
                   *value = to_device(d, (const int32_t[]){7, -1, 0}, BATCH * sizeof *value);
@@ -195,12 +185,6 @@ static void own_positions(struct device *d, const void *unused)
     must(d->ops->spread_positions(d->backend, &spread, &error));
     expect_integers(d, "to all positions", out, (const int32_t[]){7, 7, 7, 7, 7, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0},
                     ROWS);
-}
-
-TEST(rows_are_numbered)
-{
-    on_all_shapes(numbers);
-    on_device(own_positions, NULL);
 }
 
 /* Values whose squares no float can hold: norms would be infinite, and rows of zeros come out. */
@@ -228,7 +212,7 @@ DEVICE_TEST(overflows_are_not_hidden)
     assert_true(isnan(active[0]) && isnan(active[1]) && active[2] == 0 && isinf(active[3]));
 }
 
-static void normalizes(struct device *d, const void *parameters)
+DEVICE_TEST_OF(rows_are_normalised, rows_cases)
 {
     const struct rows_case *c = parameters;
     size_t n = c->rows * c->columns;
@@ -256,9 +240,8 @@ static void normalizes(struct device *d, const void *parameters)
     expect_close(d, "gradient through the norm", dx.device, edx, n, 2e-6);
 }
 
-static void zero_row_stays_zero(struct device *d, const void *unused)
+DEVICE_TEST(a_row_of_zeros_stays_zero)
 {
-    (void)unused;
     struct operand dy = draw(d, 7, 1.0f), y = blank(d, 7), norm = blank(d, 1), dx = draw(d, 7, 1.0f);
     struct matrix x = matrix_rows(room(d, 7 * sizeof(float)), 1, 7), out = matrix_rows(y.device, 1, 7);
     must_run(d, normalize, .x = x, .y = out, .norms = norm.device);
@@ -266,12 +249,6 @@ static void zero_row_stays_zero(struct device *d, const void *unused)
     must_run(d, normalize_backward, .y = out, .dy = matrix_rows(dy.device, 1, 7), .dx = matrix_rows(dx.device, 1, 7),
              .norms = norm.device);
     expect_floats(d, "its gradient", dx.device, dx.host, 7);
-}
-
-TEST(rows_are_normalised)
-{
-    on_all_shapes(normalizes);
-    on_device(zero_row_stays_zero, NULL);
 }
 
 /* The softmax over the top_k largest of a row, and back from dy; threshold 0: none. */
@@ -296,9 +273,8 @@ static void reference_sparse(double *y, double *dx, const float *x, const float 
     }
 }
 
-static void sparse_softmaxes(struct device *d, const void *unused)
+DEVICE_TEST(softmax_over_the_largest)
 {
-    (void)unused;
     static const size_t sizes[][3] = {{5, 4, 2}, {33, 37, 5}, {3, 40, 40}, {7, 64, 99}, {9, 1, 1}, {2, 176, 16}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (size_t limited = 0; limited < 2; limited++) {
@@ -322,9 +298,8 @@ static void sparse_softmaxes(struct device *d, const void *unused)
 }
 
 /* A NaN reaches every weight of its row, and no other row. */
-static void sparse_softmax_of_nan(struct device *d, const void *unused)
+DEVICE_TEST(softmax_over_the_largest_shows_nan)
 {
-    (void)unused;
     float values[8] = {1, NAN, 2, 3, 1, 2, 3, 4};
     struct operand y = blank(d, 8);
     must_run(d, sparse_softmax, .x = matrix_rows(to_device(d, values, sizeof values), 2, 4),
@@ -334,59 +309,36 @@ static void sparse_softmax_of_nan(struct device *d, const void *unused)
         assert_true(isnan(found[i]) == (i < 4));
 }
 
-TEST(softmax_over_the_largest)
-{
-    on_device(sparse_softmaxes, NULL);
-    on_device(sparse_softmax_of_nan, NULL);
-}
-
-static void means(struct device *d, const void *parameters)
-{
-    const struct rows_case *c = parameters;
-    enum { BATCH = 3 };
-    for (size_t first = 0; first < 2 && first < c->rows; first++) {
-        struct operand x = draw(d, BATCH * c->rows * c->columns, 1.0f), out = blank(d, BATCH * c->columns);
-        double *expected = doubles(d, NULL, BATCH * c->columns);
-        for (size_t b = 0; b < BATCH; b++)
-            for (size_t l = first; l < c->rows; l++)
-                for (size_t j = 0; j < c->columns; j++)
-                    expected[b * c->columns + j] +=
-                        (double)x.host[(b * c->rows + l) * c->columns + j] / (double)(c->rows - first);
-        must_run(d, mean_positions, .batch = BATCH, .positions = c->rows, .first = first, .width = c->columns,
-                 .x = x.device, .out = out.device);
-        expect_close(d, "mean over positions", out.device, expected, BATCH * c->columns, 1e-6);
-    }
-}
-
-/* Of each sample its own positions, and back. */
-static void means_of_lengths(struct device *d, const void *parameters)
+/* Of all positions, of all but the first (which has no way back), and of each sample's own, and back. */
+DEVICE_TEST_OF(positions_are_averaged, rows_cases)
 {
     const struct rows_case *c = parameters;
     enum { BATCH = 3 };
     size_t n = BATCH * c->rows * c->columns;
-    const int32_t lengths[BATCH] = {(int32_t)c->rows, 1, (int32_t)((c->rows + 1) / 2)};
-    struct operand x = draw(d, n, 1.0f), out = blank(d, BATCH * c->columns), dx = draw(d, n, 1.0f),
-                   dout = draw(d, BATCH * c->columns, 1.0f);
-    double *expected = doubles(d, NULL, BATCH * c->columns), *slope = doubles(d, dx.host, n);
-    for (size_t b = 0; b < BATCH; b++)
-        for (size_t l = 0; l < (size_t)lengths[b]; l++)
-            for (size_t j = 0; j < c->columns; j++) {
-                expected[b * c->columns + j] += (double)x.host[(b * c->rows + l) * c->columns + j] / lengths[b];
-                slope[(b * c->rows + l) * c->columns + j] += (double)dout.host[b * c->columns + j] / lengths[b];
-            }
-    const int32_t *own = to_device(d, lengths, sizeof lengths);
-    must_run(d, mean_positions, .batch = BATCH, .positions = c->rows, .width = c->columns, .lengths = own,
-             .x = x.device, .out = out.device);
-    must_run(d, mean_positions_backward, .batch = BATCH, .positions = c->rows, .width = c->columns, .lengths = own,
-             .dout = dout.device, .dx = dx.device);
-    expect_close(d, "mean over own positions", out.device, expected, BATCH * c->columns, 1e-6);
-    expect_close(d, "its gradient", dx.device, slope, n, 1e-6);
-}
-
-TEST(positions_are_averaged)
-{
-    on_all_shapes(means);
-    on_all_shapes(means_of_lengths);
+    for (int way = 0; way < 3; way++) {
+        size_t first = way == 1 && c->rows > 1;
+        const int32_t all = (int32_t)c->rows, lengths[BATCH] = {all, way < 2 ? all : 1, way < 2 ? all : (all + 1) / 2};
+        struct operand x = draw(d, n, 1.0f), out = blank(d, BATCH * c->columns), dx = draw(d, n, 1.0f),
+                       dout = draw(d, BATCH * c->columns, 1.0f);
+        double *expected = doubles(d, NULL, BATCH * c->columns), *slope = doubles(d, dx.host, n);
+        for (size_t i = 0; i < n; i++) {
+            size_t b = i / c->columns / c->rows, l = i / c->columns % c->rows, at = b * c->columns + i % c->columns,
+                   length = (size_t)lengths[b];
+            if (l < first || l >= length)
+                continue;
+            expected[at] += (double)x.host[i] / (double)(length - first);
+            slope[i] += (double)dout.host[at] / (double)length;
+        }
+        const int32_t *own = way == 2 ? to_device(d, lengths, sizeof lengths) : NULL;
+        must_run(d, mean_positions, .batch = BATCH, .positions = c->rows, .first = first, .width = c->columns,
+                 .lengths = own, .x = x.device, .out = out.device);
+        expect_close(d, "mean over positions", out.device, expected, BATCH * c->columns, 1e-6);
+        if (own == NULL)
+            continue;
+        must_run(d, mean_positions_backward, .batch = BATCH, .positions = c->rows, .width = c->columns, .lengths = own,
+                 .dout = dout.device, .dx = dx.device);
+        expect_close(d, "its gradient", dx.device, slope, n, 1e-6);
+    }
 }
 
 struct attention_case {
@@ -453,7 +405,7 @@ static int32_t *choose_rows(struct device *d, const struct attention_case *c)
     return rows;
 }
 
-static void attends(struct device *d, const void *parameters)
+DEVICE_TEST_OF(attention_and_back, attention_cases)
 {
     const struct attention_case *c = parameters;
     size_t queries = c->chosen > 0 ? c->chosen : c->positions, n = c->batch * c->positions * c->width,
@@ -479,12 +431,6 @@ static void attends(struct device *d, const void *parameters)
     expect_close_operand(d, "attention's gradient", done.dqkv, gradient, 3 * n, tolerance);
 }
 
-TEST(attention_and_back)
-{
-    for (size_t i = 0; i < sizeof attention_cases / sizeof *attention_cases; i++)
-        on_device(attends, &attention_cases[i]);
-}
-
 /* Around the sizes at which kernels change: strips of 16, chunks of 32, 80, 176 and 208 keys. */
 TEST(attention_of_all_lengths)
 {
@@ -492,7 +438,8 @@ TEST(attention_of_all_lengths)
     static const size_t columns[] = {64, 96, 128};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (size_t j = 0; j < 3; j++)
-            on_device(attends, &(struct attention_case){1, lengths[i], columns[j], 1, (i + j) % 2 == 0, 1, 0});
+            on_device(attention_and_back_on,
+                      &(struct attention_case){1, lengths[i], columns[j], 1, (i + j) % 2 == 0, 1, 0});
 }
 
 /* A causal position has the same bits however many follow it: what comes after a prompt, and how long the batch's longest
@@ -531,38 +478,30 @@ static bool sees(const struct strange *s, size_t query, size_t key)
     return asked && (!s->c->causal || key <= query);
 }
 
-/* Whether the query's result, or its gradient, comes from the value. */
-static bool is_touched(const struct strange *s, size_t query)
+/* Of the last sample's queries and keys: whether results and gradients come from the value, and whether they are NaN. */
+enum { MOST_POSITIONS = 230 };
+struct reach {
+    bool touched[MOST_POSITIONS], loud[MOST_POSITIONS];
+};
+
+/* A query is not loud where the value is a key that it gives a score of −∞, and so a weight of 0, and it sees another one; the
+ * gradients of a key and its value are what the queries are that see it. */
+static void find_reach(const struct strange *s, const float *qkv, struct reach *queries, struct reach *keys)
 {
+    const struct attention_case *c = s->c;
     bool own = s->part == QUERY || s->part == DOUT;
-    return sees(s, query, own ? 0 : s->position) && (!own || query == s->position);
-}
-
-/* Whether a touched query sees a key, so that the gradients of that and of its value come from the value. */
-static bool is_key_touched(const struct strange *s, size_t key)
-{
-    bool touched = false;
-    for (size_t i = 0; i < s->c->positions; i++)
-        touched = touched || (is_touched(s, i) && sees(s, i, key));
-    return touched;
-}
-
-/* Whether a touched query's result, or its gradient, is NaN: not where the value is a key that the query gives a score of −∞, and
- * so a weight of 0, and it sees another one. */
-static bool is_loud(const struct strange *s, const float *qkv, size_t query)
-{
-    const float *row = qkv + ((s->c->batch - 1) * s->c->positions + query) * 3 * s->c->width;
-    bool alone = s->c->causal && query == 0;
-    return is_touched(s, query) && (s->part != KEY || isnan(s->value) || alone || row[1] * s->value > 0);
-}
-
-/* Whether a loud query sees a key. */
-static bool is_key_loud(const struct strange *s, const float *qkv, size_t key)
-{
-    bool loud = false;
-    for (size_t i = 0; i < s->c->positions; i++)
-        loud = loud || (is_loud(s, qkv, i) && sees(s, i, key));
-    return loud;
+    for (size_t i = 0; i < c->positions; i++) {
+        const float *row = qkv + ((c->batch - 1) * c->positions + i) * 3 * c->width;
+        bool alone = c->causal && i == 0;
+        queries->touched[i] = own ? i == s->position && sees(s, i, 0) : sees(s, i, s->position);
+        queries->loud[i] = queries->touched[i] && (s->part != KEY || isnan(s->value) || alone || row[1] * s->value > 0);
+    }
+    for (size_t j = 0; j < c->positions; j++)
+        for (size_t i = 0; i < c->positions; i++)
+            if (sees(s, i, j)) {
+                keys->touched[j] = keys->touched[j] || queries->touched[i];
+                keys->loud[j] = keys->loud[j] || queries->loud[i];
+            }
 }
 
 /* A row as before; of one that is touched all but the first head, which shows it where it has to. */
@@ -598,10 +537,12 @@ static void check_strange(struct device *d, const struct strange *s, float *qkv,
     *place = kept;
     const float *out = operand_from_device(d, done.out, c->batch * queries * c->width),
                 *dqkv = operand_from_device(d, done.dqkv, 3 * n);
+    struct reach of_queries = {0}, of_keys = {0};
+    find_reach(s, qkv, &of_queries, &of_keys);
     for (size_t i = 0; i < c->batch * queries; i++) {
         size_t row = c->chosen > 0 ? (size_t)s->rows[i] : i, position = row % c->positions;
-        bool touched = row / c->positions == c->batch - 1 && s->part != DOUT && is_touched(s, position);
-        bool loud = touched && is_loud(s, qkv, position);
+        bool touched = row / c->positions == c->batch - 1 && s->part != DOUT && of_queries.touched[position];
+        bool loud = touched && of_queries.loud[position];
         check_row(s, "out", position, touched, loud, out + i * c->width, before[0] + i * c->width);
         if (!loud && !isfinite(out[i * c->width + 1]))
             fail_msg("out of position %zu is not finite, although %g in part %zu of position %zu has no weight",
@@ -609,9 +550,9 @@ static void check_strange(struct device *d, const struct strange *s, float *qkv,
     }
     for (size_t i = 0; i < 3 * c->batch * c->positions; i++) {
         size_t position = i / 3 % c->positions, part = i % 3;
-        bool touched = i / 3 / c->positions == c->batch - 1 &&
-                       (part == QUERY ? is_touched(s, position) : is_key_touched(s, position));
-        bool loud = touched && (part == QUERY ? is_loud(s, qkv, position) : is_key_loud(s, qkv, position));
+        const struct reach *reach = part == QUERY ? &of_queries : &of_keys;
+        bool touched = i / 3 / c->positions == c->batch - 1 && reach->touched[position];
+        bool loud = touched && reach->loud[position];
         check_row(s, gradients[part], position, touched, loud && !(part == VALUE && s->part == VALUE),
                   dqkv + i * c->width, before[1] + i * c->width);
     }

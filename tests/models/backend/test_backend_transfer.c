@@ -20,28 +20,27 @@ DEVICE_TEST(uploads_in_a_row)
     expect_integers(d, "uploads", device, expected, UPLOADS);
 }
 
-/* Entries of different sizes, always one ahead of the one in use, summed up on the device. */
-DEVICE_TEST(entries_in_a_row)
+/* Entries of different sizes, as many ahead of the one in use as may be on their way, summed up on the device. */
+static void entries_ahead(struct device *d, size_t ahead)
 {
     enum { ENTRIES = 9 };
     struct staging_queue queue;
     double expected[VALUES] = {0}, last[VALUES] = {0};
     float *sum = room(d, VALUES * sizeof *sum), *own = room(d, VALUES * sizeof *own);
     must(d->ops->staging_open(d->backend, &queue, VALUES * sizeof(float), &error));
-    for (size_t entry = 0; entry <= ENTRIES; entry++) {
-        if (entry > 0) {
-            size_t bytes = (VALUES - (entry - 1) % 3) * sizeof *own;
+    for (size_t entry = 0; entry < ENTRIES + ahead; entry++) {
+        if (entry >= ahead) {
+            size_t received = entry - ahead, count = VALUES - received % 3;
             const void *device;
             must(d->ops->staging_receive(d->backend, &queue, &device, &error));
-            must(d->ops->copy(d->backend, own, device, bytes, &error));
+            must(d->ops->copy(d->backend, own, device, count * sizeof *own, &error));
             must(d->ops->staging_release(d->backend, &queue, &error));
-            struct weighted_sum add = {.count = 2, .n = VALUES, .inputs = {sum, own}, .weights = {1, 1}, .out = sum};
-            must(d->ops->weighted_sum(d->backend, &add, &error));
+            must_run(d, weighted_sum, .count = 2, .n = VALUES, .inputs = {sum, own}, .weights = {1, 1}, .out = sum);
             for (size_t i = 0; i < VALUES; i++) /* what a shorter entry leaves is from the one before */
-                expected[i] += last[i] = i < bytes / sizeof *own ? (double)(100 * (entry - 1) + i) : last[i];
+                expected[i] += last[i] = i < count ? (double)(100 * received + i) : last[i];
         }
-        if (entry == ENTRIES)
-            break;
+        if (entry >= ENTRIES)
+            continue;
         void *host;
         size_t count = VALUES - entry % 3;
         must(d->ops->staging_acquire(d->backend, &queue, &host, &error));
@@ -54,26 +53,10 @@ DEVICE_TEST(entries_in_a_row)
     d->ops->staging_close(d->backend, &(struct staging_queue){0});
 }
 
-DEVICE_TEST(two_loads_may_be_on_their_way)
+DEVICE_TEST(entries_in_a_row)
 {
-    struct staging_queue queue;
-    int32_t *own = room(d, 2 * sizeof *own);
-    const int32_t expected[2] = {7, 8};
-    must(d->ops->staging_open(d->backend, &queue, sizeof *own, &error));
-    for (int i = 0; i < STAGING_SLOTS; i++) {
-        void *host;
-        must(d->ops->staging_acquire(d->backend, &queue, &host, &error));
-        *(int32_t *)host = expected[i];
-        must(d->ops->staging_send(d->backend, &queue, sizeof *own, &error));
-    }
-    for (int i = 0; i < STAGING_SLOTS; i++) {
-        const void *device;
-        must(d->ops->staging_receive(d->backend, &queue, &device, &error));
-        must(d->ops->copy(d->backend, own + i, device, sizeof *own, &error));
-        must(d->ops->staging_release(d->backend, &queue, &error));
-    }
-    expect_integers(d, "entries", own, expected, 2);
-    d->ops->staging_close(d->backend, &queue);
+    for (size_t ahead = 1; ahead <= STAGING_SLOTS; ahead++)
+        entries_ahead(d, ahead);
 }
 
 /* An entry has the values of the time when it was copied, though the device goes on changing them, and is read while the next
@@ -108,211 +91,122 @@ DEVICE_TEST(results_come_later)
     d->ops->fetch_close(d->backend, &(struct fetch_queue){0});
 }
 
-/* --- Branches --- */
+/* --- Work that is recorded, and work side by side --- */
 
-/* sums += columns of x, x ← 2 x, some times; the sums of so many rows need scratch memory between two kernels. */
-enum { ROWS = 600, COLUMNS = 8 };
-struct sums {
+/* Some times: sums += columns of y, y ← 2 y + x Wᵀ. The sums of so many rows need scratch memory between two kernels. */
+enum { ROWS = 600, COLUMNS = 8, N = ROWS * COLUMNS };
+struct work {
     struct device *d;
-    float *x, *sums;
-    bool fails;
+    float *x, *weight, *y, *sums;
+    size_t runs;
+    bool downloads, grows, fails;
 };
 
-static status add_sums(void *context, struct error *failure)
+static status run_once(void *context, struct error *failure)
 {
     enum { TIMES = 3 };
-    const struct sums *s = context;
-    struct column_sum sum = {.x = matrix_rows(s->x, ROWS, COLUMNS), .out = s->sums};
-    struct weighted_sum twice = {.count = 1, .n = ROWS * COLUMNS, .inputs = {s->x}, .weights = {2}, .out = s->x};
+    struct work *w = context;
+    const struct backend_ops *ops = w->d->ops;
+    struct backend *backend = w->d->backend;
+    struct matrix y = matrix_rows(w->y, ROWS, COLUMNS);
+    struct column_sum sum = {.x = y, .out = w->sums};
+    struct weighted_sum twice = {.count = 1, .n = N, .inputs = {w->y}, .weights = {2}, .out = w->y};
+    struct gemm product = {.a = matrix_rows(w->x, ROWS, COLUMNS),
+                           .b = matrix_rows(w->weight, COLUMNS, COLUMNS),
+                           .transpose_b = true,
+                           .accumulate = true,
+                           .out = y};
+    w->runs++;
     for (int i = 0; i < TIMES; i++) {
-        TRY(s->d->ops->column_sum(s->d->backend, &sum, failure));
-        TRY(s->d->ops->weighted_sum(s->d->backend, &twice, failure));
+        TRY(ops->column_sum(backend, &sum, failure));
+        TRY(ops->weighted_sum(backend, &twice, failure));
+        TRY(ops->gemm(backend, &product, failure));
     }
-    return s->fails ? error_set(failure, ERROR_ARGUMENT, "as told") : OK;
+    if (w->downloads)
+        TRY(ops->download(backend, &(float){0}, w->y, sizeof(float), failure));
+    if (w->grows && arena_take(&w->d->memory, (size_t)64 << 20) == NULL)
+        return error_set(failure, ERROR_MEMORY, "no memory is mapped while operations are recorded");
+    return w->fails ? error_set(failure, ERROR_ARGUMENT, "as told") : OK;
 }
 
-static status add_both(void *context, struct error *failure)
+static status run_both(void *context, struct error *failure)
 {
-    struct sums *both = context;
-    struct branches branches = {{{add_sums, &both[0]}, {add_sums, &both[1]}}};
+    struct work *both = context;
+    struct branches branches = {{{run_once, &both[0]}, {run_once, &both[1]}}};
     return both[0].d->ops->branches(both[0].d->backend, &branches, failure);
 }
 
-static void take_sums(struct device *d, struct sums sums[2])
+static struct work make_work(struct device *d)
 {
-    for (int i = 0; i < 2; i++) {
-        struct operand x = draw(d, ROWS * COLUMNS, 1.0f);
-        sums[i] = (struct sums){.d = d, .x = x.device, .sums = room(d, COLUMNS * sizeof(float))};
-        must(d->ops->zero(d->backend, sums[i].sums, COLUMNS * sizeof(float), &error));
-    }
+    return (struct work){.d = d,
+                         .x = draw(d, N, 1.0f).device,
+                         .weight = draw(d, COLUMNS * COLUMNS, 1.0f).device,
+                         .y = room(d, N * sizeof(float)),
+                         .sums = room(d, COLUMNS * sizeof(float))};
 }
 
-/* Of the same values, one body after the other. */
-static void copy_sums(struct device *d, struct sums to[2], const struct sums from[2])
+/* One piece of work, or two of them side by side, several times with other inputs: first as it is, then recorded, then replayed;
+ * each time with the bits of what runs plainly, one after the other. */
+static void expect_same_as_plain(struct device *d, struct work *work, size_t count, bool recorded)
 {
-    take_sums(d, to);
-    for (int i = 0; i < 2; i++)
-        must(d->ops->copy(d->backend, to[i].x, from[i].x, ROWS * COLUMNS * sizeof(float), &error));
-}
-
-static void expect_same_sums(struct device *d, const struct sums found[2], const struct sums expected[2])
-{
-    for (int i = 0; i < 2; i++)
-        expect_floats(d, "sums of a branch", found[i].sums, from_device(d, expected[i].sums, COLUMNS * sizeof(float)),
-                      COLUMNS);
-}
-
-/* Side by side, recorded and replayed: the bits of one after the other, also for what follows both. */
-DEVICE_TEST(branches_give_the_same_bits)
-{
-    enum { LAUNCHES = 7 };
-    struct sums branches[2], plain[2];
+    enum { TIMES = 6 };
+    struct work plain[2];
     struct recording recording = {0};
-    take_sums(d, branches);
-    copy_sums(d, plain, branches);
-    for (int i = 0; i < LAUNCHES; i++) {
-        for (int k = 0; k < 2; k++)
-            must(add_sums(&plain[k], &error));
-        if (i == 0)
-            must(add_both(branches, &error));
-        else if (i == 1)
-            must(d->ops->record(d->backend, &recording, add_both, branches, &error));
-        else if (recording.owner != NULL)
-            must(d->ops->replay(d->backend, &recording, &error));
-        else
-            must(add_both(branches, &error));
-        expect_same_sums(d, branches, plain);
+    for (size_t k = 0; k < count; k++) {
+        plain[k] = make_work(d);
+        plain[k].weight = work[k].weight;
     }
-    assert_true((recording.owner != NULL) == (strcmp(d->ops->name, "cpu") != 0));
-    d->ops->recording_destroy(d->backend, &recording);
-}
-
-/* Either body; the streams are together again afterwards. */
-DEVICE_TEST(a_branch_that_fails_is_told)
-{
-    for (int failing = 0; failing < 2; failing++) {
-        struct sums branches[2], plain[2];
-        struct recording recording = {0};
-        take_sums(d, branches);
-        branches[failing].fails = true;
-        assert_int_equal(add_both(branches, &error), ERROR_ARGUMENT);
-        assert_int_equal(d->ops->record(d->backend, &recording, add_both, branches, &error), ERROR_ARGUMENT);
-        assert_null(recording.owner);
-        take_sums(d, branches);
-        copy_sums(d, plain, branches);
-        must(d->ops->record(d->backend, &recording, add_both, branches, &error));
-        for (int k = 0; k < 2; k++)
-            must(add_sums(&plain[k], &error));
-        expect_same_sums(d, branches, plain);
-        d->ops->recording_destroy(d->backend, &recording);
+    for (int i = 0; i < TIMES; i++) {
+        for (size_t k = 0; k < count; k++) {
+            plain[k].x = draw(d, N, 1.0f).device;
+            must(d->ops->copy(d->backend, work[k].x, plain[k].x, N * sizeof(float), &error));
+            must(run_once(&plain[k], &error));
+        }
+        run_again(d, &recording, i == 1, count > 1 ? run_both : run_once, work);
+        for (size_t k = 0; k < count; k++) {
+            expect_floats(d, "values", work[k].y, from_device(d, plain[k].y, N * sizeof(float)), N);
+            expect_floats(d, "sums", work[k].sums, from_device(d, plain[k].sums, COLUMNS * sizeof(float)), COLUMNS);
+        }
     }
-}
-
-/* --- Recording --- */
-
-/* y ← 2 y + x Wᵀ */
-struct repeated {
-    struct device *d;
-    struct operand x, weight;
-    float *y;
-    size_t runs;
-    bool downloads, grows;
-};
-
-static status repeat(void *context, struct error *failure)
-{
-    struct repeated *r = context;
-    struct backend *backend = r->d->backend;
-    float value;
-    r->runs++;
-    TRY(r->d->ops->weighted_sum(
-        backend, &(struct weighted_sum){.count = 1, .n = 8 * 8, .inputs = {r->y}, .weights = {2}, .out = r->y},
-        failure));
-    if (r->downloads)
-        TRY(r->d->ops->download(backend, &value, r->y, sizeof value, failure));
-    if (r->grows && arena_take(&r->d->memory, (size_t)64 << 20) == NULL)
-        return error_set(failure, ERROR_MEMORY, "no memory is mapped while operations are recorded");
-    return r->d->ops->gemm(backend,
-                           &(struct gemm){.a = matrix_rows(r->x.device, 8, 8),
-                                          .b = matrix_rows(r->weight.device, 8, 8),
-                                          .transpose_b = true,
-                                          .accumulate = true,
-                                          .out = matrix_rows(r->y, 8, 8)},
-                           failure);
-}
-
-static struct repeated repeated_on(struct device *d)
-{
-    return (struct repeated){
-        .d = d, .x = draw(d, 64, 1.0f), .weight = draw(d, 64, 1.0f), .y = room(d, 64 * sizeof(float))};
-}
-
-/* y after each of `times` steps with other inputs, once recorded and once plainly: the same bits. */
-static void expect_same_as_plain(struct device *d, struct repeated *r, size_t times, bool recorded)
-{
-    struct recording recording = {0};
-    float *plain = room(d, 64 * sizeof *plain), *replayed = r->y;
-    must(d->ops->copy(d->backend, plain, r->y, 64 * sizeof *plain, &error));
-    for (size_t i = 0; i < times; i++) {
-        struct operand x = draw(d, 64, 1.0f);
-        must(d->ops->copy(d->backend, r->x.device, x.device, 64 * sizeof(float), &error));
-        r->y = plain;
-        must(repeat(r, &error));
-        r->y = replayed;
-        if (i == 0)
-            must(d->ops->record(d->backend, &recording, repeat, r, &error));
-        else if (recording.owner != NULL)
-            must(d->ops->replay(d->backend, &recording, &error));
-        else
-            must(repeat(r, &error));
-        expect_floats(d, "repeated", replayed, from_device(d, plain, 64 * sizeof(float)), 64);
-    }
-    if (strcmp(d->ops->name, "cpu") != 0)
-        assert_true((recording.owner != NULL) == recorded);
-    else
-        assert_null(recording.owner);
+    recorded = recorded && strcmp(d->ops->name, "cpu") != 0;
+    assert_true((recording.owner != NULL) == recorded);
+    if (recorded)
+        assert_int_equal(work[0].runs, 2); /* once as it is, and what was recorded */
     d->ops->recording_destroy(d->backend, &recording);
     d->ops->recording_destroy(d->backend, &recording);
 }
 
 DEVICE_TEST(replayed_with_other_values)
 {
-    struct repeated r = repeated_on(d);
-    expect_same_as_plain(d, &r, 5, true);
-    if (strcmp(d->ops->name, "cpu") != 0)
-        assert_int_equal(r.runs, 5 + 1); /* each plain one, and what was recorded */
+    struct work work[] = {make_work(d), make_work(d), make_work(d)};
+    expect_same_as_plain(d, work, 1, true);
+    expect_same_as_plain(d, work + 1, 2, true);
 }
 
 DEVICE_TEST(what_cannot_be_recorded_runs_plainly)
 {
-    struct repeated r = repeated_on(d);
-    r.downloads = true;
-    expect_same_as_plain(d, &r, 2, false);
-    r = repeated_on(d);
-    r.grows = true;
+    struct work work = make_work(d), growing = make_work(d), fresh = make_work(d);
     struct recording recording = {0};
-    must(d->ops->record(d->backend, &recording, repeat, &r, &error));
+    work.downloads = growing.grows = true;
+    expect_same_as_plain(d, &work, 1, false);
+    must(d->ops->record(d->backend, &recording, run_once, &growing, &error));
     assert_null(recording.owner);
     if (strcmp(d->ops->name, "cpu") != 0)
         assert_int_not_equal(recording.refused.code, OK);
-    r.grows = false;
-    expect_same_as_plain(d, &r, 2, true);
+    expect_same_as_plain(d, &fresh, 1, true);
 }
 
-/* The second failure is the one that is reported; nothing stays half recorded. */
-static status always_fails(void *context, struct error *failure)
+/* By itself or as either branch; nothing stays half recorded, and the streams are together again. */
+DEVICE_TEST(work_that_fails_is_told)
 {
-    size_t *runs = context;
-    ++*runs;
-    return error_set(failure, ERROR_ARGUMENT, "failure %zu", *runs);
-}
-
-DEVICE_TEST(a_body_that_fails_is_told)
-{
-    struct recording recording = {0};
-    size_t runs = 0;
-    assert_int_equal(d->ops->record(d->backend, &recording, always_fails, &runs, &error), ERROR_ARGUMENT);
-    assert_null(recording.owner);
-    struct repeated r = repeated_on(d);
-    expect_same_as_plain(d, &r, 2, true);
+    for (size_t failing = 0; failing < 3; failing++) {
+        struct work work[] = {make_work(d), make_work(d)}, fresh[] = {make_work(d), make_work(d)};
+        struct recording recording = {0};
+        recorded_body body = failing == 2 ? run_once : run_both;
+        work[failing % 2].fails = true;
+        assert_int_equal(body(work, &error), ERROR_ARGUMENT);
+        assert_int_equal(d->ops->record(d->backend, &recording, body, work, &error), ERROR_ARGUMENT);
+        assert_null(recording.owner);
+        expect_same_as_plain(d, fresh, failing == 2 ? 1 : 2, true);
+    }
 }

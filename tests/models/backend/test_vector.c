@@ -13,16 +13,17 @@ enum { LONGEST = 577 };
 static const size_t lengths[] = {1, 7, 31, 32, 33, 63, 65, 197, 577};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
-typedef void (*check)(const struct vector_kernels *vector);
-
-static void on_every_set(check body)
-{
-    const struct vector_kernels *vector;
-    size_t sets = 0;
-    for (; (vector = vector_kernels_at(sets)) != NULL; sets++)
-        body(vector);
-    assert_true(sets >= 1);
-}
+/* A test of kernels, which runs on every set of them that this machine has. */
+#define KERNEL_TEST(name, kind)                                                                                        \
+    static void name##_on(const struct kind##_kernels *kind);                                                          \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        const struct kind##_kernels *kernels = kind##_kernels_at(0);                                                   \
+        assert_non_null(kernels);                                                                                      \
+        for (size_t set = 1; kernels != NULL; kernels = kind##_kernels_at(set++))                                      \
+            name##_on(kernels);                                                                                        \
+    }                                                                                                                  \
+    static void name##_on(const struct kind##_kernels *kind)
 
 static void fill(float *x, float deviation, uint32_t task)
 {
@@ -31,40 +32,42 @@ static void fill(float *x, float deviation, uint32_t task)
         x[i] = deviation * rng_normal(&rng, i);
 }
 
-static void near(const struct vector_kernels *vector, const char *what, double got, double expected, double tolerance)
+static void near(const char *set, const char *what, double got, double expected, double tolerance)
 {
-    if (!(fabs(got - expected) <= tolerance))
-        fail_msg("%s, %s: expected %.9g, found %.9g, tolerance %.3g", vector->name, what, expected, got, tolerance);
+    if (isfinite(expected) ? !(fabs(got - expected) <= tolerance) : isnan(expected) ? !isnan(got) : got != expected)
+        fail_msg("%s, %s: expected %.9g, found %.9g, tolerance %.3g", set, what, expected, got, tolerance);
 }
 
 /* The exponential shows in softmax of two values: y₀/y₁ = e^(x₀ − x₁). */
-static void exponential(const struct vector_kernels *vector)
+KERNEL_TEST(exponential_is_accurate, vector)
 {
     for (double x = -86.5; x <= 0; x += 0.0173) {
         const float pair[2] = {(float)x, 0};
         float p[2];
         vector->softmax(2, 1.0f, pair, p);
         double ratio = (double)p[0] / (double)p[1], expected = exp((double)pair[0]);
-        near(vector, "e^x", ratio / expected, 1, 4 * 0x1p-23);
+        near(vector->name, "e^x", ratio / expected, 1, 4 * 0x1p-23);
     }
     float far[3] = {-1e30f, 0, 3e38f}; /* no overflow, no NaN */
     vector->softmax(3, 0.125f, far, far);
-    near(vector, "softmax far out", (double)far[2], 1, 0);
-    near(vector, "softmax far out", (double)(far[0] + far[1]), 0, 1e-30);
+    near(vector->name, "softmax far out", (double)far[2], 1, 0);
+    near(vector->name, "softmax far out", (double)(far[0] + far[1]), 0, 1e-30);
 }
 
 /* Steps through where the functions bend, and on to where they are flat. Far from zero 1 − σ and 1 + erf cancel, and x
- * times what rounding left of them remains. */
-static void activations(const struct vector_kernels *vector)
+ * times what rounding left of them remains. GELU = x (1 + erf(x / √2)) / 2 shows the error of erf near zero, too. */
+KERNEL_TEST(activations_are_accurate, vector)
 {
     for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++)
         for (double at = -30; at <= 30; at += 0.00731) {
             float x = (float)at, one = 1, y, slope;
             vector->activate(kind, 1, &x, &y);
             vector->activate_backward(kind, 1, &x, &one, &slope);
-            double expected = reference_activation(kind, (double)x);
-            near(vector, "activation", (double)y, expected, 3e-7 * fmax(1, fabs((double)x)));
-            near(vector, "slope", (double)slope, reference_slope(kind, (double)x), 3e-7 * fmax(1, fabs((double)x)));
+            double least = kind == ACTIVATION_GELU && fabs(at) > 1e-2 ? 0 : 1;
+            near(vector->name, "activation", (double)y, reference_activation(kind, (double)x),
+                 3e-7 * fmax(least, fabs((double)x)));
+            near(vector->name, "slope", (double)slope, reference_slope(kind, (double)x),
+                 3e-7 * fmax(1, fabs((double)x)));
         }
     const float extremes[] = {-3e38f, -1e4f, 1e4f, 3e38f};
     for (size_t i = 0; i < 4; i++)
@@ -75,21 +78,11 @@ static void activations(const struct vector_kernels *vector)
                               : kind == ACTIVATION_SIGMOID               ? 1
                                                                          : (double)extremes[i];
             /* what is left of the sigmoid, some e^-87, times the largest float */
-            near(vector, "activation far out", (double)y, expected, extremes[i] < -1e30f ? 10 : 1e-30);
+            near(vector->name, "activation far out", (double)y, expected, extremes[i] < -1e30f ? 10 : 1e-30);
         }
 }
 
-static void error_function(const struct vector_kernels *vector)
-{
-    for (double at = -6; at <= 6; at += 0.000917) {
-        float x = (float)at, y;
-        vector->activate(ACTIVATION_GELU, 1, &x, &y);
-        if (fabs(at) > 1e-2) /* gelu = x (1 + erf(x / √2)) / 2 */
-            near(vector, "erf", 2 * (double)y / (double)x - 1, erf((double)x / sqrt(2)), 6e-7);
-    }
-}
-
-static void reductions(const struct vector_kernels *vector)
+KERNEL_TEST(reductions_are_accurate, vector)
 {
     float a[LONGEST], b[LONGEST];
     fill(a, 1, 1);
@@ -101,13 +94,13 @@ static void reductions(const struct vector_kernels *vector)
             dot += (double)a[i] * (double)b[i];
             exponentials += exp((double)a[i]);
         }
-        near(vector, "sum", (double)vector->sum(lengths[k], a), sum, 3e-5);
-        near(vector, "dot", (double)vector->dot(lengths[k], a, b), dot, 3e-5);
-        near(vector, "log Σ exp", vector->log_sum_exp(lengths[k], a), log(exponentials), 1e-6);
+        near(vector->name, "sum", (double)vector->sum(lengths[k], a), sum, 3e-5);
+        near(vector->name, "dot", (double)vector->dot(lengths[k], a, b), dot, 3e-5);
+        near(vector->name, "log Σ exp", vector->log_sum_exp(lengths[k], a), log(exponentials), 1e-6);
     }
 }
 
-static void maps(const struct vector_kernels *vector)
+KERNEL_TEST(maps_are_exact, vector)
 {
     float a[LONGEST], b[LONGEST], y[LONGEST + 1];
     fill(a, 1, 3);
@@ -118,18 +111,18 @@ static void maps(const struct vector_kernels *vector)
         memcpy(y, b, n * sizeof *y);
         vector->axpy(n, 1.5f, a, y);
         for (size_t i = 0; i < n; i++)
-            near(vector, "axpy", (double)y[i], (double)b[i] + 1.5 * (double)a[i], 1e-6);
+            near(vector->name, "axpy", (double)y[i], (double)b[i] + 1.5 * (double)a[i], 1e-6);
         vector->add(n, a, b, y);
         for (size_t i = 0; i < n; i++)
-            near(vector, "add", (double)y[i], (double)(a[i] + b[i]), 0);
+            near(vector->name, "add", (double)y[i], (double)(a[i] + b[i]), 0);
         vector->scale(n, 3.0f, y, y);
         for (size_t i = 0; i < n; i++)
-            near(vector, "scale in place", (double)y[i], (double)(3.0f * (a[i] + b[i])), 0);
+            near(vector->name, "scale in place", (double)y[i], (double)(3.0f * (a[i] + b[i])), 0);
         assert_true(y[n] == 123); /* nothing beyond the end */
     }
 }
 
-static void softmaxes(const struct vector_kernels *vector)
+KERNEL_TEST(softmax_and_back, vector)
 {
     float x[LONGEST], p[LONGEST], dp[LONGEST], dx[LONGEST];
     fill(x, 20, 5);
@@ -144,57 +137,47 @@ static void softmaxes(const struct vector_kernels *vector)
         vector->softmax(n, 0.125f, x, p);
         for (size_t i = 0; i < n; i++) {
             double expected = exp(0.125 * ((double)x[i] - most)) / total;
-            near(vector, "softmax", (double)p[i], expected, 3e-6 * expected + 1e-12);
+            near(vector->name, "softmax", (double)p[i], expected, 3e-6 * expected + 1e-12);
             mean += expected * (double)dp[i];
         }
         vector->softmax_backward(n, 0.125f, p, dp, dx);
         for (size_t i = 0; i < n; i++)
-            near(vector, "softmax's gradient", (double)dx[i], 0.125 * (double)p[i] * ((double)dp[i] - mean), 1e-6);
+            near(vector->name, "softmax's gradient", (double)dx[i], 0.125 * (double)p[i] * ((double)dp[i] - mean),
+                 1e-6);
     }
 }
 
-/* Word for word the numbers of core/rng.h. */
-static void dropouts(const struct vector_kernels *vector)
+/* The numbers of core/rng.h, word for word; of normal ones the angle 2πv is rounded before the cosine is taken. */
+KERNEL_TEST(random_numbers_are_philox, vector)
 {
-    enum { BLOCKS = 37 };
+    enum { BLOCKS = 37, NORMALS = 50001 };
+    static float x[4 * BLOCKS], y[NORMALS];
     const uint64_t first = ((uint64_t)7 << 32) - 3; /* the counter's low word overflows on the way */
     const struct rng rng = rng_make(0x0123456789abcdefu, RNG_DROPOUT, 12, 345);
     const uint32_t key[2] = {(uint32_t)rng.seed, (uint32_t)(rng.seed >> 32)},
                    counter[2] = {rng.step, rng.purpose << 16 | rng.task};
-    float x[4 * BLOCKS];
     for (size_t i = 0; i < 4 * BLOCKS; i++)
         x[i] = 1;
     vector->dropout(BLOCKS, first, key, counter, 1u << 30, 2.0f, x);
     for (size_t i = 0; i < 4 * BLOCKS; i++) {
         uint32_t words[4];
         rng_block(&rng, first + i / 4, words);
-        near(vector, "dropout", (double)x[i], words[i % 4] < 1u << 30 ? 0 : 2, 0);
+        near(vector->name, "dropout", (double)x[i], words[i % 4] < 1u << 30 ? 0 : 2, 0);
     }
-}
-
-/* The numbers of core/rng.h, whose angle 2πv is rounded before the cosine is taken. */
-static void normal_numbers(const struct vector_kernels *vector)
-{
-    enum { COUNT = 50001 };
-    static float y[COUNT];
-    const uint64_t first = ((uint64_t)7 << 32) - 3; /* the counter's low word overflows on the way */
-    const struct rng rng = rng_make(0x0123456789abcdefu, RNG_ROUTER_NOISE, 12, 345);
-    const uint32_t key[2] = {(uint32_t)rng.seed, (uint32_t)(rng.seed >> 32)},
-                   counter[2] = {rng.step, rng.purpose << 16 | rng.task};
-    vector->normals(COUNT, first, key, counter, y);
-    for (size_t i = 0; i < COUNT; i++)
-        near(vector, "normal numbers", (double)y[i], (double)rng_normal(&rng, first + i), 3e-6);
+    vector->normals(NORMALS, first, key, counter, y);
+    for (size_t i = 0; i < NORMALS; i++)
+        near(vector->name, "normal numbers", (double)y[i], (double)rng_normal(&rng, first + i), 3e-6);
 }
 
 /* From where softplus is eᵘ to where it is u. */
-static void noise_of_a_deviation(const struct vector_kernels *vector)
+KERNEL_TEST(routing_noise_is_accurate, vector)
 {
     const float noise = -1.5f, epsilon = 0.0f;
     for (double at = -80; at <= 120; at += 0.0137) {
         float u = (float)at, z = 0;
         double expected = (double)noise * (at > 40 ? (double)u : log1p(exp((double)u)));
         vector->add_noise(1, epsilon, &u, &noise, &z);
-        near(vector, "softplus", (double)z / expected, 1, 6 * 0x1p-23);
+        near(vector->name, "softplus", (double)z / expected, 1, 6 * 0x1p-23);
     }
     float u[LONGEST], n[LONGEST], z[LONGEST], before[LONGEST];
     fill(u, 5, 8);
@@ -204,7 +187,7 @@ static void noise_of_a_deviation(const struct vector_kernels *vector)
         memcpy(z, before, sizeof z);
         vector->add_noise(lengths[k], 0.01f, u, n, z);
         for (size_t i = 0; i < LONGEST; i++)
-            near(vector, "noise", (double)z[i],
+            near(vector->name, "noise", (double)z[i],
                  i < lengths[k] ? (double)before[i] + (double)n[i] * (log1p(exp((double)u[i])) + 0.01)
                                 : (double)before[i],
                  i < lengths[k] ? 1e-5 : 0);
@@ -212,7 +195,7 @@ static void noise_of_a_deviation(const struct vector_kernels *vector)
 }
 
 /* Numbers that are no numbers are not lost on the way. */
-static void what_is_not_finite(const struct vector_kernels *vector)
+KERNEL_TEST(what_is_not_finite_stays_so, vector)
 {
     static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
     float x[LONGEST], y[LONGEST], ones[LONGEST], zeros[LONGEST] = {0}, statistics[2];
@@ -246,48 +229,6 @@ static void what_is_not_finite(const struct vector_kernels *vector)
     x[1] = -3e30f;
     vector->layer_norm(2, x, ones, zeros, 1e-5f, y, statistics);
     assert_true(isnan(y[0]) && isnan(y[1]));
-}
-
-TEST(what_is_not_finite_stays_so)
-{
-    on_every_set(what_is_not_finite);
-}
-
-TEST(exponential_is_accurate)
-{
-    on_every_set(exponential);
-}
-
-TEST(activations_are_accurate)
-{
-    on_every_set(activations);
-    on_every_set(error_function);
-}
-
-TEST(reductions_are_accurate)
-{
-    on_every_set(reductions);
-}
-
-TEST(maps_are_exact)
-{
-    on_every_set(maps);
-}
-
-TEST(softmax_and_back)
-{
-    on_every_set(softmaxes);
-}
-
-TEST(dropout_draws_philox)
-{
-    on_every_set(dropouts);
-}
-
-TEST(routing_noise_is_accurate)
-{
-    on_every_set(normal_numbers);
-    on_every_set(noise_of_a_deviation);
 }
 
 enum { MOST_ROWS = 48, MOST_COLUMNS = 48, MOST_DEPTH = 544 };
@@ -328,29 +269,23 @@ static void multiply_bf16(const struct bf16_kernels *bf16, size_t m, size_t n, s
             double expected = accumulate ? 7 : 0, found = (double)c[i * MOST_COLUMNS + j];
             for (size_t p = 0; p < k; p++)
                 expected += (double)as_float(a[i * k + p]) * (double)as_float(b[p * n + j]);
-            if (isfinite(expected) ? !(fabs(found - expected) <= 1e-3)
-                : isnan(expected)  ? !isnan(found)
-                                   : found != expected)
-                fail_msg("%s, %zu x %zu x %zu, row %zu, column %zu: expected %g, found %g", bf16->name, m, n, k, i, j,
-                         expected, found);
+            near(bf16->name, "product", found, expected, 1e-3);
         }
 }
 
-TEST(bf16_products_of_all_shapes)
+KERNEL_TEST(bf16_products_of_all_shapes, bf16)
 {
     static const size_t rows[] = {1, 2, 8, 15, 16, 17, 31, 33, 48}, depths[] = {0, 32, 512, 544};
-    const struct bf16_kernels *bf16;
-    for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            for (size_t k = 0; k < sizeof depths / sizeof *depths; k++)
-                for (size_t n = BF16_SIDE; n <= MOST_COLUMNS; n += BF16_SIDE)
-                    for (int accumulate = 0; accumulate < 2; accumulate++)
-                        multiply_bf16(bf16, rows[i], n, depths[k], accumulate);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t k = 0; k < sizeof depths / sizeof *depths; k++)
+            for (size_t n = BF16_SIDE; n <= MOST_COLUMNS; n += BF16_SIDE)
+                for (int accumulate = 0; accumulate < 2; accumulate++)
+                    multiply_bf16(bf16, rows[i], n, depths[k], accumulate);
 }
 
 /* To the nearest, a tie to the even one; an infinity and a NaN stay; nothing is written past the end, nor by what goes
  * past the caches. */
-TEST(bf16_is_rounded_to_the_nearest)
+KERNEL_TEST(bf16_is_rounded_to_the_nearest, bf16)
 {
     static const struct {
         uint32_t bits;
@@ -362,31 +297,25 @@ TEST(bf16_is_rounded_to_the_nearest)
     float x[MOST];
     for (size_t i = 0; i < MOST; i++)
         memcpy(&x[i], &cases[i % CASES].bits, sizeof x[i]);
-    const struct bf16_kernels *bf16;
-    for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
-        for (size_t n = 0; n < MOST; n++) {
-            _Alignas(64) uint16_t y[MOST] = {0};
-            _Alignas(64) float copied[MOST] = {0};
-            (n % 2 == 0 ? bf16->stream_rounded : bf16->round)(n, x, y);
-            bf16->stream(n, x, copied);
-            bf16->fence();
-            assert_memory_equal(copied, x, n * sizeof *x);
-            for (size_t i = n; i < MOST; i++)
-                assert_true(copied[i] == 0);
-            for (size_t i = 0; i < MOST; i++)
-                if (y[i] != (i < n ? cases[i % CASES].rounded : 0))
-                    fail_msg("%s, value %zu of %zu: expected 0x%x, found 0x%x", bf16->name, i, n,
-                             i < n ? cases[i % CASES].rounded : 0, y[i]);
+    for (size_t n = 0; n < MOST; n++) {
+        _Alignas(64) uint16_t y[MOST] = {0};
+        _Alignas(64) float copied[MOST] = {0};
+        (n % 2 == 0 ? bf16->stream_rounded : bf16->round)(n, x, y);
+        bf16->stream(n, x, copied);
+        bf16->fence();
+        assert_memory_equal(copied, x, n * sizeof *x);
+        for (size_t i = 0; i < MOST; i++) {
+            near(bf16->name, "rounded", y[i], i < n ? cases[i % CASES].rounded : 0, 0);
+            assert_true(i < n || copied[i] == 0);
         }
+    }
 }
 
-static void near_bf16(const struct bf16_kernels *bf16, const char *what, size_t i, double found, double expected,
+/* The tolerance is relative. */
+static void near_bf16(const struct bf16_kernels *bf16, const char *what, double found, double expected,
                       double tolerance)
 {
-    if (isfinite(expected) ? !(fabs(found - expected) <= tolerance * fabs(expected) + 1e-12)
-        : isnan(expected)  ? !isnan(found)
-                           : found != expected)
-        fail_msg("%s, %s of value %zu: expected %.9g, found %.9g", bf16->name, what, i, expected, found);
+    near(bf16->name, what, found, expected, tolerance * fabs(expected) + 1e-12);
 }
 
 /* One row of n values, the last of them `last`: exponentials, probabilities and the gradient, and zeros behind them. */
@@ -409,58 +338,50 @@ static void bf16_attention_row(const struct bf16_kernels *bf16, size_t n, float 
         sum += exp(scale * ((double)x[i] - highest));
     for (size_t i = 0; i < n; i++)
         mean += exp(scale * ((double)x[i] - highest)) / sum * (double)dp[i];
-    near_bf16(bf16, "1 / sum", 0, (double)inverse, 1 / sum, exact);
+    near_bf16(bf16, "1 / sum", (double)inverse, 1 / sum, exact);
     for (size_t i = 0; i < n; i++) {
         double exponential = exp(scale * ((double)x[i] - highest)), share = exponential / sum;
         if (isfinite(sum))
-            near_bf16(bf16, "the exponential", i, (double)e[i], exponential, exact);
-        near_bf16(bf16, "the probability", i, (double)as_float(p[i]), share, rounded);
-        near_bf16(bf16, "the gradient", i, (double)as_float(dx[i]), scale * share * ((double)dp[i] - mean),
+            near_bf16(bf16, "the exponential", (double)e[i], exponential, exact);
+        near_bf16(bf16, "the probability", (double)as_float(p[i]), share, rounded);
+        near_bf16(bf16, "the gradient", (double)as_float(dx[i]), scale * share * ((double)dp[i] - mean),
                   rounded + 1e-4 / (fabs((double)dp[i] - mean) + 1e-30));
     }
     for (size_t i = n; i < padded; i++)
         assert_true(e[i] == 0 && p[i] == 0 && dx[i] == 0);
 }
 
-TEST(bf16_attention_rows)
+KERNEL_TEST(bf16_attention_rows, bf16)
 {
-    const struct bf16_kernels *bf16;
-    for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
-        for (size_t i = 0; i < LENGTHS; i++) {
-            bf16_attention_row(bf16, lengths[i], 30);
-            bf16_attention_row(bf16, lengths[i], 3e38f); /* the only one that counts */
-            bf16_attention_row(bf16, lengths[i], INFINITY);
-            bf16_attention_row(bf16, lengths[i], -INFINITY);
-            bf16_attention_row(bf16, lengths[i], NAN);
-        }
+    static const float last[] = {30, 3e38f /* the only one that counts */, INFINITY, -INFINITY, NAN};
+    for (size_t i = 0; i < LENGTHS; i++)
+        for (size_t k = 0; k < sizeof last / sizeof *last; k++)
+            bf16_attention_row(bf16, lengths[i], last[k]);
 }
 
-TEST(bf16_quick_gelu)
+KERNEL_TEST(bf16_quick_gelu, bf16)
 {
     static const float far[] = {-1e30f, 1e30f, -1e20f, INFINITY, NAN, 0, 90, -90};
     enum { FAR = sizeof far / sizeof *far };
-    const struct bf16_kernels *bf16;
-    for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
-        for (size_t k = 0; k < LENGTHS; k++) {
-            float x[LONGEST], y[LONGEST + 1], dy[LONGEST], dx[LONGEST + 1];
-            size_t n = lengths[k];
-            fill(x, 4.0f, 33);
-            fill(dy, 1.0f, 34);
-            memcpy(x, far, (n < FAR ? n : FAR) * sizeof *far);
-            y[n] = dx[n] = 7;
-            bf16->quick_gelu(n, x, y);
-            bf16->quick_gelu_backward(n, x, dy, dx);
-            for (size_t i = 0; i < n; i++) {
-                double v = (double)x[i], s = 1 / (1 + exp(-1.702 * v));
-                if (i < FAR) { /* no NaN but of NaN and of an infinity */
-                    assert_true(isnan(y[i]) == isnan(x[i]) && (isnan(dx[i]) == 0 || !isfinite(x[i])));
-                    near_bf16(bf16, "quick GELU far out", i, (double)fmaxf(y[i], 0), fmax(v * s, 0), 1e-6);
-                    continue;
-                }
-                near_bf16(bf16, "quick GELU", i, (double)y[i], v * s, 4e-6);
-                near_bf16(bf16, "its gradient", i, (double)dx[i], (double)dy[i] * (s + 1.702 * v * s * (1 - s)),
-                          4e-6 + 1e-6 / fabs(s + 1.702 * v * s * (1 - s)));
+    for (size_t k = 0; k < LENGTHS; k++) {
+        float x[LONGEST], y[LONGEST + 1], dy[LONGEST], dx[LONGEST + 1];
+        size_t n = lengths[k];
+        fill(x, 4.0f, 33);
+        fill(dy, 1.0f, 34);
+        memcpy(x, far, (n < FAR ? n : FAR) * sizeof *far);
+        y[n] = dx[n] = 7;
+        bf16->quick_gelu(n, x, y);
+        bf16->quick_gelu_backward(n, x, dy, dx);
+        for (size_t i = 0; i < n; i++) {
+            double v = (double)x[i], s = 1 / (1 + exp(-1.702 * v)), slope = s + 1.702 * v * s * (1 - s);
+            if (i < FAR) { /* no NaN but of NaN and of an infinity */
+                assert_true(isnan(y[i]) == isnan(x[i]) && (isnan(dx[i]) == 0 || !isfinite(x[i])));
+                near_bf16(bf16, "quick GELU far out", (double)fmaxf(y[i], 0), fmax(v * s, 0), 1e-6);
+                continue;
             }
-            assert_true(y[n] == 7 && dx[n] == 7);
+            near_bf16(bf16, "quick GELU", (double)y[i], v * s, 4e-6);
+            near_bf16(bf16, "its gradient", (double)dx[i], (double)dy[i] * slope, 4e-6 + 1e-6 / fabs(slope));
         }
+        assert_true(y[n] == 7 && dx[n] == 7);
+    }
 }

@@ -58,42 +58,27 @@ void keep(const std::uint32_t from[4])
         fragment[i][lane()] = from[i];
 }
 
-void left_operands_have_their_layout(void **)
+/* A right operand is laid out as the transpose of a left one, with its 8 × 8 parts in the same order. */
+void operands_have_their_layout(void **)
 {
     fill();
-    for (int transposed = 0; transposed < 2; transposed++) {
+    for (int kind = 0; kind < 4; kind++) {
+        bool right = kind / 2 != 0, transposed = kind % 2 != 0;
         run([=] {
-            std::uint32_t a[4];
-            transposed ? load_left_transposed(a, &x.value[0][0], LD) : load_left(a, &x.value[0][0], LD);
-            keep(a);
+            std::uint32_t values[4];
+            if (right)
+                (transposed ? load_right_transposed : load_right)(values, &x.value[0][0], LD);
+            else
+                (transposed ? load_left_transposed : load_left)(values, &x.value[0][0], LD);
+            keep(values);
         });
         for (int i = 0; i < 4; i++)
             for (int lane = 0; lane < WARP; lane++) {
-                int row = lane / 4 + i % 2 * 8, column = lane % 4 * 2 + i / 2 * 8;
-                if (transposed)
-                    expect_pair(i, lane, value_of(x, column, row), value_of(x, column + 1, row));
+                int across = lane / 4 + (right ? i / 2 : i % 2) * 8, along = lane % 4 * 2 + (right ? i % 2 : i / 2) * 8;
+                if (right == transposed)
+                    expect_pair(i, lane, value_of(x, across, along), value_of(x, across, along + 1));
                 else
-                    expect_pair(i, lane, value_of(x, row, column), value_of(x, row, column + 1));
-            }
-    }
-}
-
-void right_operands_have_their_layout(void **)
-{
-    fill();
-    for (int transposed = 0; transposed < 2; transposed++) {
-        run([=] {
-            std::uint32_t b[4];
-            transposed ? load_right_transposed(b, &y.value[0][0], LD) : load_right(b, &y.value[0][0], LD);
-            keep(b);
-        });
-        for (int i = 0; i < 4; i++)
-            for (int lane = 0; lane < WARP; lane++) {
-                int row = lane % 4 * 2 + i % 2 * 8, column = lane / 4 + i / 2 * 8;
-                if (transposed)
-                    expect_pair(i, lane, value_of(y, column, row), value_of(y, column, row + 1));
-                else
-                    expect_pair(i, lane, value_of(y, row, column), value_of(y, row + 1, column));
+                    expect_pair(i, lane, value_of(x, along, across), value_of(x, along + 1, across));
             }
     }
 }
@@ -215,9 +200,9 @@ void later_groups_are_still_on_their_way(void **)
 int main()
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(left_operands_have_their_layout),        cmocka_unit_test(right_operands_have_their_layout),
-        cmocka_unit_test(products_are_those_of_plain_loops),      cmocka_unit_test(results_become_left_operands),
-        cmocka_unit_test(copies_are_seen_after_wait_and_barrier), cmocka_unit_test(later_groups_are_still_on_their_way),
+        cmocka_unit_test(operands_have_their_layout),          cmocka_unit_test(products_are_those_of_plain_loops),
+        cmocka_unit_test(results_become_left_operands),        cmocka_unit_test(copies_are_seen_after_wait_and_barrier),
+        cmocka_unit_test(later_groups_are_still_on_their_way),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
