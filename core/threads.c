@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { SPINS = 4000 }; /* a few microseconds; the next operation of a training step usually comes earlier */
+/* Some ten microseconds: the next operation of a step usually comes earlier, and other programs need the core. */
+enum { SPINS = 500 };
 
 struct threads {
     size_t count, started;
