@@ -66,17 +66,22 @@ UPDATE configuration SET name = base;
 UPDATE configuration
 SET name = CASE (SELECT group_concat(key) FROM asked)
                WHEN 'row' THEN (SELECT label FROM chosen JOIN labels ON hash = suite_hash WHERE chosen.run = alike.run)
-               ELSE alike.base || ' (' || coalesce((
+               ELSE alike.base || coalesce(' (' || (
         SELECT group_concat(setting, ', ')
         FROM (SELECT setting FROM told
               WHERE told.configuration = alike.configuration
                     AND key IN (SELECT key FROM apart JOIN configuration AS other ON other.configuration = there
                                 WHERE here = lead AND other.context = alike.context AND other.base = alike.base)
-              ORDER BY key)), '') || ')' END
+              ORDER BY key)) || ')', '') END
 FROM (SELECT configuration, run, context, base, min(configuration) OVER same AS lead, count(*) OVER same AS count
       FROM configuration
       WINDOW same AS (PARTITION BY context, base)) AS alike
 WHERE alike.configuration = configuration.configuration AND count > 1;
+
+-- What no stored setting tells apart has the beginning of its digest.
+UPDATE configuration SET name = name || ' (' || substr((SELECT hash FROM chosen WHERE chosen.run = same.run), 1, 8) || ')'
+FROM (SELECT configuration, run, count(*) OVER (PARTITION BY context, name) AS count FROM configuration) AS same
+WHERE same.configuration = configuration.configuration AND count > 1;
 
 UPDATE configuration SET grp = ranked.grp
 FROM (SELECT configuration, row_number() OVER (ORDER BY context, base COLLATE numeric, name COLLATE numeric,
