@@ -79,7 +79,7 @@ FROM (SELECT configuration, run, context, base, min(configuration) OVER same AS 
 WHERE alike.configuration = configuration.configuration AND count > 1;
 
 -- What no stored setting tells apart has the beginning of its digest.
-UPDATE configuration SET name = name || ' (' || substr((SELECT hash FROM chosen WHERE chosen.run = same.run), 1, 8) || ')'
+UPDATE configuration SET name = name || ' (' || substr((SELECT suite_hash FROM chosen WHERE chosen.run = same.run), 1, 8) || ')'
 FROM (SELECT configuration, run, count(*) OVER (PARTITION BY context, name) AS count FROM configuration) AS same
 WHERE same.configuration = configuration.configuration AND count > 1;
 
