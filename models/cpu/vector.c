@@ -78,14 +78,14 @@ static inline float lanes_sum(const float lanes[VECTOR_LANES])
         (total) = lanes_sum(lanes_);                                                                                   \
     } while (0)
 
-/* eˣ within 2 units in the last place: Cody-Waite reduction by ln 2, a polynomial of degree 6 (Moshier, Cephes expf). */
+/* eˣ within 2 units in the last place: Cody-Waite reduction by ln 2, then a polynomial of degree 6 (Moshier, Cephes
+ * expf). */
 static inline float fast_exp(float x)
 {
     x = x > 88.0f ? 88.0f : x;
     x = x < -87.0f ? -87.0f : x;
     float t = x * 1.44269504088896341f;
-    float away = t + __builtin_copysignf(0.5f, t);
-    int n = (int)(away == away ? away : 0); /* of a NaN, which p keeps */
+    int n = (int)(t + __builtin_copysignf(0.5f, t));
     float k = (float)n;
     float r = x - k * 0.693359375f;
     r = r - k * -2.12194440e-4f;

@@ -92,8 +92,9 @@ static void dotted(struct weave *weave)
     for (float y = -1.5f; y < 1.5f; y += weave->step * 0.9f, row++)
         for (float x = -1.5f + (row % 2 == 0 ? weave->step / 2 : 0); x < 1.5f; x += weave->step) {
             float radius = weave->step * picture_between(weave->picture, 0.22f, 0.34f);
-            canvas_ellipse(&weave->picture->canvas, &weave->frame, x + uneven(weave), y + uneven(weave), radius,
-                           radius * 0.9f, figure_ink(weave));
+            const struct paint *ink = figure_ink(weave);
+            float down = uneven(weave), aside = uneven(weave);
+            canvas_ellipse(&weave->picture->canvas, &weave->frame, x + aside, y + down, radius, radius * 0.9f, ink);
         }
 }
 
@@ -147,8 +148,9 @@ static void woven(struct weave *weave)
         for (float x = -1.5f; x < 1.5f; x += step, column++) {
             float wide = column % 2 == 0 ? 0.52f : 0.3f, high = column % 2 == 0 ? 0.3f : 0.52f;
             struct colour shade = picture_shade(weave->figure, column % 2 == 0 ? 0.1f : -0.3f);
-            canvas_ellipse(&weave->picture->canvas, &weave->frame, x + uneven(weave), y + uneven(weave), step * wide,
-                           step * high, picture_ink(weave->picture, shade));
+            const struct paint *ink = picture_ink(weave->picture, shade);
+            float down = uneven(weave), aside = uneven(weave);
+            canvas_ellipse(&weave->picture->canvas, &weave->frame, x + aside, y + down, step * wide, step * high, ink);
         }
     }
 }
