@@ -2,6 +2,7 @@
 #include "tests/test.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 static struct {
     struct CMUnitTest tests[400];
@@ -26,6 +27,12 @@ void test_group(CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
     listed.set_up = set_up;
     listed.tear_down = tear_down;
+}
+
+size_t test_every(void)
+{
+    const char *every = getenv("MTIL_TEST_EVERY");
+    return every != NULL && atoi(every) > 0 ? (size_t)atoi(every) : 1;
 }
 
 int test_run(void)

@@ -44,6 +44,9 @@ void test_list(int line, struct CMUnitTest test);
 
 void test_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
+/* MTIL_TEST_EVERY, 1 unless set: of many cases of a kind, one in so many is tried. Sanitizers and emulated kernels take long. */
+size_t test_every(void);
+
 #define assert_ok(expression)                                                                                          \
     do {                                                                                                               \
         struct error error = {0};                                                                                      \

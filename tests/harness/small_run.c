@@ -96,12 +96,6 @@ const char *test_backend_name(void)
     return name != NULL && name[0] != '\0' ? name : "cpu";
 }
 
-size_t test_every(void)
-{
-    const char *every = getenv("MTIL_TEST_EVERY");
-    return every != NULL && atoi(every) > 0 ? (size_t)atoi(every) : 1;
-}
-
 size_t small_run_gpus(void)
 {
     struct gpus gpus;

@@ -51,9 +51,6 @@ void check_refusal(status result, status code, const char *const *words);
 /* MTIL_TEST_BACKEND, cpu unless set. */
 const char *test_backend_name(void);
 
-/* MTIL_TEST_EVERY, 1 unless set: of many cases of a kind, one in so many is tried. Sanitizers and emulated kernels take long. */
-size_t test_every(void);
-
 /* GPUs that a run can share: those of the machine, or 3 of them played by the CPU. */
 size_t small_run_gpus(void);
 

@@ -93,7 +93,7 @@ TEST(planned_seeds_have_the_power)
         {{.effect = 1.2, .cells = 2, .tests = 1, .contexts = 1, .unpaired = true}, 4000, 4},
         {{.effect = 1, .cells = 2, .tests = 3, .contexts = 1, .unpaired = true}, 200, 5},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += test_every()) {
         const struct permutation_plan *plan = &cases[i].plan;
         size_t n = permutation_seeds_needed(plan);
         double power = simulated_power(plan, n, cases[i].samples);
