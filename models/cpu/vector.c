@@ -96,7 +96,7 @@ static inline float fast_exp(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    int bits = (n + 127) << 23;
+    uint32_t bits = ((uint32_t)n + 127) << 23;
     float power;
     memcpy(&power, &bits, sizeof power);
     return p * power;
