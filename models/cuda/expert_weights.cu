@@ -142,7 +142,8 @@ static __device__ void sum_gated(const struct expert_gradients *g, const struct 
 }
 
 /* Blocks (number of a unit, 64 columns of d, 64 hidden units of W₁ or W₂). */
-template <typename R> static __global__ void weight_gradients(struct expert_gradients g)
+template <typename R>
+static __global__ void __launch_bounds__(TILE_THREADS, 2) weight_gradients(struct expert_gradients g)
 {
     enum { LANES = TILE_THREADS / SIDE };
     DYNAMIC_SHARED(struct shared_line, lines);

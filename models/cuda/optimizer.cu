@@ -230,7 +230,7 @@ static __device__ void update_values(float *const (&arrays)[N], struct span span
 /* The arrays of an update, in the order of update_values. */
 enum { VALUE, GRADIENT, FIRST, SECOND };
 
-static __global__ void step_adamw(struct adamw o, struct pieces pieces)
+static __global__ void __launch_bounds__(BLOCK, 4) step_adamw(struct adamw o, struct pieces pieces)
 {
     struct update u = o.update;
     struct span span;

@@ -110,7 +110,8 @@ static __device__ void choose(const struct slots *d, size_t b, const float *z)
 }
 
 /* A block has a sample. Shared memory: z [E], u [E] */
-template <bool TRAINING> static __global__ void route_samples(struct slots d, struct route_values r)
+template <bool TRAINING>
+static __global__ void __launch_bounds__(BLOCK, 4) route_samples(struct slots d, struct route_values r)
 {
     __shared__ float clean[BLOCK], noise[BLOCK];
     DYNAMIC_SHARED(float, z);
@@ -321,7 +322,7 @@ static __device__ void input_gradient(const struct slots *d, const struct route_
 }
 
 /* Blocks (c, 0) have the matrices at the coordinates c, blocks (c, 1) … the inputs of some samples there. */
-static __global__ void router_gradients(struct slots d, struct route_slopes r)
+static __global__ void __launch_bounds__(BLOCK, 4) router_gradients(struct slots d, struct route_slopes r)
 {
     __shared__ struct row_tile tile;
     size_t first = (size_t)blockIdx.x * COORDINATES;

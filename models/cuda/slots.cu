@@ -133,7 +133,8 @@ static __device__ inline void clear(int32_t *counts, size_t n)
 }
 
 /* One block, a run for each of its first warps. Shared memory: starts [runs, E], totals [E] */
-static __global__ void sort_together(struct slots d, struct counting c, struct counting first, int32_t limit)
+static __global__ void __launch_bounds__(MOST_WARPS *WARP)
+    sort_together(struct slots d, struct counting c, struct counting first, int32_t limit)
 {
     DYNAMIC_SHARED(int32_t, starts);
     int32_t *totals = starts + c.runs * d.experts;
