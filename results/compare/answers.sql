@@ -103,9 +103,9 @@ CREATE TEMP TABLE stratified AS
 WITH scaled AS MATERIALIZED (
     SELECT question, metric, dataset, context, seed, value * runs / contexts / n AS value,
            a - avg(a) OVER of_context AS a, b - avg(b) OVER of_context AS b
-    FROM summed
-    JOIN difference USING (question, metric, dataset)
-    JOIN cell USING (question, metric, dataset, context)
+    FROM difference
+    CROSS JOIN summed USING (question, metric, dataset)
+    CROSS JOIN cell USING (question, metric, dataset, context)
     WHERE scope = 0 AND contexts > 1
     WINDOW of_context AS (PARTITION BY question, metric, dataset, context)
 )

@@ -2,7 +2,11 @@
 CREATE TEMP TABLE trained (run INTEGER PRIMARY KEY, tasks INTEGER, accumulates INTEGER); -- in the order of evaluations
 INSERT INTO trained SELECT run, tasks, accumulates FROM compared WHERE NOT untrained;
 
-CREATE TEMP VIEW of_trained AS
+CREATE TEMP TABLE of_task (run INTEGER, task INTEGER, tasks INTEGER
+-- each asked: , {name} REAL
+, PRIMARY KEY (run, task)) WITHOUT ROWID;
+
+INSERT INTO of_task
 SELECT run, task, tasks
 -- each asked: , {sql} AS {name}
 FROM trained
@@ -11,7 +15,7 @@ GROUP BY run, task
 HAVING count(*) FILTER (WHERE after_task >= 0 AND after_task < tasks) = iif(accumulates = 1, tasks - task, tasks);
 
 -- A model that is never trained stays as it was: a(i, j) = z(j).
-CREATE TEMP VIEW of_untrained AS
+INSERT INTO of_task
 SELECT run, task, tasks
 -- each asked: , {sql} AS {name}
 FROM (SELECT run, compared.tasks AS tasks, evaluations.task AS task, again.task AS after_task, 100.0 * correct / images AS accuracy
@@ -40,27 +44,13 @@ CREATE TEMP TABLE of_run (run INTEGER PRIMARY KEY
 INSERT INTO of_run
 SELECT of_task.run
 -- each asked: , CASE WHEN count(of_task.{name}) = count(*) - {skips} THEN coalesce(seen.{name}, avg(of_task.{name})) END
-FROM of_trained AS of_task
+FROM of_task
 LEFT JOIN seen USING (run)
 GROUP BY of_task.run
-HAVING count(*) = tasks;
-
-INSERT INTO of_run
-SELECT run
--- each asked: , CASE WHEN count({name}) = count(*) - {skips} THEN avg({name}) END
-FROM of_untrained
-GROUP BY run
 HAVING count(*) = tasks;
 
 UPDATE compared SET complete = true WHERE run IN (SELECT run FROM of_run);
 
 -- each asked: INSERT INTO measured SELECT configuration, place, 0, seed, of_run.{name} FROM request JOIN metric ON name = '{name}' JOIN of_run JOIN compared USING (run) WHERE of_run.{name} IS NOT NULL AND only_dataset IS NULL;
 
-CREATE TEMP TABLE of_task (run INTEGER, task INTEGER, tasks INTEGER
--- each asked: , {name} REAL
-);
-
-INSERT INTO of_task SELECT of_trained.* FROM (SELECT * FROM request WHERE datasets OR only_dataset IS NOT NULL) CROSS JOIN of_trained;
-INSERT INTO of_task SELECT of_untrained.* FROM (SELECT * FROM request WHERE datasets OR only_dataset IS NOT NULL) CROSS JOIN of_untrained;
-
--- each asked: INSERT OR IGNORE INTO measured SELECT configuration, metric.place, dataset.place, seed, of_task.{name} FROM request JOIN metric ON metric.name = '{name}' CROSS JOIN of_task CROSS JOIN compared USING (run) CROSS JOIN tasks USING (run, task) JOIN dataset ON dataset.name = tasks.name WHERE of_task.{name} IS NOT NULL AND complete AND coalesce(only_dataset, dataset.name) = dataset.name;
+-- each asked: INSERT OR IGNORE INTO measured SELECT configuration, metric.place, dataset.place, seed, of_task.{name} FROM request JOIN metric ON metric.name = '{name}' CROSS JOIN of_task CROSS JOIN compared USING (run) CROSS JOIN tasks USING (run, task) JOIN dataset ON dataset.name = tasks.name WHERE (datasets OR only_dataset IS NOT NULL) AND of_task.{name} IS NOT NULL AND complete AND coalesce(only_dataset, dataset.name) = dataset.name;
