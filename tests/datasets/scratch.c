@@ -4,12 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/test.h"
-#include <ftw.h>
-
 #include "core/file.h"
-#include "datasets/formats/strings.h"
 #include "datasets/image/image.h"
+#include "tests/test.h"
 
 void scratch_create(struct scratch *scratch)
 {
@@ -55,30 +52,15 @@ void scratch_write_png(const struct scratch *scratch, const char *name, int widt
     image_free(&image);
 }
 
-void scratch_copy(const struct scratch *scratch, const char *folder)
+void scratch_run(const struct scratch *scratch, const char *commands)
 {
-    struct strings files = {0};
-    assert_ok(strings_list_files(&files, folder, ".", NULL, &error));
-    for (size_t i = 0; i < files.count; i++) {
-        struct bytes bytes;
-        char *source = path_format("%s/%s", folder, files.items[i]);
-        assert_ok(file_read(source, FILE_LIMIT, &bytes, &error));
-        scratch_write(scratch, files.items[i], bytes.data, bytes.size);
-        bytes_free(&bytes);
-        free(source);
-    }
-    strings_free(&files);
-}
-
-static int remove_entry(const char *path, const struct stat *information, int kind, struct FTW *place)
-{
-    (void)information;
-    (void)kind;
-    (void)place;
-    return remove(path);
+    char *line = path_format("cd '%s' && %s", scratch->path, commands);
+    if (system(line) != 0)
+        fail_msg("failed: %s", line);
+    free(line);
 }
 
 void scratch_remove(struct scratch *scratch)
 {
-    nftw(scratch->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    scratch_run(scratch, "rm -rf \"$PWD\"");
 }

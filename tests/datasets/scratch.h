@@ -20,7 +20,7 @@ void scratch_write_text(const struct scratch *scratch, const char *name, const c
 
 /* A PNG of width × height pixels in one colour. */
 void scratch_write_png(const struct scratch *scratch, const char *name, int width, int height, unsigned color);
-void scratch_copy(const struct scratch *scratch, const char *folder); /* everything below folder */
+void scratch_run(const struct scratch *scratch, const char *commands); /* of the shell, in the folder; they succeed */
 void scratch_remove(struct scratch *scratch);
 
 /* scratch.path/name in a buffer that the next call overwrites. */

@@ -295,7 +295,7 @@ TEST(test_wrong_settings)
 ROOT_TEST(test_background_errors)
 {
     static struct batch batch;
-    scratch_copy(&scratch, ROOTS "food");
+    scratch_run(&scratch, "cp -r " ROOTS "food/. .");
     scratch_write_text(&scratch, "food-101/images/cheesecake/2051340.jpg", "broken");
     scratch_write_text(&scratch, "food-101/images/beignets/530224.jpg", "broken");
     struct dataset *dataset = root_open("food", scratch.path, NULL);

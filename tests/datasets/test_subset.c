@@ -189,7 +189,7 @@ TEST(a_part_has_the_images_of_its_classes)
 /* A part misses what its classes miss. */
 ROOT_TEST(files_that_are_missing_go_with_their_class)
 {
-    scratch_copy(&scratch, ROOTS "food");
+    scratch_run(&scratch, "cp -r " ROOTS "food/. .");
     assert_int_equal(remove(scratch_file(&scratch, "food-101/images/pho/3093884.jpg")), 0);
     struct dataset *whole = root_open("food", scratch.path, "on_missing=skip"), *part;
     for (size_t c = 0; c < dataset_classes(whole); c++) {
