@@ -1,15 +1,14 @@
 #include "tests/datasets/album.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
-#include "tests/test.h"
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "core/file.h"
+#include "tests/test.h"
 
 struct album album;
 
@@ -40,6 +39,12 @@ void album_draw(const char *name, int width, int height, uint32_t seed)
     image_free(&image);
 }
 
+/* Long after the test has written its files. */
+static int64_t tomorrow(void)
+{
+    return ((int64_t)time(NULL) + 86400) * 1000000000;
+}
+
 void album_reopen(void)
 {
     dataset_close(album.dataset);
@@ -53,6 +58,12 @@ int album_setup(void **state)
     scratch_create(&album.scratch);
     album.root = path_format("%s/data", album.scratch.path);
     album.folder = path_format("%s/cache/mtil", album.scratch.path);
+    album.survey = (struct survey_settings){.folder = album.folder, .log = &album.log, .clock = tomorrow};
+    album.cache = (struct cache_settings){.folder = album.folder,
+                                          .memory_limit = (uint64_t)1 << 30,
+                                          .disk_limit = (uint64_t)1 << 40,
+                                          .threads = 2,
+                                          .log = &album.log};
     for (int i = 0; i < ALBUM_TRAIN + ALBUM_TEST; i++) {
         char name[64];
         snprintf(name, sizeof name, "data/%s/%c/%02d.png", i < ALBUM_TRAIN ? "train" : "test", "ab"[i % 2], i);
@@ -73,41 +84,35 @@ int album_teardown(void **state)
     return 0;
 }
 
-struct cache_settings album_settings(enum cache_kind kind)
-{
-    return (struct cache_settings){.kind = kind,
-                                   .folder = album.folder,
-                                   .memory_limit = (uint64_t)1 << 30,
-                                   .disk_limit = (uint64_t)1 << 40,
-                                   .threads = 2,
-                                   .log = &album.log};
-}
-
 struct cache *album_cache(enum cache_kind kind)
 {
     struct cache *cache;
-    struct cache_settings settings = album_settings(kind);
-    assert_ok(cache_create(&cache, &settings, &error));
+    album.cache.kind = kind;
+    assert_ok(cache_create(&cache, &album.cache, &error));
     return cache;
+}
+
+struct loader_settings album_loader(struct cache *cache, enum split split)
+{
+    return (struct loader_settings){.dataset = album.dataset,
+                                    .split = split,
+                                    .resolution = ALBUM_RESOLUTION,
+                                    .batch = 4,
+                                    .shuffle = split == SPLIT_TRAIN,
+                                    .augment = split == SPLIT_TRAIN,
+                                    .seed = 3,
+                                    .ahead = 2,
+                                    .cache = cache};
 }
 
 size_t album_read(struct cache *cache, enum split split, size_t threads, uint8_t pixels[ALBUM_BYTES])
 {
-    bool training = split == SPLIT_TRAIN;
-    struct loader_settings settings = {.dataset = album.dataset,
-                                       .split = split,
-                                       .resolution = ALBUM_RESOLUTION,
-                                       .batch = 4,
-                                       .shuffle = training,
-                                       .augment = training,
-                                       .seed = 3,
-                                       .threads = threads,
-                                       .ahead = 2,
-                                       .cache = cache};
+    struct loader_settings settings = album_loader(cache, split);
     struct loader *loader;
     size_t used = 0;
+    settings.threads = threads;
     assert_ok(loader_create(&loader, &settings, &error));
-    for (size_t step = 0; step < loader_batches(loader) * (training ? 2 : 1); step++) {
+    for (size_t step = 0; step < loader_batches(loader) * (split == SPLIT_TRAIN ? 2 : 1); step++) {
         size_t count, each = (size_t)ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3;
         assert_true(used + 4 * each <= ALBUM_BYTES);
         assert_ok(loader_read(loader, step, pixels + used, NULL, NULL, &count, &error));
@@ -134,31 +139,14 @@ void album_check_anew(void)
     cache_destroy(cache);
 }
 
-/* Long after the test has written its files. */
-static int64_t tomorrow(void)
-{
-    return ((int64_t)time(NULL) + 86400) * 1000000000;
-}
-
-struct survey_settings album_survey_settings(void)
-{
-    return (struct survey_settings){.folder = album.folder, .log = &album.log, .clock = tomorrow};
-}
-
-size_t album_decodes_with(const struct survey_settings *settings)
+size_t album_decodes(void)
 {
     struct survey_images images;
     album_reopen();
-    assert_ok(survey_images_look(&images, album.dataset, settings, &error));
+    assert_ok(survey_images_look(&images, album.dataset, &album.survey, &error));
     size_t decoded = images.count - images.known;
     survey_images_free(&images);
     return decoded;
-}
-
-size_t album_decodes(void)
-{
-    struct survey_settings settings = album_survey_settings();
-    return album_decodes_with(&settings);
 }
 
 const char *album_file(const char *part)
@@ -189,14 +177,17 @@ size_t album_files(void)
     return count;
 }
 
-size_t album_kept(struct cache_part *part, size_t count)
+size_t album_kept(struct cache *cache, enum split split, int resolution)
 {
     size_t kept = 0;
+    struct cache_part *part;
     struct image image;
-    for (size_t i = 0; i < count; i++)
+    assert_ok(cache_open(cache, album.dataset, split, resolution, &part, &error));
+    for (size_t i = 0; i < dataset_size(album.dataset, split); i++)
         if (cache_find(part, i, &image)) {
             cache_release(part, &image);
             kept++;
         }
+    cache_close(part);
     return kept;
 }

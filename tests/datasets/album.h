@@ -19,6 +19,8 @@ struct album {
     struct scratch scratch;
     char *root, *folder; /* of the files; of the cache */
     struct dataset *dataset;
+    struct cache_settings cache;   /* of new caches */
+    struct survey_settings survey; /* believes every file, since its clock is a day ahead */
     struct log log;
     size_t warnings;
     char warning[1024]; /* the last one */
@@ -33,8 +35,8 @@ int album_teardown(void **state);
 void album_draw(const char *name, int width, int height, uint32_t seed);
 void album_reopen(void); /* the dataset, after files have changed */
 
-struct cache_settings album_settings(enum cache_kind kind);
 struct cache *album_cache(enum cache_kind kind);
+struct loader_settings album_loader(struct cache *cache, enum split split);
 
 /* The pixels of a split, two epochs of training and one of test; returns their bytes. */
 enum { ALBUM_BYTES = 2 * ALBUM_MOST * ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3 };
@@ -45,12 +47,11 @@ void album_check(struct cache *cache);
 
 void album_check_anew(void); /* with a new cache on disk */
 
-/* Surveys that believe every file, since their clock is a day ahead; how many images one has to decode. */
-struct survey_settings album_survey_settings(void);
-size_t album_decodes_with(const struct survey_settings *settings);
-size_t album_decodes(void);
+size_t album_decodes(void); /* how many images a survey has to decode */
 
 /* The cache's only file whose name has part in it, until the fourth call after it. Fails the test when there is not just one. */
 const char *album_file(const char *part);
-size_t album_files(void);                                 /* of any name in the cache's folder */
-size_t album_kept(struct cache_part *part, size_t count); /* how many of so many images a part of a cache has */
+size_t album_files(void); /* of any name in the cache's folder */
+
+/* How many images of a split a cache has. */
+size_t album_kept(struct cache *cache, enum split split, int resolution);

@@ -1,15 +1,12 @@
 /* With a cache or without: the same bytes. What is kept, for how long, and when it is made anew. */
 #include <stdlib.h>
 #include <string.h>
-
-#include "tests/test.h"
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/file.h"
 #include "datasets/cache/cache_folder.h"
 #include "tests/datasets/album.h"
+#include "tests/test.h"
 
 static const enum cache_kind kinds[] = {CACHE_NONE, CACHE_MEMORY, CACHE_DISK};
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -69,20 +66,13 @@ ALBUM_TEST(memory_has_a_limit)
         uint64_t spare;
         size_t kept;
     } cases[] = {{0, 5}, {1, 5}, {UINT64_MAX / 2, 0}};
+    album.cache.memory_limit = 5 * (R * R * 3 + 16); /* a few bytes of its own beside an image's */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct cache *cache;
-        struct cache_part *crops, *whole;
-        struct cache_settings settings = album_settings(CACHE_MEMORY);
-        settings.memory_spare = cases[i].spare;
-        settings.memory_limit = 5 * (R * R * 3 + 16); /* a few bytes of its own beside an image's */
-        assert_ok(cache_create(&cache, &settings, &error));
+        album.cache.memory_spare = cases[i].spare;
+        struct cache *cache = album_cache(CACHE_MEMORY);
         album_check(cache);
-        assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, R, &crops, &error));
-        assert_int_equal(album_kept(crops, ALBUM_TEST), cases[i].kept);
-        assert_ok(cache_open(cache, album.dataset, SPLIT_TRAIN, CACHE_WHOLE, &whole, &error));
-        assert_int_equal(album_kept(whole, ALBUM_TRAIN), 0);
-        cache_close(whole);
-        cache_close(crops);
+        assert_int_equal(album_kept(cache, SPLIT_TEST, R), cases[i].kept);
+        assert_int_equal(album_kept(cache, SPLIT_TRAIN, CACHE_WHOLE), 0);
         cache_destroy(cache);
     }
 }
@@ -90,12 +80,10 @@ ALBUM_TEST(memory_has_a_limit)
 /* Crops stay for the next loader, whole images go with the last one that uses them and leave room again. */
 ALBUM_TEST(whole_images_are_let_go)
 {
-    struct cache *cache;
-    struct cache_settings settings = album_settings(CACHE_MEMORY);
+    album.cache.memory_limit = 5 * 4 * 3 + 16; /* of one image */
+    struct cache *cache = album_cache(CACHE_MEMORY);
     struct cache_part *first, *second;
-    struct image image;
-    settings.memory_limit = 5 * 4 * 3 + 16; /* of one image */
-    assert_ok(cache_create(&cache, &settings, &error));
+    struct image image, found;
     assert_ok(image_create(&image, 5, 4, &error));
     memset(image.pixels, 7, 5 * 4 * 3);
     assert_ok(cache_open(cache, album.dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error));
@@ -104,65 +92,47 @@ ALBUM_TEST(whole_images_are_let_go)
     cache_keep(first, 3, &image);
     cache_keep(first, 4, &image);
     cache_close(first);
-    assert_int_equal(album_kept(second, ALBUM_TRAIN), 1);
-    struct image found;
+    assert_int_equal(album_kept(cache, SPLIT_TRAIN, CACHE_WHOLE), 1);
     assert_true(cache_find(second, 3, &found));
     assert_int_equal(found.width, 5);
     assert_memory_equal(found.pixels, image.pixels, 5 * 4 * 3);
     cache_close(second);
+    assert_int_equal(album_kept(cache, SPLIT_TRAIN, CACHE_WHOLE), 0);
     assert_ok(cache_open(cache, album.dataset, SPLIT_TRAIN, CACHE_WHOLE, &first, &error));
-    assert_int_equal(album_kept(first, ALBUM_TRAIN), 0);
     cache_keep(first, 4, &image);
-    assert_int_equal(album_kept(first, ALBUM_TRAIN), 1);
+    assert_int_equal(album_kept(cache, SPLIT_TRAIN, CACHE_WHOLE), 1);
     cache_close(first);
     image_free(&image);
     cache_destroy(cache);
 }
 
-static struct stat look_at(const char *path)
+/* The cache's file of test images after another check. */
+static ino_t file_of_test(void)
 {
     struct stat information;
-    assert_int_equal(stat(path, &information), 0);
-    return information;
-}
-
-/* The cache's file of test images after another check, as it was or another one. */
-static void expect_file(bool same, uint64_t *inode)
-{
-    uint64_t before = *inode;
     album_check_anew();
-    *inode = look_at(album_file("test-12")).st_ino;
-    assert_int_equal(*inode == before, same);
+    assert_int_equal(stat(album_file("test-12"), &information), 0);
+    return information.st_ino;
 }
 
 /* A file that is up to date is used; any change to what it was made from makes another. */
 ALBUM_TEST(changed_files_are_decoded_again)
 {
-    static uint8_t before[ALBUM_BYTES], after[ALBUM_BYTES];
-    uint64_t inode = 0;
-    expect_file(false, &inode);
-    expect_file(true, &inode);
-    size_t size = album_read(NULL, SPLIT_TEST, 0, before);
-    album_draw("data/test/a/12.png", 56, 36, 99); /* the same size in pixels */
-    expect_file(false, &inode);
-    assert_int_equal(album_read(NULL, SPLIT_TEST, 0, after), size);
-    assert_memory_not_equal(before, after, size);
-
-    char *image = path_format("%s/test/a/14.png", album.root); /* the time alone */
-    struct timespec later[2] = {look_at(image).st_mtim, look_at(image).st_mtim};
-    later[1].tv_nsec += 1;
-    assert_int_equal(utimensat(AT_FDCWD, image, later, 0), 0);
-    expect_file(false, &inode);
-
-    char *replace = path_format("cp -p '%s' '%s.other' && mv '%s.other' '%s'", image, image, image, image);
-    assert_int_equal(system(replace), 0); /* neither size nor time: another file */
-    expect_file(false, &inode);
-    album_draw("data/test/a/20.png", 30, 31, 5); /* another list */
+    static const char *const changes[] = {
+        "cp data/train/a/00.png data/test/a/12.png",                               /* other pixels */
+        "touch -r data/test/a/14.png -d '0.000000001 seconds' data/test/a/14.png", /* the time alone */
+        "cp -p data/test/a/14.png other && mv other data/test/a/14.png"};          /* neither: another file */
+    ino_t before = file_of_test(), now = file_of_test();
+    assert_int_equal(now, before);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++, before = now) {
+        scratch_run(&album.scratch, changes[i]);
+        now = file_of_test();
+        assert_int_not_equal(now, before);
+    }
+    scratch_run(&album.scratch, "cp data/test/a/14.png data/test/a/20.png"); /* another list */
     album_reopen();
     album_check_anew();
     assert_int_equal(album.warnings, 0);
-    free(replace);
-    free(image);
 }
 
 ALBUM_TEST(images_that_cannot_be_read_say_so_as_ever)
@@ -171,16 +141,15 @@ ALBUM_TEST(images_that_cannot_be_read_say_so_as_ever)
     album_reopen();
     for (size_t k = 0; k < KINDS; k++) {
         struct cache *cache = album_cache(kinds[k]);
-        struct loader_settings settings = {
-            .dataset = album.dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 1, .cache = cache};
+        struct loader_settings settings = album_loader(cache, SPLIT_TEST);
         struct loader *loader;
         struct error reason;
+        settings.batch = 1;
         assert_ok(loader_create(&loader, &settings, &error));
         for (size_t step = 0; step < ALBUM_TEST; step++) {
             uint8_t pixels[ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3];
             size_t count;
-            uint32_t item = 0;
-            status result = loader_read(loader, step, pixels, NULL, &item, &count, &reason);
+            status result = loader_read(loader, step, pixels, NULL, NULL, &count, &reason);
             if (result != OK)
                 assert_non_null(strstr(reason.message, "test/a/12.png"));
             assert_int_equal(result, step == 0 ? ERROR_FORMAT : OK);
@@ -213,8 +182,7 @@ ALBUM_TEST(making_a_file_is_watched_and_stops)
 {
     struct cache *cache = album_cache(CACHE_DISK);
     struct watched watched = {.stop_at = 1};
-    struct loader_settings settings = {
-        .dataset = album.dataset, .split = SPLIT_TEST, .resolution = ALBUM_RESOLUTION, .batch = 2, .cache = cache};
+    struct loader_settings settings = album_loader(cache, SPLIT_TEST);
     struct loader *loader;
     cache_watch(cache, (struct cache_watcher){.stopped = stopped, .progress = progress, .context = &watched});
     assert_fails(loader_create(&loader, &settings, &error), ERROR_STOPPED, "folder");
@@ -267,15 +235,14 @@ ALBUM_TEST(left_overs_go_when_another_file_is_written)
 {
     struct cache_writer writer;
     struct cache_label label = {.dataset = "dtd"};
-    char *living = path_format("%s/living.pixels", album.folder);
     scratch_write_text(&album.scratch, "cache/mtil/dtd-test-224-4567.pixels.new", "left over");
     scratch_write_text(&album.scratch, "cache/mtil/dtd-test-4567.features.tmp-mtil-01234567", "left over");
-    assert_ok(cache_writer_open(&writer, living, &label, 1, 1 << 20, &error));
+    assert_ok(cache_writer_open(&writer, scratch_file(&album.scratch, "cache/mtil/living.pixels"), &label, 1, 1 << 20,
+                                &error));
     album_check_anew();
     assert_int_equal(album_files(), 3); /* two whole ones, and living.pixels.new */
     cache_writer_abandon(&writer);
     assert_int_equal(album_files(), 2);
-    free(living);
 }
 
 /* In a folder that others may write to. */
@@ -283,17 +250,12 @@ ALBUM_TEST(links_to_other_files_are_not_followed)
 {
     struct cache_writer writer;
     struct cache_label label = {0};
-    struct bytes bytes;
-    char path[300];
-    scratch_write_text(&album.scratch, "victim", "precious");
-    scratch_write_text(&album.scratch, "cache/mtil/other", "");
-    snprintf(path, sizeof path, "%s", scratch_file(&album.scratch, "cache/mtil/x.pixels"));
-    assert_int_equal(symlink("../../victim", scratch_file(&album.scratch, "cache/mtil/x.pixels" CACHE_FILE_UNFINISHED)),
-                     0);
-    assert_fails(cache_writer_open(&writer, path, &label, 1, 1 << 20, &error), ERROR_IO, "a symbolic link");
-    assert_ok(file_read(scratch_file(&album.scratch, "victim"), 100, &bytes, &error));
-    assert_string_equal((const char *)bytes.data, "precious");
-    bytes_free(&bytes);
+    scratch_run(&album.scratch, "mkdir -p cache/mtil && printf precious >victim && "
+                                "ln -s ../../victim cache/mtil/x.pixels" CACHE_FILE_UNFINISHED);
+    assert_fails(
+        cache_writer_open(&writer, scratch_file(&album.scratch, "cache/mtil/x.pixels"), &label, 1, 1 << 20, &error),
+        ERROR_IO, "a symbolic link");
+    scratch_run(&album.scratch, "grep -qx precious victim");
 }
 
 /* Who uses a file that is removed does not notice; who writes one keeps it. */

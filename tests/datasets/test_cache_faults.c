@@ -1,13 +1,11 @@
 /* Damaged files and rivals: the bytes stay what they are, and the file is made anew. Processes that share a folder, full disks and
  * read-only folders are those of end_to_end/scripts/cache.txt. */
 #include <string.h>
-
-#include "tests/test.h"
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "datasets/cache/cache_file.h"
 #include "tests/datasets/album.h"
+#include "tests/test.h"
 
 /* Opening finds it: a whole file at once, without a word. */
 ALBUM_TEST(cut_and_grown_files_are_made_anew)
@@ -60,16 +58,11 @@ ALBUM_TEST(damaged_pixels_are_told)
         bytes.data[at]++;
     assert_ok(file_write(path, bytes.data, bytes.size, &error));
     struct cache *cache = album_cache(CACHE_DISK);
-    struct cache_part *part;
-    assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
-    assert_int_equal(album_kept(part, ALBUM_TEST), 0);
+    assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), 0);
     assert_int_equal(album.warnings, 1);
     assert_non_null(strstr(album.warning, path));
     assert_false(file_exists(path));
-    cache_close(part);
-    assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
-    assert_int_equal(album_kept(part, ALBUM_TEST), ALBUM_TEST);
-    cache_close(part);
+    assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), ALBUM_TEST);
     album_check(cache);
     assert_int_equal(album.warnings, 1);
     cache_destroy(cache);
@@ -86,7 +79,7 @@ ALBUM_TEST(files_that_shrink_are_told)
     assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
     const char *path = album_file("test-12");
     assert_int_equal(truncate(path, CACHE_HEADER), 0);
-    assert_int_equal(album_kept(part, ALBUM_TEST), 0);
+    assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), 0); /* by way of the open part */
     assert_int_equal(album.warnings, 1);
     assert_non_null(strstr(album.warning, path));
     cache_close(part);
@@ -141,7 +134,6 @@ ALBUM_TEST(a_rival_s_file_is_not_waited_for)
 {
     struct cache_writer rival;
     struct cache_label label = {.dataset = "folder"};
-    struct cache_part *part;
     album_check_anew();
     const char *path = album_file("test-12");
     assert_int_equal(unlink(path), 0);
@@ -152,32 +144,22 @@ ALBUM_TEST(a_rival_s_file_is_not_waited_for)
     cache_writer_abandon(&rival);
     album_check(cache);
     assert_true(file_exists(path));
-    assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
-    assert_int_equal(album_kept(part, 1), 1);
+    assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), ALBUM_TEST);
     assert_int_equal(album.warnings, 0);
-    cache_close(part);
     cache_destroy(cache);
 }
 
 ALBUM_TEST(the_limit_holds_for_all_files_together)
 {
-    struct cache_settings settings = album_settings(CACHE_DISK);
-    struct stat information;
     album_check_anew();
     const char *train = album_file("train-whole"), *test = album_file("test-12");
-    assert_int_equal(stat(train, &information), 0);
-    settings.disk_limit = (uint64_t)information.st_size + 8192; /* the training images, and not the other file too */
+    assert_ok(file_size(train, &album.cache.disk_limit, &error));
+    album.cache.disk_limit += 8192; /* the training images, and not the other file too */
     for (size_t round = 0; round < 2; round++) {
-        struct cache *cache;
-        assert_int_equal(unlink(test), 0);
-        if (round == 1)
-            assert_int_equal(unlink(train), 0);
-        assert_ok(cache_create(&cache, &settings, &error));
-        album_check(cache); /* training first */
+        assert_int_equal(unlink(round == 0 ? test : train), 0);
+        album_check_anew(); /* training first */
         assert_true(file_exists(train));
         assert_false(file_exists(test));
         assert_int_equal(album.warnings, round + 1);
-        cache_destroy(cache);
-        album_check_anew();
     }
 }

@@ -1,14 +1,8 @@
 /* Digests of what images show, what is kept of them, and when it is believed. How it is stored is in tests/core/test_seen.c; what
  * a run does with broken images, in end_to_end/scripts/unreadable.txt. */
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include "core/file.h"
-#include "datasets/readers/reader.h"
 #include "tests/datasets/album.h"
 #include "tests/datasets/root.h"
 #include "tests/test.h"
@@ -18,31 +12,10 @@ enum { IMAGES = ALBUM_TRAIN + ALBUM_TEST };
 /* Opened anew, so that lists and names are those of now. */
 static struct survey survey(void)
 {
-    struct survey_settings settings = album_survey_settings();
     struct survey found;
     album_reopen();
-    assert_ok(dataset_survey(&found, album.dataset, &settings, &error));
+    assert_ok(dataset_survey(&found, album.dataset, &album.survey, &error));
     return found;
-}
-
-static bool same(const struct survey *a, const struct survey *b)
-{
-    return memcmp(a, b, sizeof *a) == 0;
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", album.root, name);
-    return path;
-}
-
-static void run_in(const char *command)
-{
-    char *line = path_format("cd '%s' && %s", album.scratch.path, command);
-    assert_non_null(line);
-    assert_int_equal(system(line), 0);
-    free(line);
 }
 
 /* --- digests ------------------------------------------------------------------------------------------------------ */
@@ -52,7 +25,7 @@ ALBUM_TEST(another_encoding_has_the_same_digest)
 {
     struct survey before = survey();
     assert_int_equal(before.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
-    run_in("echo >>data/test/b/11.png");
+    scratch_run(&album.scratch, "echo >>data/test/b/11.png");
     struct survey after = survey();
     assert_string_equal(before.splits[SPLIT_TEST].digest, after.splits[SPLIT_TEST].digest);
     assert_int_equal(before.splits[SPLIT_TEST].bytes + 1, after.splits[SPLIT_TEST].bytes);
@@ -65,11 +38,11 @@ ALBUM_TEST(pixels_names_labels_and_prompts_count)
     second = survey();
     assert_string_equal(first.splits[SPLIT_TRAIN].digest, second.splits[SPLIT_TRAIN].digest);
     assert_string_not_equal(first.splits[SPLIT_TEST].digest, second.splits[SPLIT_TEST].digest);
-    run_in("mv data/test/b/11.png data/test/b/11x.png");
+    scratch_run(&album.scratch, "mv data/test/b/11.png data/test/b/11x.png");
     struct survey renamed = survey();
     assert_string_not_equal(second.splits[SPLIT_TEST].digest, renamed.splits[SPLIT_TEST].digest);
     assert_string_equal(second.prompts, renamed.prompts);
-    run_in("mv data/train/a data/train/c && mv data/test/a data/test/c"); /* a, b become b, c */
+    scratch_run(&album.scratch, "mv data/train/a data/train/c && mv data/test/a data/test/c"); /* a, b become b, c */
     struct survey relabelled = survey();
     assert_string_not_equal(renamed.splits[SPLIT_TRAIN].digest, relabelled.splits[SPLIT_TRAIN].digest);
     assert_string_not_equal(renamed.prompts, relabelled.prompts);
@@ -81,15 +54,14 @@ ALBUM_TEST(pixels_names_labels_and_prompts_count)
 
 ALBUM_TEST(samples_and_generated_images_have_digests)
 {
-    struct survey_settings settings = album_survey_settings();
     static const char *const names[] = {"mnist", "toy"};
     for (size_t i = 0; i < 2; i++) {
         struct survey first, second;
         struct dataset *dataset;
         assert_ok(dataset_open(&dataset, names[i], FIXTURES "/data/roots/mnist", NULL, NULL, &error));
-        assert_ok(dataset_survey(&first, dataset, &settings, &error));
-        assert_ok(dataset_survey(&second, dataset, &settings, &error));
-        assert_true(same(&first, &second));
+        assert_ok(dataset_survey(&first, dataset, &album.survey, &error));
+        assert_ok(dataset_survey(&second, dataset, &album.survey, &error));
+        assert_memory_equal(&first, &second, sizeof first);
         assert_int_equal(first.splits[SPLIT_TEST].files, i == 0 ? 1 : 0);
         assert_true((first.splits[SPLIT_TEST].bytes > 0) == (i == 0));
         assert_string_not_equal(first.splits[SPLIT_TRAIN].digest, first.splits[SPLIT_TEST].digest);
@@ -106,11 +78,11 @@ ALBUM_TEST(what_was_found_is_not_looked_for_again)
     assert_int_equal(album_files(), 1);
     struct survey kept = survey();
     assert_int_equal(album_decodes(), 0);
-    struct survey_settings nowhere = {.clock = album_survey_settings().clock};
-    struct survey computed;
-    assert_int_equal(album_decodes_with(&nowhere), IMAGES);
-    assert_ok(dataset_survey(&computed, album.dataset, &nowhere, &error));
-    assert_true(same(&kept, &computed));
+    album.survey.folder = NULL;
+    assert_int_equal(album_decodes(), IMAGES);
+    struct survey computed = survey();
+    assert_memory_equal(&kept, &computed, sizeof kept);
+    album.survey.folder = album.folder;
     album_draw("data/train/a/new.png", 9, 9, 77);
     assert_int_equal(album_decodes(), 1);
     assert_int_equal(album_decodes(), 0);
@@ -120,15 +92,12 @@ ALBUM_TEST(what_was_found_is_not_looked_for_again)
 /* Same name, same size, same time of modification: the time of change is not for anyone to set. */
 ALBUM_TEST(replaced_pixels_are_noticed)
 {
-    struct stat was, is;
-    const char *path = path_of("train/b/03.png");
     scratch_write_png(&album.scratch, "data/train/b/03.png", 4, 4, 0x010203);
+    scratch_run(&album.scratch, "cp -p data/train/b/03.png was");
     struct survey before = survey();
-    assert_int_equal(stat(path, &was), 0);
     scratch_write_png(&album.scratch, "data/train/b/03.png", 4, 4, 0x020304);
-    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){was.st_atim, was.st_mtim}, 0), 0);
-    assert_int_equal(stat(path, &is), 0);
-    assert_true(is.st_size == was.st_size && is.st_mtim.tv_nsec == was.st_mtim.tv_nsec);
+    scratch_run(&album.scratch, "touch -r was data/train/b/03.png");
+    scratch_run(&album.scratch, "test \"$(stat -c %s:%y was)\" = \"$(stat -c %s:%y data/train/b/03.png)\"");
     assert_int_equal(album_decodes(), 1);
     struct survey after = survey();
     assert_string_not_equal(before.splits[SPLIT_TRAIN].digest, after.splits[SPLIT_TRAIN].digest);
@@ -137,14 +106,14 @@ ALBUM_TEST(replaced_pixels_are_noticed)
 /* A change within the tick of the clock in which a file was read would leave its times as they are. */
 ALBUM_TEST(what_was_just_written_is_not_believed_later)
 {
-    struct survey_settings settings = album_survey_settings();
-    settings.clock = NULL;
-    assert_int_equal(album_decodes_with(&settings), IMAGES);
-    assert_int_equal(album_decodes_with(&settings), IMAGES);
+    int64_t (*tomorrow)(void) = album.survey.clock;
+    album.survey.clock = NULL;
+    assert_int_equal(album_decodes(), IMAGES);
+    assert_int_equal(album_decodes(), IMAGES);
     assert_int_equal(album_files(), 0);
-    settings = album_survey_settings();
-    assert_int_equal(album_decodes_with(&settings), IMAGES);
-    assert_int_equal(album_decodes_with(&settings), 0);
+    album.survey.clock = tomorrow;
+    assert_int_equal(album_decodes(), IMAGES);
+    assert_int_equal(album_decodes(), 0);
 }
 
 static bool stop_at_the_fifth(void *asked)
@@ -155,11 +124,11 @@ static bool stop_at_the_fifth(void *asked)
 ALBUM_TEST(what_was_found_before_a_stop_is_kept)
 {
     size_t asked = 0;
-    struct survey_settings settings = album_survey_settings();
     struct survey_images images;
-    settings.stopped = stop_at_the_fifth;
-    settings.context = &asked;
-    assert_fails(survey_images_look(&images, album.dataset, &settings, &error), ERROR_STOPPED, "");
+    album.survey.stopped = stop_at_the_fifth;
+    album.survey.context = &asked;
+    assert_fails(survey_images_look(&images, album.dataset, &album.survey, &error), ERROR_STOPPED, "");
+    album.survey.stopped = NULL;
     size_t left = album_decodes();
     assert_true(left > 0 && left < IMAGES);
 }
@@ -181,11 +150,10 @@ static void count_files(void *files, size_t done, size_t total)
 ALBUM_TEST(what_was_found_is_kept_now_and_then)
 {
     size_t files = 0;
-    struct survey_settings settings = album_survey_settings();
-    settings.clock = slow_clock;
-    settings.progress = count_files;
-    settings.context = &files;
-    assert_int_equal(album_decodes_with(&settings), IMAGES);
+    album.survey.clock = slow_clock;
+    album.survey.progress = count_files;
+    album.survey.context = &files;
+    assert_int_equal(album_decodes(), IMAGES);
     assert_int_equal(files, 1);
     assert_int_equal(album_decodes(), 0);
 }
@@ -193,11 +161,10 @@ ALBUM_TEST(what_was_found_is_kept_now_and_then)
 /* Some classes of a dataset and all of it share one file. */
 ALBUM_TEST(parts_share_what_was_found)
 {
-    struct survey_settings settings = album_survey_settings();
     struct survey_images images;
     struct dataset *part;
     assert_ok(dataset_select(&part, album.dataset, (size_t[]){1}, 1, &error));
-    assert_ok(survey_images_look(&images, part, &settings, &error));
+    assert_ok(survey_images_look(&images, part, &album.survey, &error));
     size_t of_part = images.count;
     survey_images_free(&images);
     assert_int_equal(album_decodes(), IMAGES - of_part);
@@ -210,24 +177,22 @@ ALBUM_TEST(parts_share_what_was_found)
 
 ALBUM_TEST(that_it_is_no_image_is_kept_too)
 {
-    struct survey_settings settings = album_survey_settings();
     struct survey found;
     scratch_write_text(&album.scratch, "data/train/b/05.png", "<html>");
     assert_int_equal(album_decodes(), IMAGES);
     assert_int_equal(album_decodes(), 0);
-    assert_fails(dataset_survey(&found, album.dataset, &settings, &error), ERROR_FORMAT, "1 of 18 images");
+    assert_fails(dataset_survey(&found, album.dataset, &album.survey, &error), ERROR_FORMAT, "1 of 18 images");
 }
 
 /* A disk that fails today may not fail tomorrow. */
 ALBUM_TEST(files_that_cannot_be_read_are_never_left_out)
 {
-    struct survey_settings settings = album_survey_settings();
     struct dataset *dataset = root_open("folder", album.root, "on_unreadable=skip");
     struct survey found;
-    run_in("mv data/train/b/05.png away.png");
-    assert_fails(dataset_survey(&found, dataset, &settings, &error), ERROR_IO, "05.png");
-    run_in("mv away.png data/train/b/05.png");
-    assert_ok(dataset_survey(&found, dataset, &settings, &error));
+    scratch_run(&album.scratch, "mv data/train/b/05.png away.png");
+    assert_fails(dataset_survey(&found, dataset, &album.survey, &error), ERROR_IO, "05.png");
+    scratch_run(&album.scratch, "mv away.png data/train/b/05.png");
+    assert_ok(dataset_survey(&found, dataset, &album.survey, &error));
     assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
     dataset_close(dataset);
 }
@@ -236,11 +201,10 @@ ALBUM_TEST(files_that_cannot_be_read_are_never_left_out)
 ALBUM_TEST(no_folder_is_told_once)
 {
     bool warned = false;
-    struct survey_settings settings = album_survey_settings();
-    settings.warned = &warned;
+    album.survey.warned = &warned;
     scratch_write_text(&album.scratch, "cache", "a file");
-    assert_int_equal(album_decodes_with(&settings), IMAGES);
-    assert_int_equal(album_decodes_with(&settings), IMAGES);
+    assert_int_equal(album_decodes(), IMAGES);
+    assert_int_equal(album_decodes(), IMAGES);
     assert_true(warned);
     assert_int_equal(album.warnings, 1);
     assert_non_null(strstr(album.warning, "cannot be stored"));
@@ -249,10 +213,7 @@ ALBUM_TEST(no_folder_is_told_once)
 /* Also where the survey is stored and nothing is decoded. */
 ALBUM_TEST(clipped_images_are_told_again)
 {
-    struct bytes gray;
-    assert_ok(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error));
-    assert_ok(file_write(path_of(album.dataset->items[SPLIT_TRAIN].items[0].file), gray.data, gray.size, &error));
-    bytes_free(&gray);
+    scratch_run(&album.scratch, "cp " FIXTURES "/../fuzz/corpus/image/gray16.png data/train/a/00.png");
     survey();
     assert_int_equal(album.warnings, 1);
     assert_non_null(strstr(album.warning, "1 of 18 images"));
