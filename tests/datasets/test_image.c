@@ -39,31 +39,24 @@ static void expect_pixels(const uint8_t *data, size_t size, int width, const uin
     image_free(&image);
 }
 
-TEST(test_png_round_trip)
-{
-    struct image image = random_image(37, 21, 1), back;
-    assert_ok(image_write_png("a.jpg", &image, &error));
-    assert_ok(image_decode_file(&back, "a.jpg", &error));
-    assert_int_equal(back.width, 37);
-    assert_int_equal(back.height, 21);
-    assert_memory_equal(back.pixels, image.pixels, 37 * 21 * 3);
-    image_free(&image);
-    image_free(&back);
-}
-
-TEST(test_jpeg_round_trip)
+TEST(test_what_is_written_comes_back)
 {
     struct image image, back;
     assert_ok(image_create(&image, 64, 48, &error));
     for (size_t i = 0; i < 64 * 48; i++)
         memcpy(image.pixels + 3 * i, (uint8_t[]){(uint8_t)(i % 64 * 3), (uint8_t)(i / 64 * 4), 90}, 3);
-    assert_ok(image_write_jpeg("a.png", &image, 95, &error));
-    assert_ok(image_decode_file(&back, "a.png", &error));
-    assert_int_equal(back.width, 64);
-    for (size_t i = 0; i < 64 * 48 * 3; i++)
-        assert_true(abs(back.pixels[i] - image.pixels[i]) <= 12);
+    for (int jpeg = 0; jpeg < 2; jpeg++) {
+        assert_ok(jpeg ? image_write_jpeg("a.png", &image, 95, &error) : image_write_png("a.png", &image, &error));
+        assert_ok(image_decode_file(&back, "a.png", &error));
+        assert_int_equal(back.width, 64);
+        assert_int_equal(back.height, 48);
+        for (size_t i = 0; i < 64 * 48 * 3; i++)
+            assert_true(abs(back.pixels[i] - image.pixels[i]) <= (jpeg ? 12 : 0));
+        image_free(&back);
+    }
+    assert_fails(image_write_png("/nonexistent/a.png", &image, &error), ERROR_IO, "/nonexistent/a.png");
+    assert_fails(image_write_jpeg("/nonexistent/a.jpg", &image, 90, &error), ERROR_IO, "/nonexistent/a.jpg");
     image_free(&image);
-    image_free(&back);
 }
 
 /* A small file that claims a large image costs neither memory nor time. */
@@ -78,14 +71,6 @@ TEST(test_jpeg_claims_too_much)
     memcpy(frame + 5, (uint8_t[]){0x30, 0x00, 0x30, 0x00}, 4); /* 12288×12288 */
     expect_refused(file.data, file.size, "it claims 12288×12288 pixels, more than");
     bytes_free(&file);
-    image_free(&image);
-}
-
-TEST(test_writing_fails_cleanly)
-{
-    struct image image = random_image(4, 4, 2);
-    assert_fails(image_write_png("/nonexistent/a.png", &image, &error), ERROR_IO, "/nonexistent/a.png");
-    assert_fails(image_write_jpeg("/nonexistent/a.jpg", &image, 90, &error), ERROR_IO, "");
     image_free(&image);
 }
 
@@ -200,18 +185,6 @@ TEST(test_wanted_part)
         assert_memory_equal(part + y * 60, whole.pixels + ((y + wanted.top) * 33 + wanted.left) * 3, 60);
     image_free(&image);
     image_free(&whole);
-}
-
-TEST(test_constant_stays_constant)
-{
-    struct image image, result;
-    assert_ok(image_create(&image, 41, 23, &error));
-    memset(image.pixels, 200, 41 * 23 * 3);
-    assert_ok(image_resize(&image, (struct image_box){0, 0, 41, 23}, 17, 64, &result, &error));
-    for (size_t i = 0; i < 17 * 64 * 3; i++)
-        assert_int_equal(result.pixels[i], 200);
-    image_free(&image);
-    image_free(&result);
 }
 
 TEST(test_same_size_is_untouched)
