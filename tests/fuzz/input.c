@@ -7,9 +7,11 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "tests/fuzz/target.h"
 
 /* In memory where the system has such a place: a target's files are written a thousand times a second. */
 static const char *const places[] = {"/dev/shm/mtil-fuzz-XXXXXX", "/tmp/mtil-fuzz-XXXXXX"};
+struct error fuzz_error;
 static char root[64];
 static pid_t owner;
 

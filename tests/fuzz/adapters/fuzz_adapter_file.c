@@ -9,6 +9,7 @@
 #include "adapters/files/delta_file.h"
 #include "adapters/files/prefix_file.h"
 #include "adapters/files/selector_file.h"
+#include "core/alloc.h"
 
 enum { MEMORY = 1 << 20 };
 
@@ -31,105 +32,93 @@ static struct backend *cpu(struct arena *arena)
 {
     static struct backend *backend;
     static struct arena memory;
-    struct error error;
     if (backend == NULL &&
-        (backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error) != OK ||
-         backend->ops->arena_create(backend, &memory, MEMORY, "fuzz", &error) != OK))
+        (backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &fuzz_error) != OK ||
+         backend->ops->arena_create(backend, &memory, MEMORY, "fuzz", &fuzz_error) != OK))
         abort();
     *arena = memory;
     return backend;
 }
 
-static int open_adapters(const struct safetensors *file)
+static void open_adapters(const struct safetensors *file)
 {
     struct adapters *adapters;
     struct arena arena;
-    struct error error;
     struct backend *backend = cpu(&arena);
-    if (adapters_open(&adapters, backend, &arena, &dimensions, file, (const int[]){0}, 1, &error) != OK)
-        return 0;
+    if (adapters_open(&adapters, backend, &arena, &dimensions, file, (const int[]){0}, 1, &fuzz_error) != OK)
+        return;
     const struct adapter_settings *s = &adapters->settings;
-    int failed = s->experts == 0 || s->top_k == 0 || s->top_k > s->experts || s->tasks == 0;
+    assert(s->experts > 0 && s->top_k > 0 && s->top_k <= s->experts && s->tasks > 0);
     adapters_destroy(adapters);
-    return failed;
 }
 
 /* Changes of a CLIP's matrices, or prefixes of its attention. */
-static int open_on_clip(const struct safetensors *file)
+static void open_on_clip(const struct safetensors *file)
 {
     struct clip *clip;
     struct deltas *deltas = NULL;
     struct prefixes *prefixes = NULL;
     struct arena arena;
-    struct error error;
     struct backend *backend = cpu(&arena);
-    if (clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error) != OK)
+    if (clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &fuzz_error) != OK)
         abort();
-    int failed = delta_file_is(file) && deltas_open(&deltas, clip, &arena, file, &error) == OK &&
-                 (deltas->settings.tasks == 0 || !isfinite(deltas->settings.scale) || deltas->settings.scale == 0);
-    failed |= prefix_file_is(file) && prefixes_open(&prefixes, clip, &arena, file, &error) == OK &&
-              prefixes->settings.tasks == 0;
+    if (delta_file_is(file) && deltas_open(&deltas, clip, &arena, file, &fuzz_error) == OK)
+        assert(deltas->settings.tasks > 0 && isfinite(deltas->settings.scale) && deltas->settings.scale != 0);
+    if (prefix_file_is(file) && prefixes_open(&prefixes, clip, &arena, file, &fuzz_error) == OK)
+        assert(prefixes->settings.tasks > 0);
     prefixes_destroy(prefixes);
     deltas_destroy(deltas);
     clip_destroy(clip);
-    return failed;
 }
 
 /* Every coder that the file is said to have, one after the other. */
-static int open_selector(const struct safetensors *file, size_t code)
+static void open_selector(const struct safetensors *file, size_t code)
 {
     struct arena arena;
-    struct error error;
     struct backend *backend = cpu(&arena);
     size_t trained;
-    if (selector_file_check(file, dimensions.image_width, code, 0, &trained, &error) != OK || trained == 0)
-        return 0;
-    struct autoencoder **coders = calloc(trained, sizeof *coders);
-    status result = coders != NULL ? OK : ERROR_MEMORY;
-    for (size_t k = 0; result == OK && k < trained; k++)
-        result =
-            autoencoder_create(&coders[k], backend, &arena, dimensions.image_width, code, PARAMETERS_FROZEN, &error);
-    int failed = result == OK && selector_file_read(file, coders, trained, &error) != OK;
-    for (size_t k = 0; coders != NULL && k < trained; k++)
+    if (selector_file_check(file, dimensions.image_width, code, 0, &trained, &fuzz_error) != OK || trained == 0)
+        return;
+    struct autoencoder **coders = xcalloc(trained, sizeof *coders);
+    status result = OK;
+    for (size_t k = 0; k < trained; k++)
+        NEXT(result, autoencoder_create(&coders[k], backend, &arena, dimensions.image_width, code, PARAMETERS_FROZEN,
+                                        &fuzz_error));
+    if (result == OK)
+        assert(selector_file_read(file, coders, trained, &fuzz_error) == OK);
+    for (size_t k = 0; k < trained; k++)
         autoencoder_destroy(coders[k]);
     free(coders);
-    return failed;
 }
 
-static int check_metadata(const struct adapter_metadata *metadata)
+static void read_metadata(const struct safetensors *file)
 {
-    int failed = metadata->task_count > ADAPTER_TASKS_MOST || (metadata->code > 0 && metadata->decision_batch == 0);
-    for (size_t k = 0; k < metadata->task_count; k++) {
-        const struct adapter_task *task = &metadata->tasks[k];
-        failed |= adapter_metadata_find(metadata, task->name) != (int)k || task->classes.count == 0 ||
-                  task->templates.count == 0;
-    }
-    return failed;
-}
-
-static int read_file(const struct safetensors *file)
-{
-    struct error error;
-    struct text routers = {0};
     struct adapter_metadata metadata;
-    int failed = open_adapters(file) | open_on_clip(file);
-    if (adapter_file_routers(file, &routers, &error) == OK)
-        failed |= routers.failed;
-    text_free(&routers);
-    if (adapter_metadata_read(&metadata, file, &error) != OK)
-        return failed;
-    failed |= check_metadata(&metadata) | (metadata.code > 0 ? open_selector(file, metadata.code) : 0);
+    if (adapter_metadata_read(&metadata, file, &fuzz_error) != OK)
+        return;
+    assert(metadata.task_count <= ADAPTER_TASKS_MOST && (metadata.code == 0 || metadata.decision_batch > 0));
+    for (size_t k = 0; k < metadata.task_count; k++) {
+        const struct adapter_task *task = &metadata.tasks[k];
+        assert(adapter_metadata_find(&metadata, task->name) == (int)k);
+        assert(task->classes.count > 0 && task->templates.count > 0);
+    }
+    if (metadata.code > 0)
+        open_selector(file, metadata.code);
     adapter_metadata_free(&metadata);
-    return failed;
 }
 
 int fuzz_target(const uint8_t *data, size_t size)
 {
     struct safetensors *file;
-    struct error error;
-    if (safetensors_open_memory(&file, "adapters", data, size, &error) != OK)
+    struct text routers = {0};
+    if (safetensors_open_memory(&file, "adapters", data, size, &fuzz_error) != OK)
         return 0;
-    int failed = read_file(file);
+    open_adapters(file);
+    open_on_clip(file);
+    if (adapter_file_routers(file, &routers, &fuzz_error) == OK)
+        assert(!routers.failed);
+    text_free(&routers);
+    read_metadata(file);
     safetensors_close(file);
-    return failed;
+    return 0;
 }

@@ -32,9 +32,8 @@ int fuzz_target(const uint8_t *data, size_t size)
     static const struct pickle_rules rules = {
         .globals = globals, .count = sizeof globals / sizeof *globals, .persistent = true, .needs = ""};
     struct pickle *pickle;
-    struct error error;
     size_t left = 10000;
-    if (pickle_parse(&pickle, "input", data, size, &rules, &error) == OK) {
+    if (pickle_parse(&pickle, "input", data, size, &rules, &fuzz_error) == OK) {
         look(pickle_root(pickle), 0, &left);
         pickle_close(pickle);
     }

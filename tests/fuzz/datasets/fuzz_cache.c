@@ -16,8 +16,7 @@ struct claims {
 static void find_all(const uint8_t *data, size_t size, const struct cache_label *label)
 {
     struct cache_file file;
-    struct error error;
-    if (cache_file_open(&file, input_file(data, size), label, &error) == OK) {
+    if (cache_file_open(&file, input_file(data, size), label, &fuzz_error) == OK) {
         for (size_t i = 0; i < file.count; i++) {
             struct image image;
             if (cache_file_find(&file, i, &image) != CACHE_FOUND)

@@ -7,8 +7,7 @@
 static void read_rank(const char *path, int rank)
 {
     struct idx idx;
-    struct error error;
-    if (idx_read(&idx, path, rank, &error) != OK)
+    if (idx_read(&idx, path, rank, &fuzz_error) != OK)
         return;
     size_t count = 1;
     for (int i = 0; i < rank; i++)

@@ -7,12 +7,10 @@
 int fuzz_target(const uint8_t *data, size_t size)
 {
     struct json_lists lists;
-    struct error error;
-    int failed = 0;
-    if (json_lists_read(&lists, input_file(data, size), &error) == OK) {
+    if (json_lists_read(&lists, input_file(data, size), &fuzz_error) == OK) {
         for (size_t i = 0; i < lists.values.count; i++)
-            failed |= lists.of[i] >= lists.keys.count || lists.values.items[i] == NULL;
+            assert(lists.of[i] < lists.keys.count && lists.values.items[i] != NULL);
         json_lists_free(&lists);
     }
-    return failed;
+    return 0;
 }

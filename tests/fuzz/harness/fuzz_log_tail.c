@@ -9,13 +9,12 @@
 int fuzz_target(const uint8_t *data, size_t size)
 {
     char message[LOG_TAIL_MESSAGE];
-    int failed = 0;
     const char *path = input_file(data, size);
     for (off_t begin = 0; begin <= (off_t)size + 1; begin += (off_t)size / 2 + 1) {
         log_tail_error(path, begin, message);
-        failed |= strlen(message) >= sizeof message || strchr(message, '\n') != NULL;
+        assert(strlen(message) < sizeof message && strchr(message, '\n') == NULL);
         log_tail_line(path, begin, message);
-        failed |= strlen(message) >= sizeof message || strchr(message, '\n') != NULL;
+        assert(strlen(message) < sizeof message && strchr(message, '\n') == NULL);
     }
-    return failed;
+    return 0;
 }
