@@ -160,10 +160,8 @@ static void follow(char *line, bool *begun)
     if (*line == 0) {
         *begun = false;
     } else if (*line == '#') {
-        if (!*begun) {
-            scratch_remove(&scratch);
-            scratch_create(&scratch);
-        }
+        if (!*begun)
+            scratch_run(&scratch, "find . -mindepth 1 -delete");
         *begun = true;
     } else if (*line == '$' || *line == '@') {
         text_add(*line == '$' ? &shell : &head, "%s\n", line + 2);
