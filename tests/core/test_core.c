@@ -32,19 +32,6 @@ TEST(philox_matches_published_vectors)
     assert_memory_equal(words, of_ones, sizeof words);
 }
 
-TEST(permutation_holds_every_index_once)
-{
-    enum { N = 1000 };
-    uint32_t order[N];
-    bool seen[N] = {0};
-    struct rng rng = rng_make(3, RNG_TEST, 0, 0);
-    rng_permutation(&rng, N, order);
-    for (size_t i = 0; i < N; i++) {
-        assert_true(order[i] < N && !seen[order[i]]);
-        seen[order[i]] = true;
-    }
-}
-
 TEST(normals_have_mean_zero_and_variance_one)
 {
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
@@ -298,18 +285,6 @@ TEST(near_words_are_suggested)
     assert_null(nearest_word("zebra", words, 3));
     assert_int_equal(edit_distance("abcd", "acbd"), 1);
     assert_int_equal(edit_distance("ABcd[", "acbD{"), 2);
-}
-
-TEST(arrays_grow_and_keep_their_items)
-{
-    uint16_t *items = NULL;
-    for (size_t count = 0; count < 1000; count++) {
-        GROW(items, count);
-        items[count] = (uint16_t)(count * count);
-    }
-    for (size_t i = 0; i < 1000; i++)
-        assert_int_equal(items[i], (uint16_t)(i * i));
-    free(items);
 }
 
 /* Answers of the FIPS 180-4 examples. */

@@ -61,6 +61,14 @@ struct dataset *root_open(const char *name, const char *root, const char *option
     return dataset;
 }
 
+size_t root_count(const struct dataset *dataset, enum split split, size_t label)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < dataset_size(dataset, split); i++)
+        count += dataset_label(dataset, split, i) == (int)label;
+    return count;
+}
+
 static void keep_warning(void *context, enum log_level level, const char *message)
 {
     struct root_log *log = context;

@@ -24,6 +24,8 @@ status root_try(struct dataset **dataset, const char *name, const char *root, co
                 const struct log *log, struct error *error);
 struct dataset *root_open(const char *name, const char *root, const char *options);
 
+size_t root_count(const struct dataset *dataset, enum split split, size_t label); /* images of a class */
+
 /* A context for logs: the last warning. */
 struct root_log {
     struct log log;

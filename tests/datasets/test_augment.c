@@ -144,7 +144,7 @@ TEST(policies_are_drawn_uniformly)
         product += ((double)one.chance[0] - 0.5) * ((double)one.chance[1] - 0.5);
     }
     for (size_t k = 0; k < AUTOAUGMENT_POLICIES; k++)
-        assert_true(fabs((double)counts[k] - 400) < 5 * sqrt(400));
+        expect_share((double)counts[k], DRAWS, 1.0 / AUTOAUGMENT_POLICIES);
     for (int k = 0; k < AUTOAUGMENT_STEPS; k++) {
         assert_true(fabs(chances[k] / DRAWS - 0.5) < 5 * sqrt(1 / 12.0 / DRAWS));
         expect_share((double)negative[k], DRAWS, 0.5);
@@ -211,10 +211,9 @@ TEST(operations_are_drawn_uniformly)
     }
     for (int k = 0; k < RANDAUGMENT_OPERATIONS; k++) {
         double both = (double)(counts[2 * k] + counts[2 * k + 1]);
-        if (fabs(both - 400) > 5 * sqrt(400))
-            fail_msg("%s: %g of %d draws", names[k], both, DRAWS);
-        if (operation_signed((enum operation)k) && fabs((double)counts[2 * k] - both / 2) > 5 * sqrt(both / 4))
-            fail_msg("%s: positive in %zu of %g draws", names[k], counts[2 * k], both);
+        expect_share(both, DRAWS, 1.0 / RANDAUGMENT_OPERATIONS);
+        if (operation_signed((enum operation)k))
+            expect_share((double)counts[2 * k], both, 0.5);
     }
 }
 

@@ -32,14 +32,6 @@ static void add_warning(void *context, enum log_level level, const char *message
 
 /* --- an open dataset ---------------------------------------------------------------------------------------------- */
 
-static size_t count_label(const struct dataset *dataset, enum split split, size_t label)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < dataset_size(dataset, split); i++)
-        count += dataset_label(dataset, split, i) == (int)label;
-    return count;
-}
-
 /* "classes: cat 2+1, big dog 1+1", "train: 1 b/1.png, 0 a/1.png", "test: …", and what else there is to say. */
 static void describe(const struct dataset *dataset)
 {
@@ -49,7 +41,7 @@ static void describe(const struct dataset *dataset)
     text_add(&answer, "classes:");
     for (size_t c = 0; c < dataset_classes(dataset); c++)
         text_add(&answer, "%s %s %zu+%zu", c > 0 ? "," : "", dataset_class_name(dataset, c),
-                 count_label(dataset, SPLIT_TRAIN, c), count_label(dataset, SPLIT_TEST, c));
+                 root_count(dataset, SPLIT_TRAIN, c), root_count(dataset, SPLIT_TEST, c));
     for (int split = 0; split < SPLITS; split++) {
         text_add(&answer, "\n%s", split == SPLIT_TRAIN ? "train:" : "test:");
         for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++) {

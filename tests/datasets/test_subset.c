@@ -15,14 +15,6 @@ static struct dataset *open_toy(size_t train)
     return root_open("toy", NULL, option);
 }
 
-static size_t count_of(const struct dataset *dataset, int label)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
-        count += dataset_label(dataset, SPLIT_TRAIN, i) == label;
-    return count;
-}
-
 /* How often each of the toy's images is drawn, where there are `train` per class. Without repeats they stay in order. */
 static void drawn(size_t train, size_t shots, bool repeat, uint64_t seed, size_t *times)
 {
@@ -36,8 +28,8 @@ static void drawn(size_t train, size_t shots, bool repeat, uint64_t seed, size_t
         times[position]++;
         last = position;
     }
-    for (int label = 0; label < 4; label++)
-        assert_int_equal(count_of(dataset, label), shots);
+    for (size_t label = 0; label < 4; label++)
+        assert_int_equal(root_count(dataset, SPLIT_TRAIN, label), shots);
     assert_int_equal(dataset_size(dataset, SPLIT_TEST), 16);
     dataset_close(dataset);
 }
@@ -113,7 +105,7 @@ TEST(files_are_dropped_and_repeated)
         struct dataset *dataset = root_open("food", ROOTS "food", NULL);
         assert_ok(dataset_keep_shots(dataset, shots[k], shots[k] == 40, 1, &error));
         for (size_t label = 0; label < dataset_classes(dataset); label++)
-            assert_int_equal(count_of(dataset, (int)label), shots[k]);
+            assert_int_equal(root_count(dataset, SPLIT_TRAIN, label), shots[k]);
         for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++) {
             struct image image;
             assert_ok(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error));

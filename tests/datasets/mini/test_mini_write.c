@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/digest.h"
 #include "core/file.h"
 #include "datasets/mini/mini.h"
 #include "datasets/mini/suite.h"
@@ -180,6 +181,21 @@ TEST(failure_names_the_file)
     struct error error = {0}; /* a file, where a folder is needed */
     assert_int_not_equal(write_root("suite/mini.json", 1, &error), OK);
     assert_non_null(strstr(error.message, "suite/mini.json"));
+}
+
+/* All drawings are those that were always drawn. */
+TEST(drawings_have_a_known_digest)
+{
+    struct digest digest = digest_begin();
+    char hash[DIGEST_SIZE];
+    for (int k = 0; k < SUITE_DOMAINS; k++)
+        for (int i = 0; suite_domains[k].draw != NULL && i < 40; i++) {
+            uint8_t pixels[SUITE_PIXELS];
+            suite_drawing(&suite_domains[k], 1, (uint64_t)i, i % suite_domains[k].classes, pixels);
+            digest_add(&digest, pixels, 3 * (size_t)(suite_domains[k].side * suite_domains[k].side));
+        }
+    digest_end(&digest, hash);
+    assert_string_equal(hash, "f4f18102388fd80abd91c65af1b97d846cee496009a94431adaa3862cb2e85f2");
 }
 
 TEST_GROUP(setup, teardown)
