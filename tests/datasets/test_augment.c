@@ -172,67 +172,34 @@ TEST(an_image_gets_a_sub_policy)
     }
 }
 
-/* What each operation and sign makes of the image. */
-static uint8_t outcomes[2 * RANDAUGMENT_OPERATIONS][BYTES];
-
-static void make_outcomes(size_t bin)
-{
-    uint8_t scratch[BYTES];
-    for (int k = 0; k < 2 * RANDAUGMENT_OPERATIONS; k++) {
-        double magnitude = operation_magnitude((enum operation)(k / 2), bin, AUGMENT_MAGNITUDE_MOST, R);
-        draw("dim", R, outcomes[k]);
-        operation_apply((enum operation)(k / 2), k % 2 == 1 ? -magnitude : magnitude,
-                        &(struct canvas){R, outcomes[k], scratch});
-    }
-}
-
-/* The first that is the image augmented for an item; 2 · RANDAUGMENT_OPERATIONS: none. */
-static int outcome_of(const struct augmentation *a, uint32_t epoch, uint64_t item)
-{
-    uint8_t pixels[BYTES];
-    int k = 0;
-    augment(a, epoch, item, pixels);
-    while (k < 2 * RANDAUGMENT_OPERATIONS && memcmp(pixels, outcomes[k], BYTES) != 0)
-        k++;
-    return k;
-}
-
-/* Each operation is as frequent as any other, and so are both signs. */
+/* Two of them one after the other, drawn anew for each item and epoch: each as frequent as any other, and so are both signs. */
 TEST(operations_are_drawn_uniformly)
 {
-    enum { DRAWS = 14 * 400 };
-    size_t counts[2 * RANDAUGMENT_OPERATIONS] = {0};
-    struct augmentation a = {.operations = 1, .magnitude = 30};
-    make_outcomes(30);
-    for (uint64_t i = 0; i < DRAWS; i++) {
-        int k = outcome_of(&a, (uint32_t)(i / 700), i % 700);
-        assert_true(k < 2 * RANDAUGMENT_OPERATIONS);
-        counts[k]++;
+    enum { DRAWS = RANDAUGMENT_OPERATIONS * 400, MAGNITUDE = 20 };
+    const struct augmentation two = {.operations = 2, .magnitude = MAGNITUDE};
+    size_t counts[RANDAUGMENT_OPERATIONS] = {0}, negatives[RANDAUGMENT_OPERATIONS] = {0};
+    for (uint64_t i = 0; i < DRAWS / 2; i++) {
+        uint8_t found[BYTES], expected[BYTES], scratch[BYTES];
+        struct rng rng = rng_make(5, RNG_AUGMENT, 3, (uint32_t)(i / 700));
+        draw("dim", R, expected);
+        for (size_t k = 0; k < 2; k++) {
+            uint32_t words[4];
+            rng_block(&rng, i % 700 * AUGMENT_OPERATIONS_MOST + k, words);
+            enum operation operation = (enum operation)((double)words[0] * 0x1p-32 * RANDAUGMENT_OPERATIONS);
+            bool negative = operation_signed(operation) && words[1] >= 0x80000000;
+            double magnitude = operation_magnitude(operation, MAGNITUDE, AUGMENT_MAGNITUDE_MOST, R);
+            operation_apply(operation, negative ? -magnitude : magnitude, &(struct canvas){R, expected, scratch});
+            counts[operation]++;
+            negatives[operation] += negative;
+        }
+        augment(&two, (uint32_t)(i / 700), i % 700, found);
+        assert_memory_equal(found, expected, BYTES);
     }
     for (int k = 0; k < RANDAUGMENT_OPERATIONS; k++) {
-        double both = (double)(counts[2 * k] + counts[2 * k + 1]);
-        expect_share(both, DRAWS, 1.0 / RANDAUGMENT_OPERATIONS);
+        expect_share((double)counts[k], DRAWS, 1.0 / RANDAUGMENT_OPERATIONS);
         if (operation_signed((enum operation)k))
-            expect_share((double)counts[2 * k], both, 0.5);
+            expect_share((double)negatives[k], (double)counts[k], 0.5);
     }
-}
-
-/* Two operations are one after the other; another epoch or item draws others. */
-TEST(operations_depend_on_item_and_epoch)
-{
-    struct augmentation two = {.operations = 2, .magnitude = 20};
-    uint8_t first[BYTES], again[BYTES];
-    size_t single = 0, items = 0, epochs = 0;
-    make_outcomes(20);
-    for (uint64_t i = 0; i < 100; i++) {
-        augment(&two, 0, i, first);
-        augment(&two, 1, i, again);
-        epochs += memcmp(first, again, BYTES) != 0;
-        augment(&two, 0, i + 1, again);
-        items += memcmp(first, again, BYTES) != 0;
-        single += outcome_of(&two, 0, i) < 2 * RANDAUGMENT_OPERATIONS; /* with the identity, for instance */
-    }
-    assert_true(epochs > 80 && items > 80 && single < 40);
 }
 
 /* The rectangle that has the colour, which the image lacks. */
