@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +25,7 @@ static void expect_names(const char *folder, const char *pattern)
     text_free(&names);
 }
 
-/* --- Writers in other processes --- */
+/* --- Killed writers --- */
 
 static void begin_file(const char *target)
 {
@@ -46,46 +45,36 @@ static void begin_folder(const char *target)
         _exit(1);
 }
 
-/* A process that has begun to write target, and goes on for ever. */
-static pid_t rival_start(void (*begin)(const char *), const char *target)
-{
-    int ends[2];
-    char word;
-    assert_int_equal(pipe(ends), 0);
-    pid_t rival = fork();
-    if (rival == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        begin(target);
-        if (write(ends[1], "!", 1) != 1)
-            _exit(1);
-        for (;;)
-            pause();
-    }
-    close(ends[1]);
-    assert_int_equal(read(ends[0], &word, 1), 1);
-    close(ends[0]);
-    return rival;
-}
-
-static void rival_kill(pid_t rival)
+/* In a process that begins to write target and is killed. */
+static void die_writing(void (*begin)(const char *), const char *target)
 {
     int ended;
-    kill(rival, SIGKILL);
-    assert_int_equal(waitpid(rival, &ended, 0), rival);
+    pid_t writer = fork();
+    if (writer == 0) {
+        begin(target);
+        kill(getpid(), SIGKILL);
+    }
+    assert_int_equal(waitpid(writer, &ended, 0), writer);
     assert_true(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL);
 }
 
+/* And what living ones write is not. */
 ROOT_TEST(what_a_killed_writer_left_is_removed_by_the_next)
 {
-    pid_t file = rival_start(begin_file, "a.bin"), tree = rival_start(begin_folder, "report");
+    struct file_writer file;
+    struct temporary tree;
+    assert_ok(file_writer_open(&file, "c.bin", &error));
+    assert_ok(temporary_create_folder(&tree, "pages", &error));
+    die_writing(begin_folder, "report");
+    expect_names(".", "c.bin.tmp-mtil-* pages.tmp-mtil-* report.tmp-mtil-*");
     assert_ok(file_write("b.bin", "whole", 5, &error));
-    expect_names(".", "a.bin.tmp-mtil-* b.bin report.tmp-mtil-*"); /* both write still */
-    rival_kill(file);
+    expect_names(".", "b.bin c.bin.tmp-mtil-* pages.tmp-mtil-*");
+    die_writing(begin_file, "a.bin");
+    expect_names(".", "a.bin.tmp-mtil-* b.bin c.bin.tmp-mtil-* pages.tmp-mtil-*");
+    temporary_remove(&tree);
+    assert_ok(file_writer_close(&file, &error));
     assert_ok(file_write("b.bin", "whole", 5, &error));
-    expect_names(".", "b.bin report.tmp-mtil-*");
-    rival_kill(tree);
-    assert_ok(file_write("b.bin", "whole", 5, &error));
-    expect_names(".", "b.bin");
+    expect_names(".", "b.bin c.bin");
 }
 
 ROOT_TEST(two_writers_of_one_file_do_not_meet)
@@ -106,10 +95,10 @@ ROOT_TEST(two_writers_of_one_file_do_not_meet)
 
 ROOT_TEST(many_files_are_cleared_together)
 {
+    struct file_writer writer, other;
     assert_ok(directory_create("x/y", &error));
-    pid_t dead = rival_start(begin_file, "x/y/a"), living = rival_start(begin_file, "x/b");
-    struct file_writer writer;
-    rival_kill(dead);
+    die_writing(begin_file, "x/y/a");
+    assert_ok(file_writer_open(&other, "x/b", &error));
     assert_ok(file_writer_open_one_of_many(&writer, "x/y/c", &error));
     expect_names("x/y", "a.tmp-mtil-* c.tmp-mtil-*");
     temporary_clear_below(".");
@@ -117,7 +106,7 @@ ROOT_TEST(many_files_are_cleared_together)
     assert_ok(file_writer_close(&writer, &error));
     expect_names("x/y", "c");
     expect_names("x", "b.tmp-mtil-* y");
-    rival_kill(living);
+    file_writer_abandon(&other);
 }
 
 /* --- What is no left-over --- */
