@@ -1,5 +1,6 @@
 /* Damaged files and rivals: the bytes stay what they are, and the file is made anew. Processes that share a folder, full disks and
  * read-only folders are those of end_to_end/scripts/cache.txt. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,46 +48,30 @@ ALBUM_TEST(no_wrong_byte_is_believed)
     bytes_free(&good);
 }
 
-/* A pixel's damage shows when the image is used: told once, and the file is gone for the next run. */
-ALBUM_TEST(damaged_pixels_are_told)
+/* By another program, while it is in use, in its pixels and in its length: told once, and the file is made anew. */
+ALBUM_TEST(damage_in_use_is_told)
 {
-    struct bytes bytes;
-    album_check_anew();
-    const char *path = album_file("test-12");
-    assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
-    for (size_t at = (size_t)cache_pixels_start(ALBUM_TEST); at < bytes.size; at += 200)
-        bytes.data[at]++;
-    assert_ok(file_write(path, bytes.data, bytes.size, &error));
-    struct cache *cache = album_cache(CACHE_DISK);
-    assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), 0);
-    assert_int_equal(album.warnings, 1);
-    assert_non_null(strstr(album.warning, path));
-    assert_false(file_exists(path));
-    assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), ALBUM_TEST);
-    album_check(cache);
-    assert_int_equal(album.warnings, 1);
-    cache_destroy(cache);
-    bytes_free(&bytes);
-}
-
-/* By another program, while it is in use. */
-ALBUM_TEST(files_that_shrink_are_told)
-{
-    struct cache_part *part;
-    struct cache *cache = album_cache(CACHE_DISK);
-    album_check(cache);
-    assert_int_equal(album.warnings, 0);
-    assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
-    const char *path = album_file("test-12");
-    assert_int_equal(truncate(path, CACHE_HEADER), 0);
-    assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), 0); /* by way of the open part */
-    assert_int_equal(album.warnings, 1);
-    assert_non_null(strstr(album.warning, path));
-    cache_close(part);
-    album_check(cache);
-    assert_true(file_exists(path));
-    assert_int_equal(album.warnings, 1);
-    cache_destroy(cache);
+    for (size_t shrinks = 0; shrinks < 2; shrinks++) {
+        struct cache_part *part;
+        struct cache *cache = album_cache(CACHE_DISK);
+        album_check(cache);
+        assert_int_equal(album.warnings, shrinks);
+        assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
+        const char *path = album_file("test-12");
+        char *zeros = path_format("dd if=/dev/zero of='%s' bs=1 seek=%llu count=3024 conv=notrunc status=none", path,
+                                  (unsigned long long)cache_pixels_start(ALBUM_TEST));
+        scratch_run(&album.scratch, shrinks ? "truncate -s 8192 cache/mtil/*-test-12-*" : zeros);
+        assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), 0); /* by way of the open part */
+        assert_int_equal(album.warnings, shrinks + 1);
+        assert_non_null(strstr(album.warning, path));
+        assert_false(file_exists(path));
+        cache_close(part);
+        assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), ALBUM_TEST);
+        album_check(cache);
+        assert_int_equal(album.warnings, shrinks + 1);
+        cache_destroy(cache);
+        free(zeros);
+    }
 }
 
 /* All checksums right, and yet an index that leads out of the file. */
