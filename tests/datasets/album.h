@@ -11,9 +11,9 @@
 
 #include "datasets/loader.h"
 #include "datasets/survey/survey_images.h"
-#include "tests/datasets/scratch.h"
+#include "tests/datasets/root.h"
 
-enum { ALBUM_RESOLUTION = 12, ALBUM_TRAIN = 11, ALBUM_TEST = 7, ALBUM_MOST = 64 };
+enum { ALBUM_RESOLUTION = 12, ALBUM_TRAIN = 11, ALBUM_TEST = 7 };
 
 struct album {
     struct scratch scratch;
@@ -21,9 +21,7 @@ struct album {
     struct dataset *dataset;
     struct cache_settings cache;   /* of new caches */
     struct survey_settings survey; /* believes every file, since its clock is a day ahead */
-    struct log log;
-    size_t warnings;
-    char warning[1024]; /* the last one */
+    struct root_log log;
 };
 
 extern struct album album; /* of the test that runs */
@@ -38,11 +36,8 @@ void album_reopen(void); /* the dataset, after files have changed */
 struct cache *album_cache(enum cache_kind kind);
 struct loader_settings album_loader(struct cache *cache, enum split split);
 
-/* The pixels of a split, two epochs of training and one of test; returns their bytes. */
-enum { ALBUM_BYTES = 2 * ALBUM_MOST * ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3 };
-size_t album_read(struct cache *cache, enum split split, size_t threads, uint8_t pixels[ALBUM_BYTES]);
-
-/* Compares both splits with what is read without a cache. */
+/* Compares both splits, two epochs of training and one of test, with what is read without a cache; with 0 to 3 threads in
+ * turn. */
 void album_check(struct cache *cache);
 
 void album_check_anew(void); /* with a new cache on disk */

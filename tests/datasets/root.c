@@ -72,11 +72,13 @@ size_t root_count(const struct dataset *dataset, enum split split, size_t label)
 static void keep_warning(void *context, enum log_level level, const char *message)
 {
     struct root_log *log = context;
-    if (level == LOG_WARN)
-        snprintf(log->warning, sizeof log->warning, "%s", message);
+    if (level != LOG_WARN)
+        return;
+    log->warnings++;
+    snprintf(log->warning, sizeof log->warning, "%s", message);
 }
 
 void root_log_start(struct root_log *log)
 {
-    *log = (struct root_log){.log = {.write = keep_warning, .context = log}};
+    *log = (struct root_log){.log = {.write = keep_warning, .context = log, .least = LOG_INFO}};
 }

@@ -26,9 +26,10 @@ struct dataset *root_open(const char *name, const char *root, const char *option
 
 size_t root_count(const struct dataset *dataset, enum split split, size_t label); /* images of a class */
 
-/* A context for logs: the last warning. */
+/* A context for logs: how many warnings there were, and the last one. */
 struct root_log {
     struct log log;
-    char warning[512];
+    size_t warnings;
+    char warning[1024];
 };
 void root_log_start(struct root_log *log);

@@ -22,7 +22,7 @@ ALBUM_TEST(cut_and_grown_files_are_made_anew)
         assert_ok(file_size(path, &found, &error));
         assert_int_equal(found, size);
     }
-    assert_int_equal(album.warnings, 0);
+    assert_int_equal(album.log.warnings, 0);
 }
 
 /* One wrong byte anywhere: never a wrong pixel, and the second cache after it finds a whole file. */
@@ -55,20 +55,20 @@ ALBUM_TEST(damage_in_use_is_told)
         struct cache_part *part;
         struct cache *cache = album_cache(CACHE_DISK);
         album_check(cache);
-        assert_int_equal(album.warnings, shrinks);
+        assert_int_equal(album.log.warnings, shrinks);
         assert_ok(cache_open(cache, album.dataset, SPLIT_TEST, ALBUM_RESOLUTION, &part, &error));
         const char *path = album_file("test-12");
         char *zeros = path_format("dd if=/dev/zero of='%s' bs=1 seek=%llu count=3024 conv=notrunc status=none", path,
                                   (unsigned long long)cache_pixels_start(ALBUM_TEST));
         scratch_run(&album.scratch, shrinks ? "truncate -s 8192 cache/mtil/*-test-12-*" : zeros);
         assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), 0); /* by way of the open part */
-        assert_int_equal(album.warnings, shrinks + 1);
-        assert_non_null(strstr(album.warning, path));
+        assert_int_equal(album.log.warnings, shrinks + 1);
+        assert_non_null(strstr(album.log.warning, path));
         assert_false(file_exists(path));
         cache_close(part);
         assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), ALBUM_TEST);
         album_check(cache);
-        assert_int_equal(album.warnings, shrinks + 1);
+        assert_int_equal(album.log.warnings, shrinks + 1);
         cache_destroy(cache);
         free(zeros);
     }
@@ -130,7 +130,7 @@ ALBUM_TEST(a_rival_s_file_is_not_waited_for)
     album_check(cache);
     assert_true(file_exists(path));
     assert_int_equal(album_kept(cache, SPLIT_TEST, ALBUM_RESOLUTION), ALBUM_TEST);
-    assert_int_equal(album.warnings, 0);
+    assert_int_equal(album.log.warnings, 0);
     cache_destroy(cache);
 }
 
@@ -145,6 +145,6 @@ ALBUM_TEST(the_limit_holds_for_all_files_together)
         album_check_anew(); /* training first */
         assert_true(file_exists(train));
         assert_false(file_exists(test));
-        assert_int_equal(album.warnings, round + 1);
+        assert_int_equal(album.log.warnings, round + 1);
     }
 }

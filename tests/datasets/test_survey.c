@@ -86,7 +86,7 @@ ALBUM_TEST(what_was_found_is_not_looked_for_again)
     album_draw("data/train/a/new.png", 9, 9, 77);
     assert_int_equal(album_decodes(), 1);
     assert_int_equal(album_decodes(), 0);
-    assert_int_equal(album.warnings, 0);
+    assert_int_equal(album.log.warnings, 0);
 }
 
 /* Same name, same size, same time of modification: the time of change is not for anyone to set. */
@@ -206,8 +206,8 @@ ALBUM_TEST(no_folder_is_told_once)
     assert_int_equal(album_decodes(), IMAGES);
     assert_int_equal(album_decodes(), IMAGES);
     assert_true(warned);
-    assert_int_equal(album.warnings, 1);
-    assert_non_null(strstr(album.warning, "cannot be stored"));
+    assert_int_equal(album.log.warnings, 1);
+    assert_non_null(strstr(album.log.warning, "cannot be stored"));
 }
 
 /* Also where the survey is stored and nothing is decoded. */
@@ -215,9 +215,9 @@ ALBUM_TEST(clipped_images_are_told_again)
 {
     scratch_run(&album.scratch, "cp " FIXTURES "/../fuzz/corpus/image/gray16.png data/train/a/00.png");
     survey();
-    assert_int_equal(album.warnings, 1);
-    assert_non_null(strstr(album.warning, "1 of 18 images"));
+    assert_int_equal(album.log.warnings, 1);
+    assert_non_null(strstr(album.log.warning, "1 of 18 images"));
     assert_int_equal(album_decodes(), 0);
     survey();
-    assert_int_equal(album.warnings, 2);
+    assert_int_equal(album.log.warnings, 2);
 }
