@@ -29,7 +29,7 @@ int album_setup(void **state);
 int album_teardown(void **state);
 #define ALBUM_TEST(name) TEST_WITH(name, album_setup, album_teardown)
 
-/* A PNG of noise that seed decides, "data/train/a/1.png"; written again, it has another time. */
+/* A PNG of noise that seed decides, "data/train/a/1.png"; written again, it is another file. */
 void album_draw(const char *name, int width, int height, uint32_t seed);
 void album_reopen(void); /* the dataset, after files have changed */
 

@@ -244,8 +244,9 @@ TEST(erased_rectangles)
         }
         expect_share(erased, DRAWS, 0.4);
         assert_true(fabs(area / erased - 0.175) < 0.02); /* uniform between 0.02 and 0.33; a few do not fit */
-        assert_true(fabs(wide / erased - 0.5) < 0.08 && fabs(left / erased - 0.5) < 0.08 &&
-                    fabs(top / erased - 0.5) < 0.08);
+        expect_share(wide, erased, 0.5);
+        expect_share(left, erased, 0.5);
+        expect_share(top, erased, 0.5);
     }
 }
 
