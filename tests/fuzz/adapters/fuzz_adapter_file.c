@@ -27,24 +27,22 @@ static const struct clip_dimensions dimensions = {.embed = 4,
                                                   .text_heads = 1,
                                                   .text_blocks = 1};
 
-/* Opened once: it starts threads. */
-static struct backend *cpu(struct arena *arena)
+/* Opened once: it starts threads. Each adapter gets a copy of the memory, from its beginning. */
+static struct backend *backend;
+static struct arena memory;
+
+static void open_backend(void)
 {
-    static struct backend *backend;
-    static struct arena memory;
     if (backend == NULL &&
         (backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &fuzz_error) != OK ||
          backend->ops->arena_create(backend, &memory, MEMORY, "fuzz", &fuzz_error) != OK))
         abort();
-    *arena = memory;
-    return backend;
 }
 
 static void open_adapters(const struct safetensors *file)
 {
     struct adapters *adapters;
-    struct arena arena;
-    struct backend *backend = cpu(&arena);
+    struct arena arena = memory;
     if (adapters_open(&adapters, backend, &arena, &dimensions, file, (const int[]){0}, 1, &fuzz_error) != OK)
         return;
     const struct adapter_settings *s = &adapters->settings;
@@ -58,8 +56,7 @@ static void open_on_clip(const struct safetensors *file)
     struct clip *clip;
     struct deltas *deltas = NULL;
     struct prefixes *prefixes = NULL;
-    struct arena arena;
-    struct backend *backend = cpu(&arena);
+    struct arena arena = memory;
     if (clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &fuzz_error) != OK)
         abort();
     if (delta_file_is(file) && deltas_open(&deltas, clip, &arena, file, &fuzz_error) == OK)
@@ -74,8 +71,7 @@ static void open_on_clip(const struct safetensors *file)
 /* Every coder that the file is said to have, one after the other. */
 static void open_selector(const struct safetensors *file, size_t code)
 {
-    struct arena arena;
-    struct backend *backend = cpu(&arena);
+    struct arena arena = memory;
     size_t trained;
     if (selector_file_check(file, dimensions.image_width, code, 0, &trained, &fuzz_error) != OK || trained == 0)
         return;
@@ -111,6 +107,7 @@ int fuzz_target(const uint8_t *data, size_t size)
 {
     struct safetensors *file;
     struct text routers = {0};
+    open_backend();
     if (safetensors_open_memory(&file, "adapters", data, size, &fuzz_error) != OK)
         return 0;
     open_adapters(file);
