@@ -1,6 +1,5 @@
 #include "core/file_digest.h"
 
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include "core/seen.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -6,7 +6,6 @@
 #include "tests/test.h"
 #include <unistd.h>
 
-#include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"

@@ -51,22 +51,15 @@ static const struct subject {
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
-static void write_empty(const struct subject *subject, const char *name)
+/* Once: only the lists are written anew. */
+static void make_images(void)
 {
     char path[256];
-    snprintf(path, sizeof path, "%s/%s", subject->folder, name);
-    input_folder_write(path, (const uint8_t *)"", 0);
-}
-
-/* Once: only the lists are written anew. */
-static void make_folders(void)
-{
-    for (const struct subject *subject = subjects; subject < &subjects[SUBJECTS]; subject++) {
-        for (size_t f = 0; f < FILES && subject->files[f] != NULL; f++)
-            write_empty(subject, subject->files[f]);
-        if (subject->image != NULL)
-            write_empty(subject, subject->image);
-    }
+    for (size_t i = 0; i < SUBJECTS; i++)
+        if (subjects[i].image != NULL) {
+            snprintf(path, sizeof path, "%s/%s", subjects[i].folder, subjects[i].image);
+            input_folder_write(path, (const uint8_t *)"", 0);
+        }
 }
 
 static void write_lists(const struct subject *subject, const uint8_t *data, size_t size)
@@ -108,7 +101,7 @@ int fuzz_target(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     if (!made)
-        make_folders();
+        make_images();
     made = true;
     const struct subject *subject = &subjects[data[0] % SUBJECTS];
     write_lists(subject, data + 1, size - 1);

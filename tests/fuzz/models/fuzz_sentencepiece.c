@@ -1,8 +1,6 @@
 /* SentencePiece models. What opens must be able to encode, and its ids are those of pieces. */
 #include "tests/fuzz/target.h"
 
-#include <string.h>
-
 #include "models/tokenizer.h"
 
 enum { CONTEXT = 32 };
