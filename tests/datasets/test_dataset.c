@@ -111,11 +111,11 @@ ROOT_TEST(test_tiny_imagenet_as_published)
     assert_null(fgets(line, sizeof line, file));
     fclose(file);
     assert_int_equal(count, TINY_CLASSES);
-    scratch_run(&scratch, "mkdir -p tiny-imagenet-200/val/images && cd tiny-imagenet-200 && "
-                          "for id in $(cut -f 2 " FIXTURES "/cil/tinyimagenet_classes.txt); do "
-                          "mkdir -p train/$id/images && : >train/$id/images/${id}_0.JPEG && : >val/images/$id.JPEG && "
-                          "echo $id >>order && printf \"$id.JPEG\\t$id\\t0\\t0\\t3\\t3\\n\" >>val/val_annotations.txt; "
-                          "done");
+    scratch_run(&scratch,
+                "ids=$(cut -f 2 " FIXTURES "/cil/tinyimagenet_classes.txt) && mkdir tiny-imagenet-200 && "
+                "cd tiny-imagenet-200 && mkdir -p val/images $(printf 'train/%s/images ' $ids) && for id in $ids; do "
+                ": >train/$id/images/${id}_0.JPEG; : >val/images/$id.JPEG; echo $id >>order; "
+                "printf \"$id.JPEG\\t$id\\t0\\t0\\t3\\t3\\n\" >>val/val_annotations.txt; done");
     for (int reversed = 0; reversed < 2; reversed++) {
         struct dataset *dataset;
         scratch_run(&scratch, reversed ? "tac tiny-imagenet-200/order >tiny-imagenet-200/wnids.txt"
