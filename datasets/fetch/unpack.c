@@ -57,7 +57,8 @@ static status unpack_entry(struct unpacking *u, struct archive_entry *entry, con
     char *path = target != NULL ? xstrdup(target) : path_format("%s/%s", folder, name);
     archive_entry_copy_pathname(entry, path);
     archive_entry_set_perm(entry, archive_entry_filetype(entry) == AE_IFDIR ? 0755 : 0644);
-    status result = archive_read_extract2(u->from, entry, u->to) < ARCHIVE_WARN ? refuse(u, u->from, path, error) : OK;
+    /* A write that fails is a warning to libarchive. */
+    status result = archive_read_extract2(u->from, entry, u->to) != ARCHIVE_OK ? refuse(u, u->from, path, error) : OK;
     u->files += archive_entry_filetype(entry) == AE_IFREG;
     free(path);
     return result;

@@ -22,11 +22,11 @@ static struct scratch scratch;
 static struct server server;
 static char base[300]; /* of the addresses that are asked: the server's, unless a test has another */
 static struct bytes archive;
+static uint8_t noise[NOISE]; /* does not shrink, so that the archive has some size */
 
 /* Food of one class, in modes that are not taken over, once the shell's `make` has changed it; more: further names. */
 static void make_archive(const char *make, const char *more)
 {
-    uint8_t noise[NOISE]; /* does not shrink, so that the archive has some size */
     char *pack = path_format("cd from/at && %s && tar --mode=0 --sort=name -czPf ../food food-101 %s", make, more);
     for (size_t i = 0; i < sizeof noise; i++)
         noise[i] = (uint8_t)(i * 2654435761U >> 13 ^ i * 40503U >> 7);
@@ -105,15 +105,17 @@ static bool is_whole(const char *folder)
 {
     static const char *const names[] = {"meta/test.json", "meta/train.json", "images/ash/2.jpg"};
     char name[128];
-    uint64_t size = 0;
-    struct error error;
+    struct bytes image = {0};
     bool whole = true;
     for (size_t i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "%s/%s", folder, names[i]);
         whole = whole && exists(name);
     }
     snprintf(name, sizeof name, "%s/images/ash/1.jpg", folder);
-    return whole && file_size(scratch_file(&scratch, name), &size, &error) == OK && size == NOISE;
+    whole = whole && file_read(scratch_file(&scratch, name), FILE_LIMIT, &image, NULL) == OK && image.size == NOISE &&
+            memcmp(image.data, noise, NOISE) == 0;
+    bytes_free(&image);
+    return whole;
 }
 
 /* A fetch that fails, with these words in its error or log, and leaves no dataset. */
