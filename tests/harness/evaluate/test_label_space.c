@@ -6,6 +6,7 @@
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
 #include "tests/harness/small_run.h"
+#include "tests/harness/train/plain.h"
 
 enum { CLASSES = 2 + 3 + 4 };
 
@@ -22,14 +23,6 @@ static void train(struct small_run *run, struct evaluator *evaluator, size_t tas
     must(evaluator_refresh(evaluator, &error));
 }
 
-static double dot(const float *a, const float *b, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)a[i] * (double)b[i];
-    return sum;
-}
-
 /* Class features of all tasks through a router, one after the other. */
 static void all_classes(struct small_run *run, int router, float *all)
 {
@@ -41,7 +34,7 @@ static void all_classes(struct small_run *run, int router, float *all)
         size_t count = dataset_classes(e->data.tasks[t].dataset) * e->model.clip->dimensions.embed;
         float *host = small_run_values(run, features.data, count);
         for (size_t c = 0; c < count; c += e->model.clip->dimensions.embed)
-            assert_true(fabs(dot(host + c, host + c, e->model.clip->dimensions.embed) - 1) < 1e-5);
+            assert_true(fabs(plain_dot(host + c, host + c, e->model.clip->dimensions.embed) - 1) < 1e-5);
         memcpy(all, host, count * sizeof *host);
         all += count;
         arena_release(&e->model.task_memory, mark);
@@ -55,12 +48,12 @@ static void expect_nearest(const struct small_run *run, const struct test_set *s
     size_t embed = run->experiment->model.clip->dimensions.embed;
     for (size_t i = 0; i < set->n; i++) {
         const float *image = images + i * embed;
-        double size = sqrt(dot(image, image, embed)), best = -INFINITY;
+        double size = sqrt(plain_dot(image, image, embed)), best = -INFINITY;
         for (size_t c = begin; c < classes; c++)
-            best = fmax(best, dot(image, all + c * embed, embed) / size);
+            best = fmax(best, plain_dot(image, all + c * embed, embed) / size);
         assert_true(set->predicted[i] >= begin && set->predicted[i] < classes);
         const float *chosen = all + set->predicted[i] * embed;
-        assert_true(dot(image, chosen, embed) / size > best - 1e-6);
+        assert_true(plain_dot(image, chosen, embed) / size > best - 1e-6);
         for (size_t c = begin; c < set->predicted[i]; c++) /* an equal one before it would have been taken */
             assert_memory_not_equal(all + c * embed, chosen, embed * sizeof *chosen);
         assert_int_equal(set->right[i], set->predicted[i] == (uint16_t)set->labels[i]);

@@ -3,6 +3,7 @@
 
 #include "harness/heads/trained.h"
 #include "tests/harness/train/outcome.h"
+#include "tests/harness/train/plain.h"
 #include "tests/harness/whole_run.h"
 
 enum { CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH };

@@ -71,10 +71,7 @@ RUN_TEST(a_tower_comes_from_a_clip, NULL)
 
 static double score(const float *weights, float bias, const float *features)
 {
-    double sum = (double)bias;
-    for (size_t i = 0; i < WIDTH; i++)
-        sum += (double)weights[i] * (double)features[i];
-    return sum;
+    return (double)bias + plain_dot(weights, features, WIDTH);
 }
 
 RUN_TEST(an_image_gets_the_class_with_the_highest_score, SCRATCH, NULL)

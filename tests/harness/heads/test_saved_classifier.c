@@ -39,32 +39,22 @@ static void read_pixels(const struct task *task, uint8_t *pixels)
     loader_destroy(loader);
 }
 
-/* features [n, width], of length 1 afterwards */
-static void normalise(float *features, size_t n, size_t width)
-{
-    for (size_t i = 0; i < n; i++) {
-        double square = 0;
-        for (size_t c = 0; c < width; c++)
-            square += pow((double)features[i * width + c], 2);
-        for (size_t c = 0; c < width; c++)
-            features[i * width + c] /= (float)sqrt(square);
-    }
-}
-
 static void check_features(const char *path, const uint8_t *pixels, const struct test_set *set)
 {
     struct encoder encoder;
-    float found[IMAGES * WIDTH], expected[IMAGES * WIDTH];
+    float found[IMAGES * WIDTH];
     struct encoder_settings settings = {
         .weights = path, .router = ROUTER_NONE, .backend = {.name = test_backend_name()}};
     must(encoder_open(&encoder, &settings, &error));
     assert_int_equal(encoder_width(&encoder), WIDTH);
     must(encoder_images(&encoder, pixels, IMAGES, found, &error));
     encoder_close(&encoder);
-    memcpy(expected, set->routed.features, sizeof expected);
-    normalise(expected, IMAGES, WIDTH);
-    for (size_t i = 0; i < IMAGES * WIDTH; i++)
-        assert_true(fabsf(found[i] - expected[i]) < 1e-5f);
+    for (size_t i = 0; i < IMAGES; i++) {
+        double gap[WIDTH] = {0};
+        plain_add_unit(gap, set->routed.features + i * WIDTH, WIDTH, -1);
+        for (size_t c = 0; c < WIDTH; c++)
+            assert_true(fabs((double)found[i * WIDTH + c] + gap[c]) < 1e-5);
+    }
 }
 
 /* The softmax of W f + b of an image at its class, by the weights that the run has. */
@@ -76,11 +66,9 @@ static double confidence_of(const struct small_run *run, const float *feature, s
                 *bias = values + parameters_find(head, "head.bias")->offset;
     double sum = 0, own = 0;
     for (size_t c = 0; c < CLASSES; c++) {
-        double logit = (double)bias[c];
-        for (size_t i = 0; i < WIDTH; i++)
-            logit += (double)weight[c * WIDTH + i] * (double)feature[i];
-        sum += exp(logit);
-        own = c == class ? exp(logit) : own;
+        double power = exp((double)bias[c] + plain_dot(weight + c * WIDTH, feature, WIDTH));
+        sum += power;
+        own = c == class ? power : own;
     }
     return own / sum;
 }

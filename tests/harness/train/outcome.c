@@ -6,6 +6,7 @@
 
 #include "harness/heads/trained.h"
 #include "harness/train/replicas.h"
+#include "tests/harness/train/plain.h"
 
 struct outcome outcome_of(const struct model *model, const char *name)
 {
@@ -59,11 +60,8 @@ static void expect_close(const struct outcome *found, const struct outcome *expe
         expect_use(found, expected);
     assert_int_equal(found->changes, expected->changes);
     for (size_t i = 0; i < found->groups; i++) {
-        double squares = 0, size = 0;
-        for (size_t k = 0; k < found->n[i]; k++) {
-            squares += pow((double)found->values[i][k] - (double)expected->values[i][k], 2);
-            size += pow((double)expected->values[i][k], 2);
-        }
+        double squares = plain_gap(found->values[i], expected->values[i], found->n[i]),
+               size = plain_dot(expected->values[i], expected->values[i], found->n[i]);
         if (!(sqrt(squares) <= weights * sqrt(size)))
             fail_msg("%s: weights differ by %.3g of their size", found->name, sqrt(squares / size));
     }

@@ -5,6 +5,7 @@
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
 #include "tests/harness/train/outcome.h"
+#include "tests/harness/train/plain.h"
 #include "tests/harness/whole_run.h"
 
 enum { ITERATIONS = 6, RANK = 4 };
@@ -43,14 +44,6 @@ RUN_TEST(several_gpus_train_together, "method.name=continual_ft", NULL)
     }
 }
 
-static double product(const float *a, const float *b, size_t n)
-{
-    double sum = 0;
-    for (size_t k = 0; k < n; k++)
-        sum += (double)a[k] * (double)b[k];
-    return sum;
-}
-
 static double orthogonality(const struct small_run *run)
 {
     const struct deltas *d = run->experiment->model.deltas;
@@ -60,7 +53,7 @@ static double orthogonality(const struct small_run *run)
         float *a = part_of(run, i, DELTA_A, 0, &n), *b = part_of(run, i, DELTA_A, 1, &n);
         for (size_t r = 0; r < RANK; r++)
             for (size_t s = 0; s < RANK; s++)
-                sum += fabs(product(a + r * in, b + s * in, in));
+                sum += fabs(plain_dot(a + r * in, b + s * in, in));
     }
     return sum;
 }
@@ -98,7 +91,7 @@ RUN_TEST(inf_lora_designs_a, "method.name=inf_lora", RANK_4, "method.share_first
         double seen = 0, all = 0, most = 0;
         for (size_t r = 0; r < RANK; r++)
             for (size_t s = 0; s < RANK; s++)
-                assert_true(fabs(product(a + r * in, a + s * in, in) - (r == s ? 1.0 / 3 : 0)) < 1e-5);
+                assert_true(fabs(plain_dot(a + r * in, a + s * in, in) - (r == s ? 1.0 / 3 : 0)) < 1e-5);
         for (size_t k = 0; k < in * in; k++)
             all += c[k] * c[k];
         for (size_t r = 0; r < RANK; r++) {
@@ -123,7 +116,7 @@ RUN_TEST(sd_lora_parts_direction_and_magnitude, "method.name=sd_lora", RANK_4, N
         size_t n;
         for (int half = 0; half < 2; half++) {
             float *values = part_of(run, i, half ? DELTA_B : DELTA_A, 0, &n);
-            assert_true(fabs(product(values, values, n) - 1) < 1e-5);
+            assert_true(fabs(plain_dot(values, values, n) - 1) < 1e-5);
         }
     }
     size_t n;

@@ -11,6 +11,7 @@
 #include "harness/train/frozen_features.h"
 #include "harness/train/services/merged.h"
 #include "harness/train/services/unified.h"
+#include "tests/harness/train/plain.h"
 #include "tests/harness/whole_run.h"
 
 static struct parameters *group_of(const struct small_run *run)
@@ -249,15 +250,6 @@ static double norm(const double *x, size_t n)
     return sqrt(square);
 }
 
-static void add_unit(double *to, const float *row, size_t n, double weight)
-{
-    double square = 0;
-    for (size_t i = 0; i < n; i++)
-        square += (double)row[i] * (double)row[i];
-    for (size_t i = 0; i < n; i++)
-        to[i] += weight * (double)row[i] / sqrt(square);
-}
-
 /* The cosine of an image to the nearest prototype of a task, from its training images and class names in θ_0. */
 static double nearness(struct small_run *run, const struct task *task, const float *image)
 {
@@ -276,13 +268,13 @@ static double nearness(struct small_run *run, const struct task *task, const flo
         size_t count = 0;
         for (size_t i = 0; i < n; i++)
             if ((size_t)dataset_label(task->dataset, SPLIT_TRAIN, i) == c) {
-                add_unit(prototype, features + i * EMBED, EMBED, 1);
+                plain_add_unit(prototype, features + i * EMBED, EMBED, 1);
                 count++;
             }
         for (size_t i = 0; i < EMBED; i++)
             prototype[i] /= (double)count;
-        add_unit(prototype, texts + c * EMBED, EMBED, 1);
-        add_unit(unit, image, EMBED, 1);
+        plain_add_unit(prototype, texts + c * EMBED, EMBED, 1);
+        plain_add_unit(unit, image, EMBED, 1);
         for (size_t i = 0; i < EMBED; i++)
             dot += prototype[i] * unit[i] / norm(prototype, EMBED);
         best = dot > best ? dot : best;
@@ -321,7 +313,7 @@ static void add_scores(struct small_run *run, const struct test_set *set, size_t
     float *texts = small_run_values(run, names.data, classes * embed);
     for (size_t i = 0; i < set->n; i++) {
         double unit[16] = {0};
-        add_unit(unit, alone->sets[set->task->index].routed.features + i * embed, embed, 1);
+        plain_add_unit(unit, alone->sets[set->task->index].routed.features + i * embed, embed, 1);
         for (size_t c = 0; votes[i * (SMALL_RUN_TASKS + 1) + model] && c < classes; c++)
             for (size_t k = 0; k < embed; k++)
                 totals[i * classes + c] += 100 * unit[k] * (double)texts[c * embed + k];

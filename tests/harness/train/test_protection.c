@@ -8,6 +8,7 @@
 #include "harness/train/exemplars.h"
 #include "harness/train/frozen_features.h"
 #include "tests/harness/small_run.h"
+#include "tests/harness/train/plain.h"
 
 enum { ITERATIONS = 6 };
 
@@ -39,14 +40,6 @@ static void train(struct small_run *run, size_t task, struct small_training *tra
     must(small_run_train(run, task, training));
 }
 
-static double distance(const float *a, const float *b, size_t n)
-{
-    double squares = 0;
-    for (size_t i = 0; i < n; i++)
-        squares += pow((double)a[i] - (double)b[i], 2);
-    return squares;
-}
-
 static void restart_from(struct small_run *run, const char *const *overrides, const float *weights)
 {
     small_run_reopen(run, 1, overrides);
@@ -72,12 +65,12 @@ RUN_TEST(l2_pulls_to_the_start_of_the_task, "method.name=l2", "method.l2=20", NU
     size_t n = size_of(run);
     assert_memory_equal(held.after_first, loose.after_first, n * sizeof(float));
     assert_true(held.training.loss[0] == loose.training.loss[0]);
-    double penalty = strength * distance(held.after_first, start, n),
+    double penalty = strength * plain_gap(held.after_first, start, n),
            found = held.training.loss[1] - loose.training.loss[1];
     assert_true(penalty > 0.01);
     if (!(fabs(found - penalty) <= 1e-5 * (1 + penalty)))
         fail_msg("expected a penalty of %.7f, found %.7f", penalty, found);
-    assert_true(distance(held_end, start, n) < 0.9 * distance(weights_of(run), start, n));
+    assert_true(plain_gap(held_end, start, n) < 0.9 * plain_gap(weights_of(run), start, n));
 }
 
 /* --- ewc --- */
