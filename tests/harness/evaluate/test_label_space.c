@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/class_features.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 
 enum { CLASSES = 2 + 3 + 4 };
@@ -28,16 +27,12 @@ static void all_classes(struct small_run *run, int router, float *all)
 {
     struct run *e = run->experiment;
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        struct arena_mark mark = arena_mark(&e->model.task_memory);
-        struct tensor features;
-        must(class_features(&e->model, &e->data.tasks[t], router, &e->model.task_memory, NULL, &features, &error));
-        size_t count = dataset_classes(e->data.tasks[t].dataset) * e->model.clip->dimensions.embed;
-        float *host = small_run_values(run, features.data, count);
-        for (size_t c = 0; c < count; c += e->model.clip->dimensions.embed)
-            assert_true(fabs(plain_dot(host + c, host + c, e->model.clip->dimensions.embed) - 1) < 1e-5);
+        size_t embed = e->model.clip->dimensions.embed, count = dataset_classes(e->data.tasks[t].dataset) * embed;
+        float *host = take_class_features(run, &e->data.tasks[t], router);
+        for (size_t c = 0; c < count; c += embed)
+            assert_true(fabs(plain_dot(host + c, host + c, embed) - 1) < 1e-5);
         memcpy(all, host, count * sizeof *host);
         all += count;
-        arena_release(&e->model.task_memory, mark);
     }
 }
 

@@ -3,12 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/heads/class_features.h"
 #include "harness/run/checkpoint.h"
 #include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/frozen_features.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 #include "tests/models/alexnet_file.h"
 
@@ -195,13 +194,11 @@ RUN_TEST(text_is_the_cosine_to_the_nearest_class_name, "selector.kind=text", "se
     float means[N * 64], features[N * WIDTH];
     double expected[N];
     size_t classes = dataset_classes(task->dataset), found = 0;
-    struct tensor names;
     move_adapters(run); /* which are none of its business */
     selector = small_run_selector(run);
     must(selector_train(selector, task, NULL, &error));
     must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TRAIN, NULL, N, means, features, NULL, &error));
-    must(class_features(&e->model, task, -1, &e->model.task_memory, NULL, &names, &error));
-    float *text = small_run_values(run, names.data, classes * WIDTH);
+    float *text = take_class_features(run, task, -1);
     for (size_t i = 0; i < N; i++) {
         const float *row = features + i * WIDTH;
         expected[i] = 2;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/heads/class_features.h"
 #include "harness/heads/trained.h"
 #include "harness/train/replicas.h"
 #include "tests/harness/train/plain.h"
@@ -139,6 +140,27 @@ struct backend_ops *change_operations(struct backend *backend, const struct back
     *changed = *backend->ops;
     backend->ops = changed;
     return changed;
+}
+
+struct method *change_method(struct small_run *run, const struct method **before)
+{
+    const struct method **method = &run->experiment->model.settings.method;
+    struct method *changed = small_run_keep(malloc(sizeof *changed));
+    *before = *method;
+    *changed = **method;
+    *method = changed;
+    return changed;
+}
+
+float *take_class_features(struct small_run *run, const struct task *task, int router)
+{
+    struct model *model = &run->experiment->model;
+    struct arena_mark mark = arena_mark(&model->task_memory);
+    struct tensor features;
+    must(class_features(model, task, router, &model->task_memory, NULL, &features, &error));
+    float *values = small_run_values(run, features.data, features.shape[0] * features.shape[1]);
+    arena_release(&model->task_memory, mark);
+    return values;
 }
 
 struct batches *take_test_image(struct small_run *run, const struct task *task, size_t i, struct batch *batch)

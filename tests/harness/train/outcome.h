@@ -39,5 +39,11 @@ void expect_as_computed(const struct evaluator *evaluator, size_t checkpoint, si
 /* The operations of a backend, which the caller may change until the run is closed, and those that they were. */
 struct backend_ops *change_operations(struct backend *backend, const struct backend_ops **before);
 
+/* The hooks of a run's method, likewise. */
+struct method *change_method(struct small_run *run, const struct method **before);
+
+/* Features of a task's classes through a router (−1: none) on the host, [classes, embed]. */
+float *take_class_features(struct small_run *run, const struct task *task, int router);
+
 /* A test image on the device, in the arena of the step; the caller closes what is returned. */
 struct batches *take_test_image(struct small_run *run, const struct task *task, size_t i, struct batch *batch);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/class_features.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/batches.h"
 #include "tests/harness/train/outcome.h"
@@ -37,10 +36,9 @@ static size_t answer_of(struct small_run *run, const struct test_set *set, size_
             images++;
         }
     prefixes->text_weight = (float)(total / (double)images);
-    struct tensor names, pixels, features;
+    struct tensor pixels, features;
     struct tower_pass pass;
-    must(class_features(model, set->task, router, &model->task_memory, NULL, &names, &error));
-    float *text = small_run_values(run, names.data, classes * embed);
+    float *text = take_class_features(run, set->task, router);
     struct batch batch;
     arena_reset(&model->step_memory);
     struct batches *batches = take_test_image(run, set->task, i, &batch);

@@ -7,10 +7,10 @@
 #include "adapters/merge/ties.h"
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/class_features.h"
 #include "harness/train/frozen_features.h"
 #include "harness/train/services/merged.h"
 #include "harness/train/services/unified.h"
+#include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 #include "tests/harness/whole_run.h"
 
@@ -85,46 +85,40 @@ TEST(trimming_keeps_the_largest)
     assert_true(ties_elect(0, 0, 0, 0) == 0);
 }
 
-/* τ of the rule for changes [tasks][n], as its paper says it. */
-static void merge_plainly(const char *rule, float *const *changes, size_t tasks, size_t n, float *merged)
+/* a + factor · b, of all weights */
+static float *sum_of(const struct small_run *run, const float *a, float factor, const float *b)
 {
-    float *trimmed[SMALL_RUN_TASKS];
-    size_t values = 0;
-    memset(merged, 0, n * sizeof *merged);
+    size_t n = group_of(run)->values_count;
+    float *sum = small_run_keep(malloc(n * sizeof *sum));
     for (size_t i = 0; i < n; i++)
-        for (size_t t = 0; t < tasks; t++)
-            if (strcmp(rule, "mag_max") == 0)
-                merged[i] = fabsf(changes[t][i]) >= fabsf(merged[i]) ? changes[t][i] : merged[i];
-            else
-                merged[i] += changes[t][i];
-    if (strcmp(rule, "ties") != 0)
-        return;
-    for (size_t t = 0; t < tasks; t++) {
-        trimmed[t] = small_run_keep(malloc(n * sizeof *trimmed[t]));
-        trim_plainly(changes[t], n, n / 5, trimmed[t]);
-    }
-    for (size_t i = 0; i < n; i++) {
-        double sum = 0, of_sign = 0;
-        for (size_t t = 0; t < tasks; t++)
-            sum += (double)trimmed[t][i];
-        values = 0;
-        for (size_t t = 0; t < tasks; t++)
-            if ((double)trimmed[t][i] * sum > 0) {
-                of_sign += (double)trimmed[t][i];
-                values++;
-            }
-        merged[i] = values > 0 ? (float)(of_sign / (double)values) : 0;
-    }
+        sum[i] = a[i] + factor * b[i];
+    return sum;
 }
 
-/* Changes without the zeros between tensors, so that as many values are trimmed. */
-static size_t pack(const struct parameters *group, const float *values, const float *less, float *packed)
+/* τ of the rule for changes [tasks][n], of which TIES keeps so many each, as its paper says it. */
+static float *merge_plainly(const char *rule, float *const *changes, size_t tasks, size_t n, size_t kept)
 {
-    size_t n = 0;
-    for (size_t k = 0; k < group->count; k++)
-        for (size_t i = 0; i < group->list[k].size; i++, n++)
-            packed[n] = values[group->list[k].offset + i] - (less != NULL ? less[group->list[k].offset + i] : 0);
-    return n;
+    bool ties = strcmp(rule, "ties") == 0, largest = strcmp(rule, "mag_max") == 0;
+    float *merged = small_run_keep(malloc(n * sizeof *merged)), *trimmed[SMALL_RUN_TASKS];
+    for (size_t t = 0; t < tasks; t++) {
+        trimmed[t] = ties ? small_run_keep(malloc(n * sizeof **trimmed)) : changes[t];
+        if (ties)
+            trim_plainly(changes[t], n, kept, trimmed[t]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0, of_sign = 0, most = 0;
+        size_t values = 0;
+        for (size_t t = 0; t < tasks; t++)
+            sum += (double)trimmed[t][i];
+        for (size_t t = 0; t < tasks; t++) {
+            double value = (double)trimmed[t][i];
+            most = fabs(value) >= fabs(most) ? value : most;
+            of_sign += value * sum > 0 ? value : 0;
+            values += value * sum > 0;
+        }
+        merged[i] = (float)(largest ? most : !ties ? sum : values > 0 ? of_sign / (double)values : 0);
+    }
+    return merged;
 }
 
 static void rule_holds(struct small_run *run, const char *rule, const char *trained, const char *start, double scale)
@@ -134,22 +128,17 @@ static void rule_holds(struct small_run *run, const char *rule, const char *trai
                      WORDS(small_run_format("method.name=%s", rule), small_run_format("method.start=%s", start),
                            small_run_format("method.scale=%g", scale), trained));
     const struct method *method = run->experiment->model.settings.method;
-    const struct parameters *group = group_of(run);
-    float *initial = weights_of(run), *merged = small_run_keep(malloc(group->values_count * sizeof *merged)),
-          *expected = small_run_keep(malloc(group->values_count * sizeof *expected));
+    size_t n = group_of(run)->values_count, kept = parameters_size(group_of(run)) / 5;
+    float *initial = weights_of(run);
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
         train(run, t);
         float *after = weights_of(run);
-        changes[t] = small_run_keep(calloc(group->values_count, sizeof *changes[t]));
-        size_t n = pack(group, after, initial, changes[t]);
-        merge_plainly(rule, changes, t + 1, n, merged);
-        float factor_now = (float)(scale > 0 ? scale : 1.0 / (double)(t + 1));
-        memcpy(expected, initial, group->values_count * sizeof *expected);
-        for (size_t k = 0, i = 0; k < group->count; k++)
-            for (size_t j = 0; j < group->list[k].size; j++, i++)
-                expected[group->list[k].offset + j] += factor_now * merged[i];
+        changes[t] = sum_of(run, after, -1, initial);
         must(method->evaluation_begin(&run->experiment->method, &error));
-        expect_weights(run, expected, 1e-6);
+        expect_weights(run,
+                       sum_of(run, initial, (float)(scale > 0 ? scale : 1.0 / (double)(t + 1)),
+                              merge_plainly(rule, changes, t + 1, n, kept)),
+                       1e-6);
         must(method->evaluation_end(&run->experiment->method, &error));
         expect_weights(run, strcmp(start, "previous") == 0 ? after : initial, 0);
     }
@@ -194,32 +183,17 @@ static void unify_plainly(const struct parameters *group, float *const *changes,
             changes[t][i] *= (float)(before[t] / after[t]);
 }
 
-static float *sum_of(const struct small_run *run, const float *a, const float *b)
-{
-    float *sum = small_run_keep(malloc(group_of(run)->values_count * sizeof *sum));
-    for (size_t i = 0; i < group_of(run)->values_count; i++)
-        sum[i] = a[i] + b[i];
-    return sum;
-}
-
 /* The weights after a task cannot be seen, as the next one begins with the initial ones; those of a task trained alone are the
  * same. */
-static float *trained_alone(struct small_run *run, size_t task)
-{
-    small_run_reopen(run, 1, WORDS("method.name=finetune"));
-    train(run, task);
-    return weights_of(run);
-}
-
 RUN_TEST(models_are_rebuilt, "method.name=continual_ft", NULL)
 {
     float *changes[SMALL_RUN_TASKS];
     size_t n = group_of(run)->values_count;
     float *initial = weights_of(run), *unified = small_run_keep(calloc(n, sizeof *unified));
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        changes[t] = trained_alone(run, t);
-        for (size_t i = 0; i < n; i++)
-            changes[t][i] -= initial[i];
+        small_run_reopen(run, 1, WORDS("method.name=finetune"));
+        train(run, t);
+        changes[t] = sum_of(run, weights_of(run), -1, initial);
     }
     small_run_reopen(run, 1, WORDS("method.name=condu"));
     const struct method *method = run->experiment->model.settings.method;
@@ -228,26 +202,17 @@ RUN_TEST(models_are_rebuilt, "method.name=continual_ft", NULL)
         train(run, t);
         unify_plainly(group_of(run), changes, t + 1, unified);
         for (size_t k = 0; k <= t; k++) {
-            float *expected = sum_of(run, initial, changes[k]);
             must(method->evaluation_model(own, k + 1, &error));
-            expect_weights(run, expected, 1e-4); /* a change is a small part of a weight, which rounds it */
+            /* a change is a small part of a weight, which rounds it */
+            expect_weights(run, sum_of(run, initial, 1, changes[k]), 1e-4);
         }
         must(method->evaluation_model(own, 0, &error));
         expect_weights(run, initial, 0);
-        float *expected = sum_of(run, initial, unified);
         must(method->evaluation_begin(own, &error));
-        expect_weights(run, expected, 1e-4);
+        expect_weights(run, sum_of(run, initial, 1, unified), 1e-4);
         must(method->evaluation_end(own, &error));
         expect_weights(run, initial, 0);
     }
-}
-
-static double norm(const double *x, size_t n)
-{
-    double square = 0;
-    for (size_t i = 0; i < n; i++)
-        square += x[i] * x[i];
-    return sqrt(square);
 }
 
 /* The cosine of an image to the nearest prototype of a task, from its training images and class names in θ_0. */
@@ -257,27 +222,22 @@ static double nearness(struct small_run *run, const struct task *task, const flo
     struct run *e = run->experiment;
     float features[MOST * EMBED], means[MOST * WIDTH];
     size_t n = dataset_size(task->dataset, SPLIT_TRAIN), classes = dataset_classes(task->dataset);
-    struct tensor names;
     double best = -2;
     assert_true(n <= MOST);
     must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
-    must(class_features(&e->model, task, -1, &e->model.task_memory, NULL, &names, &error));
-    float *texts = small_run_values(run, names.data, classes * EMBED);
+    float *texts = take_class_features(run, task, -1);
     for (size_t c = 0; c < classes; c++) {
-        double prototype[EMBED] = {0}, unit[EMBED] = {0}, dot = 0;
-        size_t count = 0;
+        double prototype[EMBED] = {0}, unit[EMBED] = {0}, dot = 0, square = 0;
         for (size_t i = 0; i < n; i++)
-            if ((size_t)dataset_label(task->dataset, SPLIT_TRAIN, i) == c) {
-                plain_add_unit(prototype, features + i * EMBED, EMBED, 1);
-                count++;
-            }
-        for (size_t i = 0; i < EMBED; i++)
-            prototype[i] /= (double)count;
+            if ((size_t)dataset_label(task->dataset, SPLIT_TRAIN, i) == c) /* as many of each */
+                plain_add_unit(prototype, features + i * EMBED, EMBED, (double)classes / (double)n);
         plain_add_unit(prototype, texts + c * EMBED, EMBED, 1);
         plain_add_unit(unit, image, EMBED, 1);
-        for (size_t i = 0; i < EMBED; i++)
-            dot += prototype[i] * unit[i] / norm(prototype, EMBED);
-        best = dot > best ? dot : best;
+        for (size_t i = 0; i < EMBED; i++) {
+            dot += prototype[i] * unit[i];
+            square += prototype[i] * prototype[i];
+        }
+        best = fmax(best, dot / sqrt(square));
     }
     return best;
 }
@@ -304,19 +264,16 @@ static void add_scores(struct small_run *run, const struct test_set *set, size_t
 {
     struct run *e = run->experiment;
     struct evaluator *alone;
-    struct tensor names;
     size_t classes = dataset_classes(set->task->dataset), embed = e->model.clip->dimensions.embed;
     must(e->model.settings.method->evaluation_model(&e->method, model, &error));
     must(evaluator_create(&alone, &e->model, &e->data, NULL, NULL, &error));
     must(evaluator_without_adapters(alone, set->task->index, NULL, &error));
-    must(class_features(&e->model, set->task, -1, &e->model.task_memory, NULL, &names, &error));
-    float *texts = small_run_values(run, names.data, classes * embed);
+    float *texts = take_class_features(run, set->task, -1);
     for (size_t i = 0; i < set->n; i++) {
-        double unit[16] = {0};
-        plain_add_unit(unit, alone->sets[set->task->index].routed.features + i * embed, embed, 1);
+        const float *image = alone->sets[set->task->index].routed.features + i * embed;
         for (size_t c = 0; votes[i * (SMALL_RUN_TASKS + 1) + model] && c < classes; c++)
-            for (size_t k = 0; k < embed; k++)
-                totals[i * classes + c] += 100 * unit[k] * (double)texts[c * embed + k];
+            totals[i * classes + c] +=
+                100 * plain_dot(image, texts + c * embed, embed) / sqrt(plain_dot(image, image, embed));
     }
     evaluator_destroy(alone);
 }

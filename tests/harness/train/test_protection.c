@@ -7,7 +7,7 @@
 #include "harness/train/batches.h"
 #include "harness/train/exemplars.h"
 #include "harness/train/frozen_features.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 
 enum { ITERATIONS = 6 };
@@ -34,18 +34,11 @@ static void keep_after_first(struct small_training *training)
         ((struct trace *)training)->after_first = weights_of(training->run);
 }
 
-static void train(struct small_run *run, size_t task, struct small_training *training)
+static struct small_training train(struct small_run *run, size_t task)
 {
-    *training = (struct small_training){0};
-    must(small_run_train(run, task, training));
-}
-
-static void restart_from(struct small_run *run, const char *const *overrides, const float *weights)
-{
-    small_run_reopen(run, 1, overrides);
-    struct parameters *group = run->experiment->model.clip->parameters;
-    must(group->backend->ops->upload(group->backend, parameters_write_all(group), weights, size_of(run) * sizeof(float),
-                                     &error));
+    struct small_training training = {0};
+    must(small_run_train(run, task, &training));
+    return training;
 }
 
 /* --- l2 --- */
@@ -60,9 +53,11 @@ RUN_TEST(l2_pulls_to_the_start_of_the_task, "method.name=l2", "method.l2=20", NU
     float *start = weights_of(run);
     must(small_run_train(run, 1, &held.training));
     float *held_end = weights_of(run);
-    restart_from(run, WORDS("method.name=l2", "method.l2=0"), start);
+    small_run_reopen(run, 1, WORDS("method.name=l2", "method.l2=0"));
+    struct parameters *group = run->experiment->model.clip->parameters;
+    size_t n = group->values_count;
+    must(group->backend->ops->upload(group->backend, parameters_write_all(group), start, n * sizeof *start, &error));
     must(small_run_train(run, 1, &loose.training));
-    size_t n = size_of(run);
     assert_memory_equal(held.after_first, loose.after_first, n * sizeof(float));
     assert_true(held.training.loss[0] == loose.training.loss[0]);
     double penalty = strength * plain_gap(held.after_first, start, n),
@@ -131,18 +126,13 @@ static status watch(struct method_run *run, const struct task *task, size_t iter
 RUN_TEST(ewc_holds_what_earlier_tasks_depend_on, "method.name=ewc", "method.lambda=5000", "method.gamma=0.5",
          "method.fisher_iterations=4", NULL)
 {
-    struct run *e = run->experiment;
-    struct method method = *e->model.settings.method;
     size_t n = size_of(run);
-    watched = (struct watched){.real = e->model.settings.method,
-                               .run = run,
+    watched = (struct watched){.run = run,
                                .fisher = small_run_keep(calloc(n, sizeof(double))),
                                .squares = small_run_keep(calloc(n, sizeof(double)))};
-    method.before_update = watch;
-    e->model.settings.method = &method;
+    change_method(run, &watched.real)->before_update = watch;
     for (; watched.task < SMALL_RUN_TASKS; watched.task++) {
-        struct small_training t;
-        train(run, watched.task, &t);
+        train(run, watched.task);
         assert_int_equal(watched.counted, 4);
         for (size_t i = 0; i < n; i++) {
             watched.fisher[i] = 0.5 * watched.fisher[i] + watched.squares[i] / 4;
@@ -152,7 +142,6 @@ RUN_TEST(ewc_holds_what_earlier_tasks_depend_on, "method.name=ewc", "method.lamb
         watched.anchor = weights_of(run);
     }
     assert_true(watched.largest > 0.01);
-    e->model.settings.method = watched.real;
 }
 
 /* --- icarl --- */
@@ -198,9 +187,8 @@ RUN_TEST(icarl_keeps_herded_images, ICARL, NULL)
     int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY];
     uint32_t picks[SMALL_RUN_TASKS][CAPACITY];
     for (size_t task = 0; task < SMALL_RUN_TASKS; task++) {
-        struct small_training t;
         size_t share = CAPACITY / (task + 1);
-        train(run, task, &t);
+        train(run, task);
         herded(run, task, share, picks[task]);
         assert_int_equal(kept(run, counts, items), task + 1);
         for (size_t i = 0; i <= task; i++) {
@@ -241,98 +229,92 @@ static status look_at_references(struct method_run *run, const struct task *task
 /* The first task is continual_ft's; the others differ from it, because they are distilled. */
 RUN_TEST(icarl_refers_to_the_tasks_before, "method.name=continual_ft", NULL)
 {
-    struct small_training t, plain;
-    train(run, 0, &plain);
+    train(run, 0);
     float *after_first_task = weights_of(run);
-    train(run, 1, &plain);
+    double plain = train(run, 1).loss[0];
     small_run_reopen(run, 1, WORDS(ICARL));
-    train(run, 0, &t);
-    size_t n = size_of(run);
-    assert_memory_equal(weights_of(run), after_first_task, n * sizeof(float));
-    real = run->experiment->model.settings.method;
-    struct method method = *real;
-    method.loss = look_at_references;
-    method.loss_repeats = false; /* it looks */
-    run->experiment->model.settings.method = &method;
+    train(run, 0);
+    assert_memory_equal(weights_of(run), after_first_task, size_of(run) * sizeof(float));
+    struct method *method = change_method(run, &real);
+    method->loss = look_at_references;
+    method->loss_repeats = false; /* it looks */
     for (tasks_before = 1; tasks_before < SMALL_RUN_TASKS; tasks_before++) {
         batches_seen = 0;
-        train(run, tasks_before, &t);
+        double guided = train(run, tasks_before).loss[0];
         assert_int_equal(batches_seen, ITERATIONS);
-        assert_true(tasks_before > 1 || t.loss[0] > plain.loss[0] + 0.01);
+        assert_true(tasks_before > 1 || guided > plain + 0.01);
     }
-    run->experiment->model.settings.method = real;
 }
 
 /* --- replay --- */
 
 #define REPLAY "method.name=replay", "method.exemplars=7", "method.replayed=5"
 
-/* In the first iteration of the second task the loss is continual_ft's and the cross-entropy of exemplars of the first,
- * which has 2 classes and not 3; it is what is left when the second task's own cross-entropy is taken away. */
-static status expect_a_term(struct method_run *run, const struct task *task, const struct batch *batch,
-                            struct error *failure)
+/* What the two losses of an iteration are of; operations have no context of their own, so there is one of these. */
+static struct {
+    const struct backend_ops *real;
+    struct small_run *run;
+    struct loader *loader; /* of the exemplars of all iterations */
+    size_t images, losses;
+    uint8_t pixels[REFERENCES * R * R * 3];
+    int32_t labels[REFERENCES];
+} replayed;
+
+static status expect_exemplars(struct backend *backend, const struct patchify *arguments, struct error *failure)
 {
-    struct model *model = run->model;
-    size_t n = size_of(watched.run), bytes = n * sizeof(float);
-    struct backend *backend = model->backend;
-    float *gradients = model->clip->parameters->gradients, zero = 0;
-    struct head_classes own = model->classes, first;
-    struct arena_mark mark = arena_mark(run->step_memory);
-    must(classification_loss(run, task, batch, failure));
-    double alone = loss_now(run);
-    must(backend->ops->zero(backend, gradients, bytes, failure));
-    must(backend->ops->upload(backend, model->loss, &zero, sizeof zero, failure));
-    arena_release(run->step_memory, mark);
-    must(real->loss(run, task, batch, failure));
-    double term = loss_now(run) - alone;
-    assert_ptr_equal(model->classes.texts.tokens, own.texts.tokens);
-    if (batches_seen++ > 0)
-        return OK;
-    /* of the whole images; crops that keep nine tenths of one hardly change its loss */
-    const struct dataset *dataset = run->data->tasks[0].dataset;
-    int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY], labels[REFERENCES];
-    uint8_t pixels[REFERENCES][R * R * 3];
-    assert_int_equal(kept(watched.run, counts, items), 1);
-    for (size_t i = 0; i < REFERENCES; i++) {
-        struct image image;
-        must(dataset_read(dataset, SPLIT_TRAIN, (size_t)items[0][i], &image, &labels[i], failure));
-        must(image_evaluation_crop(&image, R, pixels[i], failure));
-        image_free(&image);
+    size_t count, iteration = replayed.images / 2;
+    if (replayed.images++ % 2 == 1 && iteration < ITERATIONS) { /* device memory is the host's */
+        must(loader_read(replayed.loader, iteration, replayed.pixels, replayed.labels, NULL, &count, &error));
+        assert_memory_equal(arguments->images->data, replayed.pixels, sizeof replayed.pixels);
     }
-    struct tensor images, places;
-    must(tensor_take(&images, run->step_memory, TENSOR_U8, "images", 4, (size_t[]){REFERENCES, R, R, 3}, failure));
-    must(tensor_take(&places, run->step_memory, TENSOR_I32, "labels", 1, (size_t[]){REFERENCES}, failure));
-    must(backend->ops->upload(backend, images.data, pixels, sizeof pixels, failure));
-    must(backend->ops->upload(backend, places.data, labels, sizeof labels, failure));
-    must(model->head->begin_task(model, &run->data->tasks[0], 0, run->step_memory, &first, failure));
-    float *before = small_run_values(watched.run, gradients, n);
-    double together = loss_now(run);
-    model->classes = first;
-    must(classification_loss(
-        run, &run->data->tasks[0],
-        &(struct batch){.images = images, .labels.labels = places.data, .count = REFERENCES, .total = REFERENCES},
-        failure));
-    model->classes = own;
-    double expected = loss_now(run) - together;
-    if (!(fabs(term - expected) <= watched.largest))
-        fail_msg("the loss of exemplars: expected %.6f, found %.6f", expected, term);
-    must(backend->ops->upload(backend, gradients, before, bytes, failure));
-    return OK;
+    return replayed.real->patchify(backend, arguments, failure);
+}
+
+/* Of both the mean; the classes of the second are those of the exemplars' task, each in turn. */
+static status expect_labels(struct backend *backend, const struct cross_entropy *arguments, struct error *failure)
+{
+    const struct run *e = replayed.run->experiment;
+    size_t task = replayed.losses % 2 == 0 ? 2 : replayed.losses / 2 % 2;
+    assert_true(arguments->weight == 1 && arguments->loss == e->model.loss && arguments->dlogits.data != NULL);
+    assert_int_equal(arguments->logits.columns, dataset_classes(e->data.tasks[task].dataset));
+    if (replayed.losses++ % 2 == 1)
+        assert_memory_equal(arguments->labels, replayed.labels, sizeof replayed.labels);
+    return replayed.real->cross_entropy(backend, arguments, failure);
 }
 
 RUN_TEST(replay_trains_on_the_tasks_before, REPLAY, NULL)
 {
-    struct small_training t;
-    train(run, 0, &t);
-    real = run->experiment->model.settings.method;
-    watched = (struct watched){.run = run, .largest = 0.05};
-    batches_seen = 0;
-    struct method method = *real;
-    method.loss = expect_a_term;
-    run->experiment->model.settings.method = &method;
-    train(run, 1, &t);
-    assert_int_equal(batches_seen, ITERATIONS);
-    run->experiment->model.settings.method = real;
+    int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY];
+    struct run *e = run->experiment;
+    const struct task *task = &e->data.tasks[2];
+    struct dataset_place places[ITERATIONS * REFERENCES];
+    struct dataset *list;
+    train(run, 0);
+    train(run, 1);
+    assert_int_equal(kept(run, counts, items), 2);
+    for (size_t i = 0; i < ITERATIONS * REFERENCES; i++) {
+        size_t of = i / REFERENCES % 2, next = i / REFERENCES / 2 * REFERENCES + i % REFERENCES;
+        places[i] = (struct dataset_place){e->data.tasks[of].dataset, (size_t)items[of][next % (size_t)counts[of]]};
+    }
+    replayed.run = run;
+    must(dataset_of_items(&list, places, ITERATIONS * REFERENCES, &error));
+    must(loader_create(&replayed.loader,
+                       &(struct loader_settings){.dataset = list,
+                                                 .split = SPLIT_TRAIN,
+                                                 .resolution = R,
+                                                 .batch = REFERENCES,
+                                                 .augment = true,
+                                                 .augmentation = task->settings.augmentation,
+                                                 .seed = e->model.seed,
+                                                 .task = (uint32_t)task->index},
+                       &error));
+    struct backend_ops *ops = change_operations(e->model.backend, &replayed.real);
+    ops->patchify = expect_exemplars;
+    ops->cross_entropy = expect_labels;
+    train(run, 2);
+    assert_int_equal(replayed.losses, 2 * ITERATIONS);
+    loader_destroy(replayed.loader);
+    dataset_close(list);
 }
 
 /* Images of several tasks in one list: each with its own pixels and label. */
