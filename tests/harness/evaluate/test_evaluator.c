@@ -26,6 +26,12 @@ static void check_counts(const struct test_set *set)
     assert_int_equal(set->correct, right);
 }
 
+static void expect_zero_shot(const struct test_set *set)
+{
+    assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+    check_counts(set);
+}
+
 /* With the data naming the task: trained ones through their router, the others as zero-shot CLIP has it,
  * without encoding an image. */
 RUN_TEST(oracle_computes_only_what_was_trained, "training.iterations=20", "training.learning_rate=1e-2", NULL)
@@ -40,8 +46,7 @@ RUN_TEST(oracle_computes_only_what_was_trained, "training.iterations=20", "train
         must(evaluator_task(evaluator, 0, j, NULL, &error));
         for (size_t i = 0; i < set->n; i++)
             assert_int_equal(set->router[i], -1);
-        assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
-        check_counts(set);
+        expect_zero_shot(set);
     }
     assert_int_equal(spy.encodings, 0);
     must(evaluator_task(evaluator, 0, 0, NULL, &error));
@@ -61,11 +66,10 @@ RUN_TEST(zero_shot_is_computed_once, "method.name=zero_shot", NULL)
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         struct test_set *set = &evaluator->sets[j];
         must(evaluator_task(evaluator, 0, j, NULL, &error));
-        assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
-        check_counts(set);
+        expect_zero_shot(set);
         assert_int_equal(spy.encodings, 0);
         must(evaluator_without_adapters(evaluator, j, NULL, &error)); /* computed again, the same */
-        assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+        expect_zero_shot(set);
         spy.encodings = 0;
     }
 }
@@ -74,24 +78,24 @@ RUN_TEST(zero_shot_is_computed_once, "method.name=zero_shot", NULL)
 static void change_expert(struct small_run *run, size_t expert)
 {
     const struct adapter_tower *tower = &run->experiment->model.adapters->towers[TOWER_IMAGE];
+    float *values = small_run_adapters(run, TOWER_IMAGE);
     for (size_t b = 0; b < tower->blocks; b++) {
         const struct parameter *bias = &tower->parameters->list[tower->banks[b].up_bias];
         size_t n = bias->shape[1], at = bias->offset + expert * n;
-        struct backend *backend = run->experiment->model.backend;
-        float *values = small_run_keep(malloc(n * sizeof *values));
-        must(backend->ops->download(backend, values, tower->parameters->values + at, n * sizeof *values, &error));
         for (size_t i = 0; i < n; i++)
-            values[i] += 0.5f;
-        must(backend->ops->upload(backend, parameters_write(tower->parameters, at, n), values, n * sizeof *values,
-                                  &error));
+            values[at + i] += 0.5f;
+        must(tower->parameters->backend->ops->upload(tower->parameters->backend,
+                                                     parameters_write(tower->parameters, at, n), values + at,
+                                                     n * sizeof *values, &error));
     }
 }
 
-static size_t encoded_now(struct evaluator *evaluator, size_t checkpoint, size_t j)
+/* Images that an evaluation of task j after it encodes. */
+static size_t encoded_now(struct evaluator *evaluator, size_t j)
 {
     size_t before = evaluator->cache->images_encoded;
     must(evaluator_refresh(evaluator, &error));
-    must(evaluator_task(evaluator, checkpoint, j, NULL, &error));
+    must(evaluator_task(evaluator, j, j, NULL, &error));
     return evaluator->cache->images_encoded - before;
 }
 
@@ -110,8 +114,8 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
     const struct test_set *set = &evaluator->sets[1];
     train(run, 0);
     train(run, 1);
-    assert_int_equal(encoded_now(evaluator, 1, 1), set->n);
-    assert_int_equal(encoded_now(evaluator, 1, 1), 0);
+    assert_int_equal(encoded_now(evaluator, 1), set->n);
+    assert_int_equal(encoded_now(evaluator, 1), 0);
     expect_as_computed(evaluator, 1, 1);
     size_t experts = run->experiment->model.settings.adapter.experts, spared = 0;
     for (size_t expert = 0; expert < experts; expert++) {
@@ -119,14 +123,14 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
         for (size_t i = 0; i < set->n; i++)
             users += chose(set, i, expert);
         change_expert(run, expert);
-        assert_int_equal(encoded_now(evaluator, 1, 1), users);
+        assert_int_equal(encoded_now(evaluator, 1), users);
         expect_as_computed(evaluator, 1, 1);
         spared += set->n - users;
     }
     assert_true(spared > 0);
     train(run, 2);
-    encoded_now(evaluator, 2, 1);
-    expect_as_computed(evaluator, 2, 1);
+    encoded_now(evaluator, 1);
+    expect_as_computed(evaluator, 1, 1);
 }
 
 static size_t asked; /* for rows of classes */
@@ -159,10 +163,14 @@ RUN_TEST(rows_of_a_head_without_texts_are_not_kept, NULL)
     run->experiment->model.head = real_head;
 }
 
-/* The choices of an image by itself and their gates, straight from the hooks: size = blocks · samples · K, samples 1, or the
- * tokens. */
-static void choose_alone(struct small_run *run, const struct test_set *set, size_t i, size_t size, int32_t *chosen,
-                         float *gate)
+/* The choices of an image by itself and their gates, straight from the hooks: [blocks, samples, K], samples 1, or the tokens. */
+struct choices {
+    int32_t chosen[64];
+    float gates[64];
+};
+
+static void choose_alone(struct small_run *run, const struct test_set *set, size_t i, size_t size,
+                         struct choices *found)
 {
     struct model *model = &run->experiment->model;
     struct adapters *adapters = model->adapters;
@@ -179,8 +187,8 @@ static void choose_alone(struct small_run *run, const struct test_set *set, size
     adapters_keep_choices(adapters, TOWER_IMAGE, choices.data, gates.data);
     must(clip_encode_images(model->clip, &encoding, &batch.images, &pass, &features, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, NULL, NULL);
-    must(model->backend->ops->download(model->backend, chosen, choices.data, tensor_bytes(&choices), &error));
-    must(model->backend->ops->download(model->backend, gate, gates.data, tensor_bytes(&gates), &error));
+    must(model->backend->ops->download(model->backend, found->chosen, choices.data, tensor_bytes(&choices), &error));
+    must(model->backend->ops->download(model->backend, found->gates, gates.data, tensor_bytes(&gates), &error));
     batches_close(batches);
 }
 
@@ -191,16 +199,14 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
     struct adapters *adapters = run->experiment->model.adapters;
     size_t per_block = samples * adapters->settings.top_k, size = adapters->towers[TOWER_IMAGE].blocks * per_block,
            classes = dataset_classes(set->task->dataset);
-    int32_t *chosen = small_run_keep(calloc(size, sizeof *chosen));
-    float *gate = small_run_keep(calloc(size, sizeof *gate));
+    struct choices alone;
     for (size_t i = 0; i < set->n; i++) {
-        choose_alone(run, set, i, size, chosen, gate);
+        choose_alone(run, set, i, size, &alone);
         for (size_t c = 0; c < size; c++) {
-            size_t at = (c / per_block * classes + (size_t)dataset_label(set->task->dataset, SPLIT_TEST, i)) *
-                            adapters->settings.experts +
-                        (size_t)chosen[c];
+            size_t at = (c / per_block * classes + (size_t)set->labels[i]) * adapters->settings.experts +
+                        (size_t)alone.chosen[c];
             counts[at]++;
-            sums[at] += (double)gate[c];
+            sums[at] += (double)alone.gates[c];
         }
     }
 }
@@ -211,7 +217,7 @@ static struct evaluator *open_counting(struct small_run *run, const char *word, 
     small_run_reopen(run, 1, WORDS("training.iterations=20", "training.learning_rate=1e-2", word, more));
     struct evaluator *evaluator = open_evaluator(run, NULL);
     train(run, 1);
-    encoded_now(evaluator, 1, 1);
+    encoded_now(evaluator, 1);
     assert_true(evaluator->sets[1].experts.counts == NULL && evaluator->sets[1].patches.experts == NULL);
     evaluator_count_experts(evaluator, true);
     return evaluator;
@@ -224,19 +230,17 @@ static void check_class_experts(struct small_run *run, const char *routing, size
     const struct test_set *set = &evaluator->sets[1];
     const struct class_experts *found = &set->experts;
     for (int again = 0; again < 2; again++) {
-        encoded_now(evaluator, 1, 1);
-        size_t size = found->blocks * found->classes * found->experts, chosen = 0, served = 0;
+        encoded_now(evaluator, 1);
+        size_t size = found->blocks * found->classes * found->experts, served = 0;
         uint64_t *expected = small_run_keep(calloc(size, sizeof *expected));
         double *gates = small_run_keep(calloc(size, sizeof *gates));
         assert_int_equal(found->classes, 3);
         count_choices(run, set, samples, expected, gates);
         assert_memory_equal(found->counts, expected, size * sizeof *expected);
         for (size_t i = 0; i < size; i++) {
-            chosen += expected[i];
             served += expected[i] > 0;
             assert_true(fabs(found->gates[i] - gates[i]) <= 1e-5 * gates[i]);
         }
-        assert_int_equal(chosen, found->blocks * set->n * samples * run->experiment->model.settings.adapter.top_k);
         assert_true(served > found->blocks * found->classes); /* else a mistake in the order would not be seen */
         change_expert(run, 0);                                /* some features are kept, others not */
     }
@@ -259,19 +263,18 @@ RUN_TEST(patches_have_the_experts_that_they_choose, NULL)
         struct evaluator *evaluator = open_counting(
             run, "adapter.routing=per_token", step == 2 ? "evaluation.patch_images=4" : "evaluation.patch_images=64");
         const struct patch_experts *found = &evaluator->sets[1].patches;
-        encoded_now(evaluator, 1, 1);
+        encoded_now(evaluator, 1);
         size_t top_k = run->experiment->model.settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
-        int32_t *chosen = small_run_keep(calloc(size, sizeof *chosen));
-        float *gate = small_run_keep(calloc(size, sizeof *gate));
+        struct choices alone;
         assert_true(top_k > 1 && found->blocks > 1); /* else a mistake in the order would not be seen */
         assert_int_equal(found->images, step == 2 ? 4 : 9);
         assert_int_equal(found->side, 2);
         for (size_t i = 0; i < found->images; i++) {
             assert_int_equal(patch_experts_item(found, i), i * step);
-            choose_alone(run, &evaluator->sets[1], i * step, size, chosen, gate);
+            choose_alone(run, &evaluator->sets[1], i * step, size, &alone);
             for (size_t at = 0; at < found->blocks * 4; at++) {
                 int32_t expert = found->experts[i * found->blocks * 4 + at];
-                assert_int_equal(expert, chosen[(at / 4 * 5 + 1 + at % 4) * top_k]);
+                assert_int_equal(expert, alone.chosen[(at / 4 * 5 + 1 + at % 4) * top_k]);
                 changes += at % 4 > 0 && expert != found->experts[i * found->blocks * 4 + at - 1];
             }
         }
@@ -289,7 +292,7 @@ RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "ada
     struct evaluator *evaluator = open_evaluator(run, NULL);
     train(run, 0);
     evaluator_count_experts(evaluator, true);
-    encoded_now(evaluator, 0, 0);
+    encoded_now(evaluator, 0);
     assert_null(evaluator->sets[0].experts.counts);
 }
 
@@ -297,11 +300,10 @@ RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "ada
  * all images at once. */
 RUN_TEST(batches_change_nothing, NULL)
 {
-    enum { TASK = 1, IMAGES = 9, BATCHES = 5, PLAIN = 3, WIDTH = 64, EMBED = 16, FLOATS = WIDTH + 2 * EMBED };
+    enum { TASK = 1, IMAGES = 9, BATCHES = 5, PLAIN = 3, WIDTH = 64, EMBED = 16 };
     static const char *const sizes[] = {"run.evaluation_batch=64", "run.evaluation_batch=2"};
-    float features[2][IMAGES * FLOATS], *gates[2];
-    int32_t *chosen[2];
-    size_t choices = 0;
+    float *answers[2];
+    size_t bytes = 0;
     for (int i = 0; i < 2; i++) {
         small_run_reopen(run, 1, WORDS(sizes[i]));
         struct backend_spy spy = {0};
@@ -313,18 +315,15 @@ RUN_TEST(batches_change_nothing, NULL)
         must(evaluator_task(evaluator, TASK, TASK, NULL, &error));
         bool records = run->experiment->model.backend->asynchronous;
         assert_int_equal(spy.encodings, i == 0 ? 1 : records ? PLAIN : BATCHES); /* two full batches and the last */
-        memcpy(features[i], set->means, IMAGES * WIDTH * sizeof(float));
-        memcpy(features[i] + IMAGES * WIDTH, set->features, IMAGES * EMBED * sizeof(float));
-        memcpy(features[i] + IMAGES * (WIDTH + EMBED), set->routed.features, IMAGES * EMBED * sizeof(float));
-        choices = IMAGES * set->routed.choices;
+        const void *parts[] = {set->means, set->features, set->routed.features, set->routed.chosen, set->routed.gates};
+        const size_t choices = set->routed.choices, widths[] = {WIDTH, EMBED, EMBED, choices, choices};
         assert_true(choices > 0);
-        chosen[i] =
-            memcpy(small_run_keep(malloc(choices * sizeof(int32_t))), set->routed.chosen, choices * sizeof(int32_t));
-        gates[i] = memcpy(small_run_keep(malloc(choices * sizeof(float))), set->routed.gates, choices * sizeof(float));
+        bytes = IMAGES * (WIDTH + 2 * EMBED + 2 * choices) * sizeof(float);
+        float *next = answers[i] = small_run_keep(malloc(bytes));
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; next += IMAGES * widths[k++])
+            memcpy(next, parts[k], IMAGES * widths[k] * sizeof(float));
     }
-    assert_memory_equal(features[1], features[0], sizeof features[0]);
-    assert_memory_equal(chosen[1], chosen[0], choices * sizeof *chosen[0]);
-    assert_memory_equal(gates[1], gates[0], choices * sizeof *gates[0]);
+    assert_memory_equal(answers[1], answers[0], bytes);
 }
 
 /* An autoencoder's errors on the test images are computed once; images above the threshold keep their zero-shot
@@ -344,7 +343,7 @@ RUN_TEST(errors_are_kept, NULL)
     assert_ptr_equal(set->errors[0], kept);
     for (size_t i = 0; i < set->n; i++)
         assert_int_equal(set->router[i], -1);
-    assert_memory_equal(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
+    expect_zero_shot(set);
     selector->thresholds[0] = INFINITY; /* everything is */
     must(evaluator_task(evaluator, 0, 1, NULL, &error));
     for (size_t i = 0; i < set->n; i++)

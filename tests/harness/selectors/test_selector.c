@@ -15,74 +15,53 @@ TEST(every_selector_has_a_formula)
 
 /* --- The decision --- */
 
-/* Five images under three tasks; the third task's errors are also those of unrelated images. */
-static const float errors_of[3][5] = {
-    {0.5f, 0.1f, 0.4f, 0.2f, 0.9f}, {0.2f, 0.3f, 0.4f, 0.9f, 0.9f}, {0.1f, 0.2f, 0.1f, 0.1f, 0.0f}};
-static const float unrelated[5] = {0.3f, 0.05f, 0.4f, 0.4f, 1};
-static float thresholds[3] = {0.3f, 0.45f, 1.0f}, open_thresholds[3] = {1, 1, 1};
+/* Five images under three tasks, and the errors of images of no task. */
+static const float errors_of[4][5] = {{0.5f, 0.1f, 0.4f, 0.2f, 0.9f},
+                                      {0.2f, 0.3f, 0.4f, 0.9f, 0.9f},
+                                      {0.1f, 0.2f, 0.1f, 0.1f, 0.0f},
+                                      {0.3f, 0.05f, 0.4f, 0.4f, 1}};
 
-static struct selector deciding(size_t trained, size_t together)
-{
-    return (struct selector){.kind = &selector_clip,
-                             .tasks = 3,
-                             .trained = trained,
-                             .thresholds = thresholds,
-                             .decision = together > 0 ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE,
-                             .decision_batch = together};
-}
-
-/* Ties go to the lower task; above the winner's threshold: −1. */
+/* Ties go to the lower task, also before images of no task; above the winner's threshold: −1. The least error of a task is that behind the
+ * decision, whether or not it was within its threshold. */
 TEST(the_smallest_error_decides)
 {
     static const struct {
         size_t trained, together; /* 0: each image by itself */
+        bool unrelated, open;     /* images of no task compete; no threshold is exceeded */
         int16_t routers[5];
-    } cases[] = {{3, 0, {2, 0, 2, 2, 2}},
-                 {2, 0, {1, 0, -1, 0, -1}}, /* the third is not trained: it does not compete */
-                 {1, 0, {-1, 0, -1, 0, -1}},
-                 {0, 0, {-1, -1, -1, -1, -1}},
+        float least[5];
+    } cases[] = {{3, 0, false, false, {2, 0, 2, 2, 2}, {0.1f, 0.1f, 0.1f, 0.1f, 0}},
+                 /* the third is not trained: it does not compete */
+                 {2, 0, false, false, {1, 0, -1, 0, -1}, {0.2f, 0.1f, 0.4f, 0.2f, 0.9f}},
+                 {2, 1, false, false, {1, 0, -1, 0, -1}, {0.2f, 0.1f, 0.4f, 0.2f, 0.9f}},
+                 {1, 0, false, false, {-1, 0, -1, 0, -1}, {0.5f, 0.1f, 0.4f, 0.2f, 0.9f}},
+                 {0, 0, false, false, {-1, -1, -1, -1, -1}, {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY}},
                  /* means of images 0–1: 0.3 and 0.25; of 2–3: 0.3 (not above 0.3) and 0.65; of 4 alone: 0.9 and 0.9 */
-                 {2, 2, {1, 1, 0, 0, -1}},
-                 {2, 128, {-1, -1, -1, -1, -1}}, /* 0.42 and 0.54 */
-                 {2, 1, {1, 0, -1, 0, -1}}};
-    const float *rows[] = {errors_of[0], errors_of[1], errors_of[2]};
+                 {2, 2, false, false, {1, 1, 0, 0, -1}, {0.25f, 0.25f, 0.3f, 0.3f, 0.9f}},
+                 {2, 128, false, false, {-1, -1, -1, -1, -1}, {0.42f, 0.42f, 0.42f, 0.42f, 0.42f}}, /* and 0.54 */
+                 {2, 0, false, true, {1, 0, 0, 0, 0}, {0.2f, 0.1f, 0.4f, 0.2f, 0.9f}},
+                 {2, 0, true, true, {1, -1, -1, 0, 0}, {0.2f, 0.1f, 0.4f, 0.2f, 0.9f}}};
+    const float *rows[] = {errors_of[0], errors_of[1], errors_of[2], errors_of[3]};
+    static float thresholds[2][3] = {{0.3f, 0.45f, 1}, {1, 1, 1}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        const struct selector selector = deciding(cases[c].trained, cases[c].together);
+        const struct selector selector = {.kind = &selector_clip,
+                                          .tasks = 3,
+                                          .trained = cases[c].trained,
+                                          .thresholds = thresholds[cases[c].open],
+                                          .unrelated = cases[c].unrelated,
+                                          .decision = cases[c].together > 0 ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE,
+                                          .decision_batch = cases[c].together};
         int16_t routers[5];
+        float least[5];
         memset(routers, 0x55, sizeof routers);
         selector_choose(&selector, rows, 5, routers);
+        selector_least_errors(&selector, rows, 5, least);
         for (int i = 0; i < 5; i++)
-            if (routers[i] != cases[c].routers[i])
-                fail_msg("case %zu, image %d: expected %d, found %d", c, i, cases[c].routers[i], routers[i]);
+            if (routers[i] != cases[c].routers[i] ||
+                !(least[i] == cases[c].least[i] || fabsf(least[i] - cases[c].least[i]) < 1e-6f))
+                fail_msg("case %zu, image %d: expected %d, %g, found %d, %g", c, i, cases[c].routers[i],
+                         (double)cases[c].least[i], routers[i], (double)least[i]);
     }
-}
-
-/* Of no task are images nearer to unrelated ones; the third is a tie. */
-TEST(unrelated_images_mean_zero_shot)
-{
-    const float *rows[] = {errors_of[0], errors_of[1], NULL, unrelated};
-    struct selector selector = deciding(2, 0);
-    int16_t routers[5];
-    selector.thresholds = open_thresholds;
-    for (int competes = 0; competes < 2; competes++) {
-        selector.unrelated = competes;
-        selector_choose(&selector, rows, 5, routers);
-        assert_memory_equal(routers, (competes ? (int16_t[]){1, -1, -1, 0, 0} : (int16_t[]){1, 0, 0, 0, 0}),
-                            sizeof routers);
-    }
-}
-
-/* The error behind each decision, whether or not it was within its threshold. */
-TEST(least_errors_are_those_that_decided)
-{
-    const float *rows[] = {errors_of[0], errors_of[1], errors_of[2]};
-    struct selector selector = deciding(2, 0);
-    float least[5];
-    selector_least_errors(&selector, rows, 5, least);
-    assert_memory_equal(least, ((const float[]){0.2f, 0.1f, 0.4f, 0.2f, 0.9f}), sizeof least);
-    selector = deciding(2, 2);
-    selector_least_errors(&selector, rows, 5, least);
-    assert_true(least[0] == 0.25f && least[1] == 0.25f && fabsf(least[3] - 0.3f) < 1e-6f && least[4] == 0.9f);
 }
 
 /* --- Training on frozen features --- */
@@ -102,13 +81,6 @@ static int compare(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
-}
-
-RUN_TEST(a_fixed_threshold_is_taken_as_it_is, "selector.threshold=0.0655", NULL)
-{
-    struct selector *selector = train(run, 2);
-    assert_float_equal(selector->thresholds[0], 0.0655, 1e-9);
-    assert_float_equal(selector->thresholds[1], 0.0655, 1e-9);
 }
 
 /* Rows around the task's own point, 64 wide: the first half of its values is high for task 0, the second for task 1,
@@ -152,17 +124,19 @@ RUN_TEST(separable_features_find_their_router, "selector.iterations=300", "selec
     }
 }
 
-/* Of 101 held-out losses the 0.99 quantile is the second largest; between two of them it lies on the line. */
+/* Of 101 held-out losses the 0.99 quantile is the second largest; between two of them it lies on the line. A fixed threshold is
+ * taken as it is. */
 RUN_TEST(threshold_is_the_quantile_of_the_held_out_rows, NULL)
 {
     static float features[(FIT + 101) * 64], errors[101];
     static const struct {
         const char *override;
-        double position;
+        double position; /* below 0: fixed */
     } shares[] = {{"selector.quantile=0.99", 99},
                   {"selector.quantile=0.125", 12.5},
                   {"selector.quantile=0", 0},
-                  {"selector.quantile=1", 100}};
+                  {"selector.quantile=1", 100},
+                  {"selector.threshold=0.0655", -1}};
     draw_features(1, 0, FIT + 101, features);
     for (size_t q = 0; q < sizeof shares / sizeof *shares; q++) {
         small_run_reopen(run, 3, WORDS(shares[q].override));
@@ -172,9 +146,9 @@ RUN_TEST(threshold_is_the_quantile_of_the_held_out_rows, NULL)
         must(selector_errors(selector, 1, &(struct selector_images){.n = 101, .means = features + FIT * 64}, errors,
                              &error));
         qsort(errors, 101, sizeof *errors, compare);
-        size_t low = (size_t)shares[q].position;
-        double expected = shares[q].position == (double)low ? (double)errors[low]
-                                                            : ((double)errors[low] + (double)errors[low + 1]) / 2;
+        double at = shares[q].position, expected = 0.0655;
+        if (at >= 0)
+            expected = ((double)errors[(size_t)floor(at)] + (double)errors[(size_t)ceil(at)]) / 2;
         assert_true(fabs((double)selector->thresholds[1] - expected) < 1e-6 * expected);
     }
 }
