@@ -6,11 +6,6 @@
 #include "harness/train/batches.h"
 #include "tests/harness/train/outcome.h"
 
-static void train(struct small_run *run, size_t task)
-{
-    must(small_run_train(run, task, NULL));
-}
-
 static struct evaluator *open_evaluator(struct small_run *run, struct selector *selector)
 {
     return small_run_evaluator(run, selector, SMALL_RUN_TASKS);
@@ -38,7 +33,7 @@ RUN_TEST(oracle_computes_only_what_was_trained, "training.iterations=20", "train
 {
     struct backend_spy spy = {0};
     struct evaluator *evaluator = open_evaluator(run, NULL);
-    train(run, 0);
+    learn(run, 0);
     must(evaluator_refresh(evaluator, &error));
     small_run_watch(run, &spy);
     for (size_t j = 1; j < SMALL_RUN_TASKS; j++) {
@@ -112,8 +107,8 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
 {
     struct evaluator *evaluator = open_evaluator(run, NULL);
     const struct test_set *set = &evaluator->sets[1];
-    train(run, 0);
-    train(run, 1);
+    learn(run, 0);
+    learn(run, 1);
     assert_int_equal(encoded_now(evaluator, 1), set->n);
     assert_int_equal(encoded_now(evaluator, 1), 0);
     expect_as_computed(evaluator, 1, 1);
@@ -128,7 +123,7 @@ RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "trai
         spared += set->n - users;
     }
     assert_true(spared > 0);
-    train(run, 2);
+    learn(run, 2);
     encoded_now(evaluator, 1);
     expect_as_computed(evaluator, 1, 1);
 }
@@ -216,7 +211,7 @@ static struct evaluator *open_counting(struct small_run *run, const char *word, 
 {
     small_run_reopen(run, 1, WORDS("training.iterations=20", "training.learning_rate=1e-2", word, more));
     struct evaluator *evaluator = open_evaluator(run, NULL);
-    train(run, 1);
+    learn(run, 1);
     encoded_now(evaluator, 1);
     assert_true(evaluator->sets[1].experts.counts == NULL && evaluator->sets[1].patches.experts == NULL);
     evaluator_count_experts(evaluator, true);
@@ -290,7 +285,7 @@ RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "ada
          "training.iterations=4", NULL)
 {
     struct evaluator *evaluator = open_evaluator(run, NULL);
-    train(run, 0);
+    learn(run, 0);
     evaluator_count_experts(evaluator, true);
     encoded_now(evaluator, 0);
     assert_null(evaluator->sets[0].experts.counts);
@@ -309,7 +304,7 @@ RUN_TEST(batches_change_nothing, NULL)
         struct backend_spy spy = {0};
         struct evaluator *evaluator = open_evaluator(run, NULL);
         const struct test_set *set = &evaluator->sets[TASK];
-        train(run, TASK);
+        learn(run, TASK);
         must(evaluator_refresh(evaluator, &error));
         small_run_watch(run, &spy);
         must(evaluator_task(evaluator, TASK, TASK, NULL, &error));

@@ -40,7 +40,7 @@ RUN_TEST(an_mlp_that_is_replaced_stays, SCRATCH, MIXTURE, "method.ffn=moe", "tra
 {
     const struct parameters *tower = tower_of(run), *experts = experts_of(run);
     float *before = small_run_group(tower), *expert_before = small_run_group(experts);
-    must(small_run_train(run, 0, NULL));
+    learn(run, 0);
     float *after = small_run_group(tower), *expert_after = small_run_group(experts);
     size_t replaced = 0;
     for (size_t i = 0; i < tower->count; i++) {
@@ -86,7 +86,7 @@ RUN_TEST(experts_are_averaged_after_every_step, NULL)
         small_run_reopen(run, 1,
                          WORDS(SCRATCH, MIXTURE, "method.ffn=ewa", "merge.ramp=constant",
                                averaged ? "merge.rate=0.75" : "merge.rate=0"));
-        must(small_run_train(run, 0, NULL));
+        learn(run, 0);
         const struct parameter *p = parameters_find(experts_of(run), "1.c_fc.weight");
         float *values = small_run_group(experts_of(run)), most = 0;
         size_t n = p->size / EXPERTS;
@@ -196,7 +196,7 @@ static void goes_on_from(struct small_run *run, const char *path, const char *ff
     reopen_from(run, path, ffn, NULL);
     for (size_t i = 0; trained_group_at(&run->experiment->model, i, &group); i++)
         expect_values(group.parameters, trained[i]);
-    must(small_run_train(run, 0, NULL));
+    learn(run, 0);
 }
 
 /* Embedded positions are interpolated; nothing else depends on the side of an image. */
@@ -216,7 +216,7 @@ static void goes_on_at_another_resolution(struct small_run *run, const char *pat
     assert_memory_equal(after + new->offset, before + old.offset, WIDTH * sizeof *after);
     assert_memory_equal(after + new->offset + WIDTH, expected, sizeof expected);
     assert_memory_equal(after + same->offset, before + patches.offset, patches.size * sizeof *after);
-    must(small_run_train(run, 0, NULL));
+    learn(run, 0);
 }
 
 RUN_TEST(training_goes_on_from_a_file, NULL)
@@ -280,7 +280,7 @@ RUN_TEST(averaged_experts_become_a_dense_model, NULL)
         size_t part = i / EXPERTS, at = parameters_find(experts_of(run), expert_parts[part].expert)->offset;
         assert_memory_equal(values + at + i % EXPERTS * n[part], mean[part], n[part] * sizeof *values);
     }
-    must(small_run_train(run, 0, NULL));
+    learn(run, 0);
 }
 
 /* As timm and Hugging Face name a dense model: each expert is the MLP. A head of other classes starts at zero. */

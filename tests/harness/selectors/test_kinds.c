@@ -181,7 +181,7 @@ RUN_TEST(text_is_the_cosine_to_the_nearest_class_name, "selector.kind=text", "se
     float means[N * 64], features[N * WIDTH];
     double expected[N];
     size_t classes = dataset_classes(task->dataset), found = 0;
-    must(small_run_train(run, 2, NULL)); /* adapters are none of its business */
+    learn(run, 2); /* adapters are none of its business */
     selector = small_run_selector(run);
     must(selector_train(selector, task, NULL, &error));
     must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TRAIN, NULL, N, means, features, NULL, &error));

@@ -9,6 +9,13 @@
 #include "harness/train/replicas.h"
 #include "tests/harness/train/plain.h"
 
+struct small_training learn(struct small_run *run, size_t task)
+{
+    struct small_training training = {0};
+    must(small_run_train(run, task, &training));
+    return training;
+}
+
 struct outcome outcome_of(const struct model *model, const char *name)
 {
     struct outcome o = {.name = name};
@@ -77,10 +84,8 @@ struct outcome outcome_train(struct small_run *run, const char *const *overrides
         name = small_run_format("%s %s", name, overrides[i]);
     }
     small_run_reopen(run, 1, words);
-    for (size_t task = 0; task < tasks; task++) {
-        steps = (struct small_training){0};
-        must(small_run_train(run, task, &steps));
-    }
+    for (size_t task = 0; task < tasks; task++)
+        steps = learn(run, task);
     const struct model *model = &run->experiment->model;
     struct outcome o = outcome_of(model, name);
     for (size_t i = 1; i < gpus && (model->adapters != NULL || model->settings.method->end_task == NULL); i++) {

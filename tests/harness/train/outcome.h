@@ -10,6 +10,9 @@
 #include "harness/train/batches.h"
 #include "tests/harness/small_run.h"
 
+/* A whole task; what it reported. */
+struct small_training learn(struct small_run *run, size_t task);
+
 struct outcome {
     const char *name;            /* the overrides */
     struct small_training steps; /* of the last task */

@@ -63,7 +63,7 @@ RUN_TEST(the_loss_of_mixed_images, NULL)
         small_run_reopen(run, 1, WORDS("method.name=continual_ft", kinds[k], "training.iterations=7"));
         watch.calls = 0;
         change_operations(run->experiment->model.backend, &watch.watched)->cross_entropy = watch_cross_entropy;
-        must(small_run_train(run, 1, NULL));
+        learn(run, 1);
         expect_labels_of_the_loader(run);
         assert_true(watch.shares[0] > 0.01f && watch.shares[0] < 0.99f);
     }

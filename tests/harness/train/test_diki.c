@@ -70,7 +70,7 @@ RUN_TEST(images_take_the_prefixes_of_the_densest_task, "method.name=diki", "meth
     struct evaluator *evaluator = small_run_evaluator(run, selector, 0);
     for (size_t j = 0; j < 2; j++) {
         float *before = small_run_group(e->model.prefixes->parameters);
-        must(small_run_train(run, j, NULL));
+        learn(run, j);
         must(selector_train(selector, &e->data.tasks[j], NULL, &error));
         expect_trained(e->model.prefixes, j, before, small_run_group(e->model.prefixes->parameters));
     }

@@ -8,17 +8,9 @@
 #include "tests/harness/train/plain.h"
 #include "tests/harness/whole_run.h"
 
-enum { ITERATIONS = 6, RANK = 4 };
+enum { RANK = 4 };
 
 #define RANK_4 "delta.rank=4", "training.learning_rate=5e-3"
-
-static struct small_training train(struct small_run *run, size_t task)
-{
-    struct small_training training = {0};
-    must(small_run_train(run, task, &training));
-    assert_int_equal(training.count, ITERATIONS);
-    return training;
-}
 
 static float *part_of(const struct small_run *run, size_t entry, enum delta_part part, size_t task, size_t *n)
 {
@@ -64,9 +56,9 @@ RUN_TEST(o_lora_parts_the_tasks, NULL)
     double apart[2], first[2];
     for (int with = 0; with < 2; with++) {
         small_run_reopen(run, 1, WORDS("method.name=o_lora", RANK_4, with ? "method.lambda=0.5" : "method.lambda=0"));
-        train(run, 0);
+        learn(run, 0);
         double before = orthogonality(run);
-        first[with] = train(run, 1).loss[0] - (with ? 0.5 * before : 0);
+        first[with] = learn(run, 1).loss[0] - (with ? 0.5 * before : 0);
         apart[with] = orthogonality(run);
     }
     assert_true(apart[1] < 0.8 * apart[0]);
@@ -79,10 +71,10 @@ RUN_TEST(inf_lora_designs_a, "method.name=inf_lora", RANK_4, "method.share_first
     struct layer_pass pass;
     struct run *e = run->experiment;
     struct deltas *d = e->model.deltas;
-    train(run, 0);
+    learn(run, 0);
     must(deltas_begin_task(d, 0, 0, 0, &error));
     must(layer_pass_run(&pass, &e->method, &e->data.tasks[0], LAYER_COVARIANCE, 0, &error));
-    train(run, 1);
+    learn(run, 1);
     for (size_t i = 0, layer = 0; i < d->count; i++) {
         size_t n, in = d->list[i].in;
         float *a = part_of(run, i, DELTA_A, 1, &n);
@@ -111,7 +103,7 @@ RUN_TEST(inf_lora_designs_a, "method.name=inf_lora", RANK_4, "method.share_first
 RUN_TEST(sd_lora_parts_direction_and_magnitude, "method.name=sd_lora", RANK_4, NULL)
 {
     const struct deltas *d = run->experiment->model.deltas;
-    train(run, 0);
+    learn(run, 0);
     for (size_t i = 0; i < d->count; i++) {
         size_t n;
         for (int half = 0; half < 2; half++) {
@@ -121,7 +113,7 @@ RUN_TEST(sd_lora_parts_direction_and_magnitude, "method.name=sd_lora", RANK_4, N
     }
     size_t n;
     float *before = part_of(run, 0, DELTA_A, 0, &n), *magnitude = part_of(run, 0, DELTA_MAGNITUDE, 0, &n);
-    train(run, 1);
+    learn(run, 1);
     float *now = part_of(run, 0, DELTA_MAGNITUDE, 0, &n), *later = part_of(run, 0, DELTA_A, 0, &n);
     assert_memory_equal(before, later, n * sizeof *later);
     assert_true(*now != *magnitude);
@@ -173,8 +165,8 @@ RUN_TEST(starts_change_nothing, NULL)
                          WORDS(names[i], "delta.rank=4", "training.learning_rate=1e-30", "training.iterations=2"));
         const struct model *model = &run->experiment->model;
         float *before = whole_run_features(run), moved = 0;
-        must(small_run_train(run, 0, NULL));
-        must(small_run_train(run, 1, NULL));
+        learn(run, 0);
+        learn(run, 1);
         float *after = whole_run_features(run), *deltas = small_run_group(model->deltas->parameters);
         for (size_t k = 0; k < model->deltas->parameters->values_count; k++)
             moved = fmaxf(moved, fabsf(deltas[k]));

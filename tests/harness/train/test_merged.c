@@ -26,11 +26,6 @@ static float *weights_of(const struct small_run *run)
     return small_run_group(group_of(run));
 }
 
-static void train(struct small_run *run, size_t task)
-{
-    must(small_run_train(run, task, NULL));
-}
-
 static void expect_weights(const struct small_run *run, const float *expected, double tolerance)
 {
     float *found = weights_of(run);
@@ -131,7 +126,7 @@ static void rule_holds(struct small_run *run, const char *rule, const char *trai
     size_t n = group_of(run)->values_count, kept = parameters_size(group_of(run)) / 5;
     float *initial = weights_of(run);
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        train(run, t);
+        learn(run, t);
         float *after = weights_of(run);
         changes[t] = sum_of(run, after, -1, initial);
         must(method->evaluation_begin(&run->experiment->method, &error));
@@ -192,14 +187,14 @@ RUN_TEST(models_are_rebuilt, "method.name=continual_ft", NULL)
     float *initial = weights_of(run), *unified = small_run_keep(calloc(n, sizeof *unified));
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
         small_run_reopen(run, 1, WORDS("method.name=finetune"));
-        train(run, t);
+        learn(run, t);
         changes[t] = sum_of(run, weights_of(run), -1, initial);
     }
     small_run_reopen(run, 1, WORDS("method.name=condu"));
     const struct method *method = run->experiment->model.settings.method;
     struct method_run *own = &run->experiment->method;
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        train(run, t);
+        learn(run, t);
         unify_plainly(group_of(run), changes, t + 1, unified);
         for (size_t k = 0; k <= t; k++) {
             must(method->evaluation_model(own, k + 1, &error));
@@ -293,7 +288,7 @@ static void models_answer(struct small_run *run, const char *task, const char *t
     bool given = strcmp(task, "method.task=unknown") != 0;
     small_run_reopen(run, 1, words);
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        train(run, t);
+        learn(run, t);
         if (t == 1) /* votes go by what is kept of earlier tasks */
             small_run_resume(run, 2, 0, words);
     }
@@ -336,7 +331,7 @@ RUN_TEST(no_task_is_given_where_all_classes_compete, "method.name=condu", "evalu
 {
     uint8_t votes[2];
     struct run *e = run->experiment;
-    train(run, 0);
+    learn(run, 0);
     must(e->model.settings.method->vote(&e->method, &e->data.tasks[0], NULL, 1, votes, &error));
     assert_int_equal(votes[0], 1);
     assert_int_equal(votes[1], 0);

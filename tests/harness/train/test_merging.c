@@ -7,11 +7,6 @@
 #include "harness/train/services/loss_mean.h"
 #include "tests/harness/train/outcome.h"
 
-static void train(struct small_run *run, size_t task)
-{
-    must(small_run_train(run, task, NULL));
-}
-
 RUN_TEST(every_combination_survives_a_stop_and_two_devices, NULL)
 {
     const struct merge_policy *policy;
@@ -110,7 +105,7 @@ RUN_TEST(the_schedule_is_kept, "merge.schedule=plateau", "merge.every=2", NULL)
 /* The choice is drawn anew for every merge. */
 RUN_TEST(random_merges_differ_from_time_to_time, "merge.policy=random", "merge.every=1", "adapter.freeze=none", NULL)
 {
-    train(run, 0);
+    learn(run, 0);
     const struct expert_changes *changes = &run->experiment->method.changes;
     assert_true(changes->count > 8);
     for (size_t i = 0, same = 0, others = 0; i < changes->count; i++, same = others = 0) {
@@ -157,7 +152,7 @@ RUN_TEST(merges_keep_to_the_schedule, NULL)
         assert_int_equal(count_merges(run->experiment), cases[i].all);
         for (size_t k = 0; k < 4; k++)
             assert_int_equal(changes->changes[changes->count - 1 - k].kind, CHANGE_FREEZE);
-        train(run, 1); /* anew in every task */
+        learn(run, 1); /* anew in every task */
         assert_int_equal(count_merges(run->experiment), 2 * cases[i].all);
     }
 }
@@ -245,7 +240,7 @@ RUN_TEST(pairs_are_those_of_the_statistic, NULL)
     } cases[] = {{"merge.policy=coactivated", false, times_together}, {"merge.policy=downstream", true, cosine}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         small_run_reopen(run, 1, WORDS(cases[i].policy, "merge.every=6", "training.learning_rate=1e-3"));
-        train(run, 0); /* merges once, after its last step */
+        learn(run, 0); /* merges once, after its last step */
         check_pairs(run->experiment, cases[i].next, cases[i].score);
     }
 }

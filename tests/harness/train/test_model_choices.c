@@ -70,7 +70,7 @@ RUN_TEST(kept_features_are_those_computed, NULL)
         small_run_reopen(run, 1, words_of(&choices[i], "training.learning_rate=1e-2"));
         struct evaluator *evaluator = small_run_evaluator(run, NULL, 2);
         for (size_t k = 0; k < 2; k++) {
-            must(small_run_train(run, k, NULL));
+            learn(run, k);
             must(evaluator_refresh(evaluator, &error));
             for (size_t j = 0; j <= k; j++) {
                 must(evaluator_task(evaluator, k, j, NULL, &error));

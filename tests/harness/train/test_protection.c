@@ -34,13 +34,6 @@ static void keep_after_first(struct small_training *training)
         ((struct trace *)training)->after_first = weights_of(training->run);
 }
 
-static struct small_training train(struct small_run *run, size_t task)
-{
-    struct small_training training = {0};
-    must(small_run_train(run, task, &training));
-    return training;
-}
-
 /* --- l2 --- */
 
 /* The second task with and without the penalty, from the same weights: the first iteration is the same, since the
@@ -49,7 +42,7 @@ RUN_TEST(l2_pulls_to_the_start_of_the_task, "method.name=l2", "method.l2=20", NU
 {
     const double strength = 20;
     struct trace held = {.training.look = keep_after_first}, loose = held;
-    must(small_run_train(run, 0, NULL));
+    learn(run, 0);
     float *start = weights_of(run);
     must(small_run_train(run, 1, &held.training));
     float *held_end = weights_of(run);
@@ -132,7 +125,7 @@ RUN_TEST(ewc_holds_what_earlier_tasks_depend_on, "method.name=ewc", "method.lamb
                                .squares = small_run_keep(calloc(n, sizeof(double)))};
     change_method(run, &watched.real)->before_update = watch;
     for (; watched.task < SMALL_RUN_TASKS; watched.task++) {
-        train(run, watched.task);
+        learn(run, watched.task);
         assert_int_equal(watched.counted, 4);
         for (size_t i = 0; i < n; i++) {
             watched.fisher[i] = 0.5 * watched.fisher[i] + watched.squares[i] / 4;
@@ -188,7 +181,7 @@ RUN_TEST(icarl_keeps_herded_images, ICARL, NULL)
     uint32_t picks[SMALL_RUN_TASKS][CAPACITY];
     for (size_t task = 0; task < SMALL_RUN_TASKS; task++) {
         size_t share = CAPACITY / (task + 1);
-        train(run, task);
+        learn(run, task);
         herded(run, task, share, picks[task]);
         assert_int_equal(kept(run, counts, items), task + 1);
         for (size_t i = 0; i <= task; i++) {
@@ -229,18 +222,18 @@ static status look_at_references(struct method_run *run, const struct task *task
 /* The first task is continual_ft's; the others differ from it, because they are distilled. */
 RUN_TEST(icarl_refers_to_the_tasks_before, "method.name=continual_ft", NULL)
 {
-    train(run, 0);
+    learn(run, 0);
     float *after_first_task = weights_of(run);
-    double plain = train(run, 1).loss[0];
+    double plain = learn(run, 1).loss[0];
     small_run_reopen(run, 1, WORDS(ICARL));
-    train(run, 0);
+    learn(run, 0);
     assert_memory_equal(weights_of(run), after_first_task, size_of(run) * sizeof(float));
     struct method *method = change_method(run, &real);
     method->loss = look_at_references;
     method->loss_repeats = false; /* it looks */
     for (tasks_before = 1; tasks_before < SMALL_RUN_TASKS; tasks_before++) {
         batches_seen = 0;
-        double guided = train(run, tasks_before).loss[0];
+        double guided = learn(run, tasks_before).loss[0];
         assert_int_equal(batches_seen, ITERATIONS);
         assert_true(tasks_before > 1 || guided > plain + 0.01);
     }
@@ -289,8 +282,8 @@ RUN_TEST(replay_trains_on_the_tasks_before, REPLAY, NULL)
     const struct task *task = &e->data.tasks[2];
     struct dataset_place places[ITERATIONS * REFERENCES];
     struct dataset *list;
-    train(run, 0);
-    train(run, 1);
+    learn(run, 0);
+    learn(run, 1);
     assert_int_equal(kept(run, counts, items), 2);
     for (size_t i = 0; i < ITERATIONS * REFERENCES; i++) {
         size_t of = i / REFERENCES % 2, next = i / REFERENCES / 2 * REFERENCES + i % REFERENCES;
@@ -311,7 +304,7 @@ RUN_TEST(replay_trains_on_the_tasks_before, REPLAY, NULL)
     struct backend_ops *ops = change_operations(e->model.backend, &replayed.real);
     ops->patchify = expect_exemplars;
     ops->cross_entropy = expect_labels;
-    train(run, 2);
+    learn(run, 2);
     assert_int_equal(replayed.losses, 2 * ITERATIONS);
     loader_destroy(replayed.loader);
     dataset_close(list);

@@ -12,7 +12,7 @@
 #include "harness/run/workload.h"
 #include "harness/train/services/regression.h"
 #include "harness/train/trainer.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 
 enum { WIDTH = 7, HIDDEN = 40, ROWS = 60, CLASSES = 5, TEST = 9 };
@@ -171,8 +171,8 @@ RUN_TEST(others_keep_their_answers, NULL)
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
         small_run_reopen(run, 1, WORDS(methods[m][0], methods[m][1], methods[m][2]));
         struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
-        must(small_run_train(run, 0, NULL));
-        must(small_run_train(run, 1, NULL));
+        learn(run, 0);
+        learn(run, 1);
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
             struct test_set *set = &evaluator->sets[j];
             must(evaluator_task(evaluator, 1, j, NULL, &error));

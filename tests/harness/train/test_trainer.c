@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/train/guard.h"
@@ -56,7 +57,7 @@ RUN_TEST(the_contrastive_loss_is_over_pairs, NULL)
 /* Only the task's own router and noise matrix learn. */
 RUN_TEST(other_routers_stay_zero, NULL)
 {
-    must(small_run_train(run, 1, NULL));
+    learn(run, 1);
     float *values = small_run_adapters(run, TOWER_IMAGE);
     const struct adapter_tower *tower = &run->experiment->model.adapters->towers[TOWER_IMAGE];
     const struct parameter *routers = &tower->parameters->list[tower->banks[0].routers];
@@ -86,18 +87,12 @@ RUN_TEST(learning_rate_and_epochs, "training.reference_iterations=yes", NULL)
 /* Without adapters' file or clock: two runs of a seed agree bit for bit, another seed does not. */
 RUN_TEST(same_seed_same_bits, NULL)
 {
-    float *values[3];
-    const uint64_t seeds[] = {1, 1, 2};
-    const char *const threads[] = {"run.threads=2", "run.threads=1", "run.threads=2"};
-    size_t n = 0;
-    for (int i = 0; i < 3; i++) {
-        small_run_reopen(run, seeds[i], WORDS(threads[i]));
-        must(small_run_train(run, 2, NULL));
-        values[i] = small_run_adapters(run, TOWER_IMAGE);
-        n = run->experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count;
-    }
-    assert_memory_equal(values[0], values[1], n * sizeof **values);
-    assert_memory_not_equal(values[0], values[2], n * sizeof **values);
+    struct outcome two = outcome_train(run, WORDS("run.threads=2"), 1, 1),
+                   one = outcome_train(run, WORDS("run.threads=1"), 1, 1);
+    expect_same(&one, &two);
+    small_run_reopen(run, 2, NULL);
+    learn(run, 0);
+    assert_memory_not_equal(small_run_adapters(run, TOWER_IMAGE), one.values[0], one.n[0] * sizeof(float));
 }
 
 RUN_TEST(stops_between_two_iterations, NULL)
@@ -132,27 +127,23 @@ static status disturb(struct backend *backend, const struct find_not_finite *arg
 
 enum { LOOKS = 1 + TOWERS, DISTURBED = 4, STEPS = 6 }; /* at a step: its loss, and the gradients of each tower */
 
-/* All that a step may change. */
-struct state {
-    size_t count, n;
-    float *values[STEPS], *moments[STEPS];
-    int32_t counts[STEPS][2], steps[STEPS][4];
-};
-
-static struct state seen;
+/* All that a step may change, after each: n values, as many moments, counts of a block, and steps. */
+static struct {
+    size_t count, n, bytes;
+    float *after[STEPS];
+} seen;
 
 static void keep_state(struct small_training *training)
 {
-    struct state *s = &seen;
     const struct adapter_tower *tower = &training->run->experiment->model.adapters->towers[TOWER_IMAGE];
-    struct backend *backend = training->run->experiment->model.backend;
-    size_t at = training->count - 1;
-    s->n = tower->parameters->values_count;
-    s->values[at] = small_run_values(training->run, tower->parameters->values, s->n);
-    s->moments[at] = small_run_values(training->run, tower->parameters->first_moment, s->n);
-    must(backend->ops->download(backend, s->counts[at], tower->banks[1].counts, sizeof s->counts[0], &error));
-    must(backend->ops->download(backend, s->steps[at], tower->parameters->steps, sizeof s->steps[0], &error));
-    s->count = training->count;
+    const struct parameters *group = tower->parameters;
+    const void *parts[] = {group->values, group->first_moment, tower->banks[1].counts, group->steps};
+    const size_t counts[] = {group->values_count, group->values_count, 2, 4};
+    float *next = small_run_keep(malloc(seen.bytes = (2 * group->values_count + 2 + 4) * sizeof *next));
+    seen.n = group->values_count;
+    seen.after[seen.count++] = next;
+    for (size_t i = 0; i < 4; next += counts[i++])
+        must(group->backend->ops->download(group->backend, next, parts[i], counts[i] * sizeof *next, &error));
 }
 
 static status train_disturbed(struct small_run *run, const char *on_nan, const char *optimizer, size_t look)
@@ -162,18 +153,7 @@ static status train_disturbed(struct small_run *run, const char *on_nan, const c
     disturbed.looks = 0;
     change_operations(run->experiment->model.backend, &disturbed.real)->find_not_finite = disturb;
     seen.count = 0;
-    status result = small_run_train(run, 1, &(struct small_training){.every = SIZE_MAX, .look = keep_state});
-    run->experiment->model.backend->ops = disturbed.real;
-    return result;
-}
-
-static bool same_state(size_t a, size_t b)
-{
-    const struct state *s = &seen;
-    return memcmp(s->values[a], s->values[b], s->n * sizeof(float)) == 0 &&
-           memcmp(s->moments[a], s->moments[b], s->n * sizeof(float)) == 0 &&
-           memcmp(s->counts[a], s->counts[b], sizeof s->counts[a]) == 0 &&
-           memcmp(s->steps[a], s->steps[b], sizeof s->steps[a]) == 0;
+    return small_run_train(run, 1, &(struct small_training){.every = SIZE_MAX, .look = keep_state});
 }
 
 /* Weights, moments, step counts and selection counts are as before; the steps after it are like any other. */
@@ -186,7 +166,7 @@ RUN_TEST(a_step_that_is_skipped_changes_nothing, NULL)
         must(train_disturbed(run, "training.on_nan=skip", optimizers[look], look));
         assert_int_equal(seen.count, STEPS);
         for (size_t i = 1; i < STEPS; i++)
-            assert_int_equal(same_state(i - 1, i), i + 1 == DISTURBED);
+            assert_int_equal(memcmp(seen.after[i - 1], seen.after[i], seen.bytes) == 0, i + 1 == DISTURBED);
         must(guard_skipped(&run->experiment->model, &skipped, &first, &error));
         assert_true(skipped == 1 && first == DISTURBED);
     }
@@ -201,9 +181,8 @@ RUN_TEST(a_step_that_is_not_finite_stops_the_training, NULL)
         must_refuse(train_disturbed(run, "training.on_nan=stop", "training.optimizer=adamw", look), ERROR_FORMAT,
                     "second", "iteration 4", names[look], "learning_rate");
         for (size_t i = DISTURBED - 1; i < seen.count; i++)
-            assert_true(memcmp(seen.values[i], seen.values[DISTURBED - 2], seen.n * sizeof(float)) == 0);
-        float *values = small_run_adapters(run, TOWER_IMAGE);
-        assert_memory_equal(values, seen.values[DISTURBED - 2], seen.n * sizeof(float));
+            assert_true(memcmp(seen.after[i], seen.after[DISTURBED - 2], seen.n * sizeof(float)) == 0);
+        assert_memory_equal(small_run_adapters(run, TOWER_IMAGE), seen.after[DISTURBED - 2], seen.n * sizeof(float));
     }
 }
 
@@ -225,7 +204,7 @@ RUN_TEST(moments_that_overflow_are_told, "tasks.third.optimizer=sgd", "training.
 {
     const struct model *model = &run->experiment->model;
     size_t both = model->memory.used, one;
-    must(small_run_train(run, 2, NULL)); /* the other tasks need both */
+    learn(run, 2); /* the other tasks need both */
     expect_moment_checked(run, model->adapters->towers[TOWER_TEXT].parameters->second_moment, "second");
     small_run_reopen(run, 1, WORDS("training.optimizer=sgd"));
     model = &run->experiment->model;
@@ -240,10 +219,9 @@ RUN_TEST(moments_that_overflow_are_told, "tasks.third.optimizer=sgd", "training.
 /* What the keys say is what is computed: with a momentum of 0 sgd's moment is the last gradient. */
 RUN_TEST(the_momentum_is_the_suites, NULL)
 {
-    const char *const momenta[] = {"training.momentum=0", "training.momentum=0.9", "tasks.first.momentum=0"};
-    struct outcome of[3];
-    for (size_t i = 0; i < 3; i++)
-        of[i] = outcome_train(run, WORDS("training.optimizer=sgd", momenta[i]), 1, 1);
-    expect_same(&of[2], &of[0]);
-    assert_memory_not_equal(of[0].values[0], of[1].values[0], of[0].n[0] * sizeof(float));
+    struct outcome none = outcome_train(run, WORDS("training.optimizer=sgd", "training.momentum=0"), 1, 1),
+                   task = outcome_train(run, WORDS("training.optimizer=sgd", "tasks.first.momentum=0"), 1, 1),
+                   some = outcome_train(run, WORDS("training.optimizer=sgd", "training.momentum=0.9"), 1, 1);
+    expect_same(&task, &none);
+    assert_memory_not_equal(none.values[0], some.values[0], none.n[0] * sizeof(float));
 }

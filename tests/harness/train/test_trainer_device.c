@@ -49,29 +49,25 @@ static status watch_branches(struct backend *backend, const struct branches *bra
     return branches->list[0].body(branches->list[0].context, failure);
 }
 
-static void watch_backend(struct backend *backend, bool plainly)
+/* Trains the second task, whose 18 images are batches of 8, 8 and 2. */
+static struct outcome train(struct small_run *run, const char *const *words, bool plainly, size_t every)
 {
+    struct small_training steps = {.every = every};
+    small_run_reopen(run, 1, words);
+    struct backend *backend = run->experiment->model.backend;
+    memset(&watch, 0, sizeof watch);
+    watch.plainly = plainly;
     struct backend_ops *ops = change_operations(backend, &watch.watched);
     ops->download = watch_download;
     ops->cross_entropy = watch_cross_entropy;
     ops->record = watch_record;
     ops->replay = watch_replay;
     ops->branches = watch_branches;
-    watch.plainly = plainly;
-    watch.downloads = watch.records = watch.replays = watch.losses = watch.branches = 0;
-}
-
-/* Trains the second task, whose 18 images are batches of 8, 8 and 2. */
-static float *train(struct small_run *run, struct small_training *record, bool plainly, size_t *n)
-{
-    struct run *e = run->experiment;
-    watch_backend(e->model.backend, plainly);
-    must(small_run_train(run, 1, record));
-    e->model.backend->ops = watch.watched;
-    const struct parameters *group =
-        e->model.adapters != NULL ? e->model.adapters->towers[TOWER_IMAGE].parameters : e->model.clip->parameters;
-    *n = group->values_count;
-    return small_run_group(group);
+    must(small_run_train(run, 1, &steps));
+    backend->ops = watch.watched;
+    struct outcome o = outcome_of(&run->experiment->model, words[0]);
+    o.steps = steps;
+    return o;
 }
 
 /* A batch's shares are read from the device, so a recorded step has those of its own batch. */
@@ -84,16 +80,10 @@ RUN_TEST(recorded_and_plain_are_the_same_bits, NULL)
     };
     bool host = strcmp(test_backend_name(), "cpu") == 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases - host; i++) {
-        struct small_training plain = {0}, recorded = {0};
-        size_t n;
-        const char *const *words = WORDS("training.iterations=9", cases[i][0], cases[i][1]);
-        small_run_reopen(run, 1, words);
-        float *expected = train(run, &plain, true, &n);
-        small_run_reopen(run, 1, words);
-        float *values = train(run, &recorded, false, &n);
-        assert_memory_equal(values, expected, n * sizeof *values);
-        assert_memory_equal(recorded.loss, plain.loss, sizeof plain.loss);
-        assert_true(recorded.loss[8] != recorded.loss[7]);
+        const char *const *words = WORDS(cases[i][0], cases[i][1], "training.iterations=9");
+        struct outcome plain = train(run, words, true, 0), recorded = train(run, words, false, 0);
+        expect_same(&recorded, &plain);
+        assert_true(recorded.steps.loss[8] != recorded.steps.loss[7]);
         if (!host) {
             assert_int_equal(watch.records, 1);
             assert_int_equal(watch.replays, 4); /* of 9 batches, 3 are the small ones, 1 is plain, 1 recorded */
@@ -117,11 +107,8 @@ RUN_TEST(downloads_are_few, NULL)
                  {"merge.every=100", "merge.analysis=yes", 4, 1 + 2 + 1 + 2 * 2},
                  {"merge.every=3", "merge.analysis=no", 4, 1 + 2 + 1 + 2 * 2 + 3 * 2},
                  {"merge.every=3", "merge.analysis=yes", 4, 1 + 2 + 1 + 2 * 2 + 3 * 2 + 3 * (3 + 4) + 3}};
-    size_t n;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct small_training record = {.every = cases[i].every};
-        small_run_reopen(run, 1, WORDS(cases[i].merge_every, cases[i].analysis, "training.iterations=9"));
-        train(run, &record, false, &n);
+        train(run, WORDS(cases[i].merge_every, cases[i].analysis, "training.iterations=9"), false, cases[i].every);
         size_t looks = run->experiment->model.backend->asynchronous ? 0 : 9 - 9 / cases[i].every;
         assert_int_equal(watch.downloads, cases[i].expected + looks);
     }
