@@ -70,29 +70,21 @@ RUN_TEST(a_task_has_its_own_classes, NULL)
     }
 }
 
-RUN_TEST(labels_follow_one_another, X_TAIL, NULL)
-{
-    struct evaluator *evaluator = open_evaluator(run);
-    assert_int_equal(run->experiment->data.class_count, CLASSES);
-    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
-        const struct test_set *set = &evaluator->sets[j];
-        for (size_t i = 0; i < set->n; i++)
-            assert_int_equal(set->labels[i], first[j] + dataset_label(set->task->dataset, SPLIT_TEST, i));
-    }
-}
-
-/* "red" is a class of every task: without adapters all three are equal, and the first is taken. */
+/* Labels follow one another. "red" is a class of every task: without adapters all three are equal, and the first is taken. */
 RUN_TEST(repeated_names_are_separate_classes, X_TAIL, NULL)
 {
     float all[CLASSES * 64];
     assert_true(run->experiment->model.clip->dimensions.embed <= 64);
+    assert_int_equal(run->experiment->data.class_count, CLASSES);
     struct evaluator *evaluator = open_evaluator(run);
     all_classes(run, -1, all);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
         expect_nearest(run, set, set->features, all, 0, CLASSES);
-        for (size_t i = 0; i < set->n; i++) /* red, green, blue and yellow are first met as 0, 1, 4 and 8 */
+        for (size_t i = 0; i < set->n; i++) { /* red, green, blue and yellow are first met as 0, 1, 4 and 8 */
             assert_true(set->predicted[i] < 2 || set->predicted[i] == 4 || set->predicted[i] == 8);
+            assert_int_equal(set->labels[i], first[j] + dataset_label(set->task->dataset, SPLIT_TEST, i));
+        }
     }
 }
 
@@ -153,17 +145,9 @@ static void classes_join(struct small_run *run, const char *space, bool open, bo
     }
 }
 
-RUN_TEST(a_router_has_class_features_of_all_tasks, NULL)
+RUN_TEST(classes_join_after_each_task, NULL)
 {
-    classes_join(run, "evaluation.label_space=all", false, true);
-}
-
-RUN_TEST(classes_of_the_tasks_so_far, NULL)
-{
+    classes_join(run, "evaluation.label_space=all", false, true); /* a router has class features of all tasks */
     classes_join(run, "evaluation.label_space=seen", false, false);
-}
-
-RUN_TEST(own_classes_of_tasks_yet_to_come, NULL)
-{
     classes_join(run, "evaluation.label_space=open", true, false);
 }

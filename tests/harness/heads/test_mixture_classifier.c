@@ -23,9 +23,11 @@ static struct parameters *experts_of(const struct small_run *run)
     return run->experiment->model.adapters->towers[TOWER_IMAGE].parameters;
 }
 
-static void reopen(struct small_run *run, const char *ffn, const char *word)
+/* From a file, or from scratch (NULL). */
+static void reopen(struct small_run *run, const char *path, const char *ffn, const char *word)
 {
-    small_run_reopen(run, 1, WORDS(SCRATCH, MIXTURE, ffn, word));
+    const char *weights = path != NULL ? small_run_format("model.weights=%s", path) : "model.weights=scratch";
+    small_run_reopen(run, 1, WORDS(SCRATCH, MIXTURE, weights, ffn, word));
 }
 
 static bool is_replaced(const struct parameter *p)
@@ -114,7 +116,7 @@ RUN_TEST(from_scratch_experts_start_independently, NULL)
 {
     for (size_t m = 0; m < 2 * MIXTURES; m++) {
         bool rmoe = strstr(mixtures[m / 2], "rmoe") != NULL;
-        reopen(run, mixtures[m / 2], rmoe ? "adapter.init_noise=0" : m % 2 == 1 ? "adapter.start=copies" : NULL);
+        reopen(run, NULL, mixtures[m / 2], rmoe ? "adapter.init_noise=0" : m % 2 == 1 ? "adapter.start=copies" : NULL);
         const struct parameters *all = experts_of(run);
         float *values = small_run_group(all);
         const char *block = all->list[0].name[0] == '0' ? "0" : "1"; /* WideNet has one set, block 0's */
@@ -132,7 +134,7 @@ RUN_TEST(answers_are_those_of_the_experts, NULL)
 {
     float *zeros = small_run_keep(calloc(WIDTH * HIDDEN * 8, sizeof *zeros));
     for (size_t m = 0; m < MIXTURES; m++) {
-        reopen(run, mixtures[m], NULL);
+        reopen(run, NULL, mixtures[m], NULL);
         struct parameters *tower = tower_of(run), *experts = experts_of(run);
         float *features = whole_run_features(run);
         for (size_t i = 0; i < tower->count; i++)
@@ -161,14 +163,6 @@ RUN_TEST(the_tower_under_experts_is_not_taken_as_unchanged, SCRATCH, MIXTURE, "m
 
 /* --- Runs --- */
 
-/* The file that a run leaves. */
-static char *run_once(struct small_run *run, const char *ffn)
-{
-    reopen(run, ffn, NULL);
-    must(whole_run(run, "a.db", NULL));
-    return whole_run_weights(run);
-}
-
 static void expect_values(const struct parameters *group, const float *expected)
 {
     float *found = small_run_group(group);
@@ -177,11 +171,6 @@ static void expect_values(const struct parameters *group, const float *expected)
         if (!is_replaced(p) && memcmp(expected + p->offset, found + p->offset, p->size * sizeof *found) != 0)
             fail_msg("%s is not the file's", p->name);
     }
-}
-
-static void reopen_from(struct small_run *run, const char *path, const char *ffn, const char *word)
-{
-    small_run_reopen(run, 1, WORDS(SCRATCH, MIXTURE, small_run_format("model.weights=%s", path), ffn, word));
 }
 
 /* Tower, head, experts and routers, which a run that names the file starts from. */
@@ -193,7 +182,7 @@ static void goes_on_from(struct small_run *run, const char *path, const char *ff
     for (; trained_group_at(&run->experiment->model, groups, &group); groups++)
         trained[groups] = small_run_group(group.parameters);
     assert_int_equal(groups, 3);
-    reopen_from(run, path, ffn, NULL);
+    reopen(run, path, ffn, NULL);
     for (size_t i = 0; trained_group_at(&run->experiment->model, i, &group); i++)
         expect_values(group.parameters, trained[i]);
     learn(run, 0);
@@ -202,11 +191,11 @@ static void goes_on_from(struct small_run *run, const char *path, const char *ff
 /* Embedded positions are interpolated; nothing else depends on the side of an image. */
 static void goes_on_at_another_resolution(struct small_run *run, const char *path, const char *ffn)
 {
-    reopen_from(run, path, ffn, NULL);
+    reopen(run, path, ffn, NULL);
     struct parameter old = *parameters_find(tower_of(run), "visual.positional_embedding"),
                      patches = *parameters_find(tower_of(run), "visual.conv1.weight");
     float *before = small_run_group(tower_of(run)), expected[16 * WIDTH];
-    reopen_from(run, path, ffn, "model.resolution=32");
+    reopen(run, path, ffn, "model.resolution=32");
     const struct parameter *new = parameters_find(tower_of(run), "visual.positional_embedding"),
                            *same = parameters_find(tower_of(run), "visual.conv1.weight");
     float *after = small_run_group(tower_of(run));
@@ -222,7 +211,7 @@ static void goes_on_at_another_resolution(struct small_run *run, const char *pat
 RUN_TEST(training_goes_on_from_a_file, NULL)
 {
     for (size_t m = 0; m < MIXTURES; m++) {
-        char *path = run_once(run, mixtures[m]);
+        char *path = classifier_file(run, WORDS(SCRATCH, MIXTURE, mixtures[m]), "a.db");
         if (m > 0) /* what EWA leaves is dense */
             goes_on_from(run, path, mixtures[m]);
         goes_on_at_another_resolution(run, path, mixtures[m]);
@@ -260,7 +249,7 @@ RUN_TEST(averaged_experts_become_a_dense_model, NULL)
     struct safetensors *file;
     float *mean[PARTS];
     size_t n[PARTS];
-    char *path = run_once(run, "method.ffn=ewa");
+    char *path = classifier_file(run, WORDS(SCRATCH, MIXTURE, "method.ffn=ewa"), "a.db");
     float *features = whole_run_features(run);
     must(safetensors_open(&file, path, &error));
     for (size_t i = 0; i < safetensors_count(file); i++)
@@ -272,9 +261,9 @@ RUN_TEST(averaged_experts_become_a_dense_model, NULL)
         assert_memory_equal(tensor->data, mean[i], n[i] * sizeof **mean);
     }
     safetensors_close(file);
-    reopen_from(run, path, "method.ffn=dense", NULL);
+    reopen(run, path, "method.ffn=dense", NULL);
     assert_memory_equal(whole_run_features(run), features, WIDTH * sizeof *features);
-    reopen_from(run, path, "method.ffn=ewa", NULL);
+    reopen(run, path, "method.ffn=ewa", NULL);
     float *values = small_run_group(experts_of(run));
     for (size_t i = 0; i < PARTS * EXPERTS; i++) {
         size_t part = i / EXPERTS, at = parameters_find(experts_of(run), expert_parts[part].expert)->offset;
@@ -287,7 +276,7 @@ RUN_TEST(averaged_experts_become_a_dense_model, NULL)
 RUN_TEST(experts_start_from_a_dense_file, NULL)
 {
     for (enum clip_naming names = VIT_TIMM; names <= VIT_HUGGINGFACE; names++) {
-        run_once(run, "method.ffn=dense");
+        classifier_file(run, WORDS(SCRATCH, MIXTURE, "method.ffn=dense"), "a.db");
         const struct model *model = &run->experiment->model;
         char *path = small_run_keep(strdup(small_run_file(run, "dense.safetensors")));
         must(vit_save(model->clip, model->head_state, names, path, &error));
@@ -312,23 +301,6 @@ RUN_TEST(experts_start_from_a_dense_file, NULL)
     }
 }
 
-/* The tower under timm's names without the MLP, the head, and the experts under theirs. */
-static void expect_experts_in_place_of_the_mlp(const char *path)
-{
-    static const char *const there[] = {"blocks.0.mlp.fc1.weight", "blocks.1.norm2.weight", "head.weight",
-                                        "visual.transformer.resblocks.1.adaptmlp_list.3.c_proj.bias",
-                                        "visual.transformer.resblocks.1.router_list.0"};
-    struct safetensors *file;
-    must(safetensors_open(&file, path, &error));
-    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
-        assert_non_null(safetensors_find(file, there[i]));
-    for (size_t i = 0; i < safetensors_count(file); i++)
-        assert_null(strstr(safetensors_at(file, i)->name, "blocks.1.mlp."));
-    assert_string_equal(safetensors_metadata_value(file, "expert_kind"), "ffn");
-    assert_string_equal(safetensors_metadata_value(file, "pool"), "class_token");
-    safetensors_close(file);
-}
-
 RUN_TEST(a_file_that_does_not_fit_is_refused, NULL)
 {
     static const struct {
@@ -344,8 +316,8 @@ RUN_TEST(a_file_that_does_not_fit_is_refused, NULL)
         {"model.resolution=12", {"multiple of the patch", "12 and 8"}},
         {"model.share_groups=1", {"share_groups is 1", "0 in"}},
     };
-    char *path = run_once(run, "method.ffn=moe"), *weights = small_run_format("model.weights=%s", path);
-    expect_experts_in_place_of_the_mlp(path);
+    char *path = classifier_file(run, WORDS(SCRATCH, MIXTURE, "method.ffn=moe"), "a.db"),
+         *weights = small_run_format("model.weights=%s", path);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         must_refuse(small_run_try(run, 1, WORDS(LINEAR, MIXTURE, weights, "method.ffn=moe", cases[i].word)),
                     ERROR_ARGUMENT, cases[i].tells[0], cases[i].tells[1]);

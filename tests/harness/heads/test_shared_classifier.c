@@ -9,25 +9,13 @@
 enum { BLOCKS = 4, EXPERTS = 3 };
 
 #define FITTED LINEAR, "method.ffn=widenet", "adapter.experts=3", "adapter.router_noise=0.333", "adapter.bottleneck=64"
+#define SIZED FITTED, TINY, "model.blocks=4"
 
-static const char *const sharings[][3] = {{"adapter.share_routing=0"},
+static const char *const sharings[][2] = {{"adapter.share_routing=0"},
                                           {"adapter.share_routing=2"},
                                           {"adapter.share_across_blocks=2", "adapter.share_routing=2"},
                                           {"adapter.share_across_blocks=2", "model.share_groups=2"}};
 enum { SHARINGS = sizeof sharings / sizeof *sharings };
-
-static void reopen(struct small_run *run, const char *const *words)
-{
-    small_run_reopen(run, 1, WORDS(FITTED, TINY, "model.blocks=4", words[0], words[1], words[2]));
-}
-
-/* The file that a run leaves. */
-static char *run_once(struct small_run *run, const char *const *words, const char *database)
-{
-    reopen(run, words);
-    must(whole_run(run, database, NULL));
-    return whole_run_weights(run);
-}
 
 /* One attention, one mixture and one router for all blocks, or for each half of them; norms of their own. */
 RUN_TEST(values_are_those_of_what_is_shared, NULL)
@@ -38,7 +26,7 @@ RUN_TEST(values_are_those_of_what_is_shared, NULL)
     const size_t expected[SHARINGS] = {attention + mixture + rest, attention + mixture + rest,
                                        attention + 2 * mixture + rest, 2 * (attention + mixture) + rest};
     for (size_t i = 0; i < SHARINGS; i++) {
-        reopen(run, sharings[i]);
+        small_run_reopen(run, 1, WORDS(SIZED, sharings[i][0], sharings[i][1]));
         assert_int_equal(trained_values(&run->experiment->model), expected[i]);
     }
 }
@@ -55,7 +43,8 @@ static void expect_refused(struct small_run *run, const char *path, const char *
 RUN_TEST(a_file_holds_what_is_shared_once, NULL)
 {
     struct safetensors *file;
-    char *path = run_once(run, sharings[1], "a.db"), *weights = small_run_format("model.weights=%s", path);
+    char *path = classifier_file(run, WORDS(SIZED, sharings[1][0]), "a.db"),
+         *weights = small_run_format("model.weights=%s", path);
     float *trained = whole_run_features(run);
     must(safetensors_open(&file, path, &error));
     size_t experts = 0;
@@ -69,19 +58,18 @@ RUN_TEST(a_file_holds_what_is_shared_once, NULL)
     assert_string_equal(safetensors_metadata_value(file, "share_across_blocks"), "1");
     assert_string_equal(safetensors_metadata_value(file, "share_routing"), "2");
     safetensors_close(file);
-    small_run_reopen(run, 1, WORDS(FITTED, TINY, "model.blocks=4", weights, sharings[1][0]));
+    small_run_reopen(run, 1, WORDS(SIZED, weights, sharings[1][0]));
     assert_memory_equal(whole_run_features(run), trained, WIDTH * sizeof *trained);
     expect_refused(run, path, "adapter.share_across_blocks=0", "share_across_blocks 1", "suite's is 0");
     expect_refused(run, path, "adapter.share_across_blocks=2", "share_across_blocks 1", "suite's is 2");
-    path = run_once(run, WORDS("adapter.share_across_blocks=0", NULL), "b.db");
+    path = classifier_file(run, WORDS(SIZED, "adapter.share_across_blocks=0"), "b.db");
     expect_refused(run, path, "adapter.share_across_blocks=1", "share_across_blocks 0", "suite's is 1");
 }
 
 static void open_dense(struct small_run *run, const char *sharing)
 {
     small_run_reopen(run, 1,
-                     WORDS(FITTED, TINY, "model.blocks=4", "method.ffn=dense", "adapter.router_noise=0",
-                           "head.pool=mean_patches", sharing));
+                     WORDS(SIZED, "method.ffn=dense", "adapter.router_noise=0", "head.pool=mean_patches", sharing));
 }
 
 /* As a dense model of experts that were shared and averaged has them. */
@@ -116,6 +104,6 @@ RUN_TEST(different_mlps_are_not_shared, NULL)
     must(small_run_try(run, 1, WORDS(FITTED, weights, "model.share_groups=0")));
     open_dense(run, "model.share_groups=1");
     must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
-    small_run_reopen(run, 1, WORDS(FITTED, TINY, "model.blocks=4", weights));
+    small_run_reopen(run, 1, WORDS(SIZED, weights));
     assert_int_equal(run->experiment->model.adapters->towers[TOWER_IMAGE].blocks, 1);
 }
