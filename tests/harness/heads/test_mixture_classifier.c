@@ -219,18 +219,18 @@ RUN_TEST(training_goes_on_from_a_file, NULL)
     assert_int_equal(whole_run_faults(run, "a.db", whole_run_cells), 0);
 }
 
-/* The tensors of the experts of block 1, and what timm calls the MLP's. */
-static const struct {
-    const char *expert, *timm;
-} expert_parts[] = {{"1.c_fc.weight", "blocks.1.mlp.fc1.weight"},
-                    {"1.c_fc.bias", "blocks.1.mlp.fc1.bias"},
-                    {"1.c_proj.weight", "blocks.1.mlp.fc2.weight"},
-                    {"1.c_proj.bias", "blocks.1.mlp.fc2.bias"}};
-enum { PARTS = sizeof expert_parts / sizeof *expert_parts };
+static const char *const mlp_parts[] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
+enum { PARTS = sizeof mlp_parts / sizeof *mlp_parts };
+
+/* Of the MLP under that name, or the experts of that block. */
+static const struct parameter *find_part(const struct parameters *group, size_t part, const char *name)
+{
+    return parameters_find(group, small_run_format("%s.%s", name, mlp_parts[part]));
+}
 
 static float *mean_of_experts(const struct small_run *run, size_t part, size_t *n)
 {
-    const struct parameter *p = parameters_find(experts_of(run), expert_parts[part].expert);
+    const struct parameter *p = find_part(experts_of(run), part, "1");
     float *values = small_run_group(experts_of(run)), *mean = small_run_keep(malloc(p->size * sizeof *mean));
     *n = p->size / EXPERTS;
     for (size_t i = 0; i < *n; i++) {
@@ -242,32 +242,27 @@ static float *mean_of_experts(const struct small_run *run, size_t part, size_t *
     return mean;
 }
 
-/* What EWA leaves is a dense model: a ViT under timm's names whose MLPs are the means of the experts. It answers as the experts
- * did together, and fine-tuning starts each expert from the mean. */
+/* What EWA leaves is a dense model, whose MLPs are the means of the experts. It answers as the experts did together, and fine-tuning
+ * starts each expert from the mean. */
 RUN_TEST(averaged_experts_become_a_dense_model, NULL)
 {
-    struct safetensors *file;
     float *mean[PARTS];
     size_t n[PARTS];
     char *path = classifier_file(run, WORDS(SCRATCH, MIXTURE, "method.ffn=ewa"), "a.db");
     float *features = whole_run_features(run);
-    must(safetensors_open(&file, path, &error));
-    for (size_t i = 0; i < safetensors_count(file); i++)
-        assert_null(strstr(safetensors_at(file, i)->name, "adapt"));
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < PARTS; i++)
         mean[i] = mean_of_experts(run, i, &n[i]);
-        const struct safetensor *tensor = safetensors_find(file, expert_parts[i].timm);
-        assert_non_null(tensor);
-        assert_memory_equal(tensor->data, mean[i], n[i] * sizeof **mean);
-    }
-    safetensors_close(file);
     reopen(run, path, "method.ffn=dense", NULL);
     assert_memory_equal(whole_run_features(run), features, WIDTH * sizeof *features);
+    float *tower = small_run_group(tower_of(run));
     reopen(run, path, "method.ffn=ewa", NULL);
-    float *values = small_run_group(experts_of(run));
-    for (size_t i = 0; i < PARTS * EXPERTS; i++) {
-        size_t part = i / EXPERTS, at = parameters_find(experts_of(run), expert_parts[part].expert)->offset;
-        assert_memory_equal(values + at + i % EXPERTS * n[part], mean[part], n[part] * sizeof *values);
+    float *experts = small_run_group(experts_of(run));
+    for (size_t i = 0; i < PARTS; i++) {
+        const struct parameter *mlp = find_part(tower_of(run), i, "visual.transformer.resblocks.1.mlp"),
+                               *expert = find_part(experts_of(run), i, "1");
+        assert_memory_equal(tower + mlp->offset, mean[i], n[i] * sizeof *tower);
+        for (size_t e = 0; e < EXPERTS; e++)
+            assert_memory_equal(experts + expert->offset + e * n[i], mean[i], n[i] * sizeof *experts);
     }
     learn(run, 0);
 }
@@ -287,8 +282,8 @@ RUN_TEST(experts_start_from_a_dense_file, NULL)
                                "data.order=second"));
         model = &run->experiment->model;
         expect_values(tower_of(run), tower);
-        const struct parameter *expert = parameters_find(experts_of(run), "1.c_fc.weight"),
-                               *mlp = parameters_find(tower_of(run), "visual.transformer.resblocks.1.mlp.c_fc.weight");
+        const struct parameter *expert = find_part(experts_of(run), 0, "1"),
+                               *mlp = find_part(tower_of(run), 0, "visual.transformer.resblocks.1.mlp");
         float *experts = small_run_group(experts_of(run));
         for (size_t i = 0; i < EXPERTS; i++)
             assert_memory_equal(experts + expert->offset + i * mlp->size, tower + mlp->offset,

@@ -6,26 +6,27 @@
 #include "datasets/loader.h"
 #include "tests/harness/train/outcome.h"
 
-/* What the first loss is of; operations have no context of their own, so there is one of these. */
+/* What the first loss has to be of; operations have no context of their own, so there is one of these. */
 static struct {
     const struct backend_ops *watched;
-    size_t calls;
-    int32_t labels[64], others[64];
-    float shares[64];
+    size_t calls, count;
+    int32_t labels[8], others[8];
+    float own;
 } watch;
 
 static status watch_cross_entropy(struct backend *backend, const struct cross_entropy *arguments, struct error *failure)
 {
-    size_t n = arguments->logits.rows;
     if (watch.calls++ == 0) { /* device memory is the host's */
-        memcpy(watch.labels, arguments->labels, n * sizeof *watch.labels);
-        memcpy(watch.others, arguments->others, n * sizeof *watch.others);
-        memcpy(watch.shares, arguments->shares, n * sizeof *watch.shares);
+        assert_int_equal(arguments->logits.rows, watch.count);
+        assert_memory_equal(arguments->labels, watch.labels, sizeof watch.labels);
+        assert_memory_equal(arguments->others, watch.others, sizeof watch.others);
+        for (size_t i = 0; i < watch.count; i++)
+            assert_memory_equal(&arguments->shares[i], &watch.own, sizeof watch.own);
     }
     return watch.watched->cross_entropy(backend, arguments, failure);
 }
 
-static void expect_labels_of_the_loader(const struct small_run *run)
+static void read_first_batch(const struct small_run *run)
 {
     const struct run *e = run->experiment;
     const struct task *task = &e->data.tasks[1];
@@ -39,17 +40,10 @@ static void expect_labels_of_the_loader(const struct small_run *run)
                                        .seed = e->model.seed,
                                        .task = (uint32_t)task->index};
     struct loader *loader;
-    size_t count, side = (size_t)settings.resolution;
-    int32_t labels[64], others[64];
-    float own;
-    uint8_t *pixels = small_run_keep(malloc(settings.batch * side * side * 3));
+    uint8_t pixels[8 * 16 * 16 * 3];
     must(loader_create(&loader, &settings, &error));
-    must(loader_read_mixed(loader, 0, pixels, labels, others, &own, &count, &error));
-    assert_int_equal(count, 8);
-    assert_memory_equal(watch.labels, labels, count * sizeof *labels);
-    assert_memory_equal(watch.others, others, count * sizeof *others);
-    for (size_t i = 0; i < count; i++)
-        assert_memory_equal(&watch.shares[i], &own, sizeof own);
+    must(loader_read_mixed(loader, 0, pixels, watch.labels, watch.others, &watch.own, &watch.count, &error));
+    assert_true(watch.count == 8 && watch.own > 0.01f && watch.own < 0.99f);
     loader_destroy(loader);
 }
 
@@ -61,11 +55,11 @@ RUN_TEST(the_loss_of_mixed_images, NULL)
         skip();
     for (size_t k = 0; k < 2; k++) {
         small_run_reopen(run, 1, WORDS("method.name=continual_ft", kinds[k], "training.iterations=7"));
+        read_first_batch(run);
         watch.calls = 0;
         change_operations(run->experiment->model.backend, &watch.watched)->cross_entropy = watch_cross_entropy;
         learn(run, 1);
-        expect_labels_of_the_loader(run);
-        assert_true(watch.shares[0] > 0.01f && watch.shares[0] < 0.99f);
+        assert_true(watch.calls > 0);
     }
 }
 

@@ -22,16 +22,12 @@ static float *weights_of(const struct small_run *run)
     return small_run_group(run->experiment->model.clip->parameters);
 }
 
-/* Losses of training a task, and the weights after its first iteration. */
-struct trace {
-    struct small_training training;
-    float *after_first;
-};
+static float *after_first; /* weights after the first iteration */
 
 static void keep_after_first(struct small_training *training)
 {
     if (training->count == 1)
-        ((struct trace *)training)->after_first = weights_of(training->run);
+        after_first = weights_of(training->run);
 }
 
 /* --- l2 --- */
@@ -41,20 +37,19 @@ static void keep_after_first(struct small_training *training)
 RUN_TEST(l2_pulls_to_the_start_of_the_task, "method.name=l2", "method.l2=20", NULL)
 {
     const double strength = 20;
-    struct trace held = {.training.look = keep_after_first}, loose = held;
+    struct small_training held = {.look = keep_after_first}, loose = held;
     learn(run, 0);
     float *start = weights_of(run);
-    must(small_run_train(run, 1, &held.training));
-    float *held_end = weights_of(run);
+    must(small_run_train(run, 1, &held));
+    float *held_first = after_first, *held_end = weights_of(run);
     small_run_reopen(run, 1, WORDS("method.name=l2", "method.l2=0"));
     struct parameters *group = run->experiment->model.clip->parameters;
     size_t n = group->values_count;
     must(group->backend->ops->upload(group->backend, parameters_write_all(group), start, n * sizeof *start, &error));
-    must(small_run_train(run, 1, &loose.training));
-    assert_memory_equal(held.after_first, loose.after_first, n * sizeof(float));
-    assert_true(held.training.loss[0] == loose.training.loss[0]);
-    double penalty = strength * plain_gap(held.after_first, start, n),
-           found = held.training.loss[1] - loose.training.loss[1];
+    must(small_run_train(run, 1, &loose));
+    assert_memory_equal(held_first, after_first, n * sizeof(float));
+    assert_true(held.loss[0] == loose.loss[0]);
+    double penalty = strength * plain_gap(held_first, start, n), found = held.loss[1] - loose.loss[1];
     assert_true(penalty > 0.01);
     if (!(fabs(found - penalty) <= 1e-5 * (1 + penalty)))
         fail_msg("expected a penalty of %.7f, found %.7f", penalty, found);
