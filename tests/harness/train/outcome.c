@@ -168,6 +168,16 @@ float *take_class_features(struct small_run *run, const struct task *task, int r
     return values;
 }
 
+size_t read_batch(const struct loader_settings *settings, uint64_t step, uint8_t *pixels, int32_t *labels)
+{
+    struct loader *loader;
+    size_t count;
+    must(loader_create(&loader, settings, &error));
+    must(loader_read(loader, step, pixels, labels, NULL, &count, &error));
+    loader_destroy(loader);
+    return count;
+}
+
 struct batches *take_test_image(struct small_run *run, const struct task *task, size_t i, struct batch *batch)
 {
     struct batches *batches;

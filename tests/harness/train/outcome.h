@@ -48,5 +48,8 @@ struct method *change_method(struct small_run *run, const struct method **before
 /* Features of a task's classes through a router (−1: none) on the host, [classes, embed]. */
 float *take_class_features(struct small_run *run, const struct task *task, int router);
 
+/* A batch of a loader; the number of its images. */
+size_t read_batch(const struct loader_settings *settings, uint64_t step, uint8_t *pixels, int32_t *labels);
+
 /* A test image on the device, in the arena of the step; the caller closes what is returned. */
 struct batches *take_test_image(struct small_run *run, const struct task *task, size_t i, struct batch *batch);

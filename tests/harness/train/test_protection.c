@@ -242,7 +242,7 @@ RUN_TEST(icarl_refers_to_the_tasks_before, "method.name=continual_ft", NULL)
 static struct {
     const struct backend_ops *real;
     struct small_run *run;
-    struct loader *loader; /* of the exemplars of all iterations */
+    struct loader_settings settings; /* of the exemplars of all iterations */
     size_t images, losses;
     uint8_t pixels[REFERENCES * R * R * 3];
     int32_t labels[REFERENCES];
@@ -250,9 +250,9 @@ static struct {
 
 static status expect_exemplars(struct backend *backend, const struct patchify *arguments, struct error *failure)
 {
-    size_t count, iteration = replayed.images / 2;
+    size_t iteration = replayed.images / 2;
     if (replayed.images++ % 2 == 1 && iteration < ITERATIONS) { /* device memory is the host's */
-        must(loader_read(replayed.loader, iteration, replayed.pixels, replayed.labels, NULL, &count, &error));
+        read_batch(&replayed.settings, iteration, replayed.pixels, replayed.labels);
         assert_memory_equal(arguments->images->data, replayed.pixels, sizeof replayed.pixels);
     }
     return replayed.real->patchify(backend, arguments, failure);
@@ -270,6 +270,19 @@ static status expect_labels(struct backend *backend, const struct cross_entropy 
     return replayed.real->cross_entropy(backend, arguments, failure);
 }
 
+/* An image of a list has its own pixels and label. */
+static void expect_listed(const struct dataset *list, size_t i, const struct dataset_place *place)
+{
+    struct image found, expected;
+    int label[2];
+    must(dataset_read(list, SPLIT_TRAIN, i, &found, &label[0], &error));
+    must(dataset_read(place->dataset, SPLIT_TRAIN, place->item, &expected, &label[1], &error));
+    assert_true(label[0] == label[1] && dataset_label(list, SPLIT_TRAIN, i) == label[1]);
+    assert_memory_equal(found.pixels, expected.pixels, (size_t)found.width * (size_t)found.height * 3);
+    image_free(&found);
+    image_free(&expected);
+}
+
 RUN_TEST(replay_trains_on_the_tasks_before, REPLAY, NULL)
 {
     int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY];
@@ -284,47 +297,22 @@ RUN_TEST(replay_trains_on_the_tasks_before, REPLAY, NULL)
         size_t of = i / REFERENCES % 2, next = i / REFERENCES / 2 * REFERENCES + i % REFERENCES;
         places[i] = (struct dataset_place){e->data.tasks[of].dataset, (size_t)items[of][next % (size_t)counts[of]]};
     }
-    replayed.run = run;
     must(dataset_of_items(&list, places, ITERATIONS * REFERENCES, &error));
-    must(loader_create(&replayed.loader,
-                       &(struct loader_settings){.dataset = list,
+    for (size_t i = 0; i < ITERATIONS * REFERENCES; i++)
+        expect_listed(list, i, &places[i]);
+    replayed.run = run;
+    replayed.settings = (struct loader_settings){.dataset = list,
                                                  .split = SPLIT_TRAIN,
                                                  .resolution = R,
                                                  .batch = REFERENCES,
                                                  .augment = true,
                                                  .augmentation = task->settings.augmentation,
                                                  .seed = e->model.seed,
-                                                 .task = (uint32_t)task->index},
-                       &error));
+                                                 .task = (uint32_t)task->index};
     struct backend_ops *ops = change_operations(e->model.backend, &replayed.real);
     ops->patchify = expect_exemplars;
     ops->cross_entropy = expect_labels;
     learn(run, 2);
     assert_int_equal(replayed.losses, 2 * ITERATIONS);
-    loader_destroy(replayed.loader);
-    dataset_close(list);
-}
-
-/* Images of several tasks in one list: each with its own pixels and label. */
-RUN_TEST(listed_images_are_their_own, REPLAY, NULL)
-{
-    struct dataset *list;
-    const struct task *tasks = run->experiment->data.tasks;
-    const struct dataset_place places[] = {
-        {tasks[2].dataset, 23}, {tasks[0].dataset, 7}, {tasks[1].dataset, 17}, {tasks[2].dataset, 0}};
-    must(dataset_of_items(&list, places, 4, &error));
-    assert_int_equal(dataset_size(list, SPLIT_TRAIN), 4);
-    for (size_t i = 0; i < 4; i++) {
-        struct image found, expected;
-        int label[2];
-        must(dataset_read(list, SPLIT_TRAIN, i, &found, &label[0], &error));
-        must(dataset_read(places[i].dataset, SPLIT_TRAIN, places[i].item, &expected, &label[1], &error));
-        assert_int_equal(label[0], label[1]);
-        assert_int_equal(dataset_label(list, SPLIT_TRAIN, i), label[1]);
-        assert_memory_equal(found.pixels, expected.pixels, (size_t)found.width * (size_t)found.height * 3);
-        assert_true(i != 0 || label[1] != 0);
-        image_free(&found);
-        image_free(&expected);
-    }
     dataset_close(list);
 }

@@ -9,7 +9,7 @@
 #include "harness/train/method.h"
 #include "harness/train/services/reference_images.h"
 #include "harness/train/services/reference_texts.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/train/outcome.h"
 
 enum { R = 16, BATCH = 5, BYTES = BATCH * R * R * 3, PICTURES = 13, CONTEXT = 24 };
 
@@ -51,23 +51,18 @@ static void begin(struct small_run *run, struct reference_images *images, size_t
 RUN_TEST(images_of_the_current_task, FT, NULL)
 {
     struct reference_images images;
-    struct loader *loader;
     uint8_t trained[BYTES], found[BYTES], again[BYTES];
-    size_t count;
     struct run *e = run->experiment;
     must(reference_images_open(&images, NULL, &error));
     begin(run, &images, 0, 0, found);
-    must(loader_create(&loader,
-                       &(struct loader_settings){.dataset = e->data.tasks[0].dataset,
-                                                 .split = SPLIT_TRAIN,
-                                                 .resolution = R,
-                                                 .batch = BATCH,
-                                                 .shuffle = true,
-                                                 .seed = e->model.seed},
-                       &error));
-    must(loader_read(loader, 0, trained, NULL, NULL, &count, &error));
+    read_batch(&(struct loader_settings){.dataset = e->data.tasks[0].dataset,
+                                         .split = SPLIT_TRAIN,
+                                         .resolution = R,
+                                         .batch = BATCH,
+                                         .shuffle = true,
+                                         .seed = e->model.seed},
+               0, trained, NULL);
     assert_memory_not_equal(found, trained, BYTES);
-    loader_destroy(loader);
     must(reference_images_next(&images, &error));
     read_pixels(run, &images, found);
     begin(run, &images, 0, 1, again);

@@ -95,15 +95,6 @@ RUN_TEST(same_seed_same_bits, NULL)
     assert_memory_not_equal(small_run_adapters(run, TOWER_IMAGE), one.values[0], one.n[0] * sizeof(float));
 }
 
-RUN_TEST(stops_between_two_iterations, NULL)
-{
-    struct small_training record = {.stop_at = 4};
-    must_refuse(small_run_train(run, 0, &record), ERROR_STOPPED, "first", "iteration 4 of 6");
-    assert_int_equal(record.count, 4);
-    for (size_t i = 0; i < run->experiment->method.changes.count; i++) /* end_task did not run */
-        assert_int_equal(run->experiment->method.changes.changes[i].kind, CHANGE_MERGE);
-}
-
 RUN_TEST(a_loss_that_overflows_is_told, "method.name=continual_ft", "training.learning_rate=100",
          "training.weight_decay=10", "training.warmup=0", "training.iterations=60", NULL)
 {
