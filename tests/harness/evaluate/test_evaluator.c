@@ -6,11 +6,6 @@
 #include "harness/train/batches.h"
 #include "tests/harness/train/outcome.h"
 
-static struct evaluator *open_evaluator(struct small_run *run, struct selector *selector)
-{
-    return small_run_evaluator(run, selector, SMALL_RUN_TASKS);
-}
-
 static void check_counts(const struct test_set *set)
 {
     size_t right = 0;
@@ -32,7 +27,7 @@ static void expect_zero_shot(const struct test_set *set)
 RUN_TEST(oracle_computes_only_what_was_trained, "training.iterations=20", "training.learning_rate=1e-2", NULL)
 {
     struct backend_spy spy = {0};
-    struct evaluator *evaluator = open_evaluator(run, NULL);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     learn(run, 0);
     must(evaluator_refresh(evaluator, &error));
     small_run_watch(run, &spy);
@@ -56,7 +51,7 @@ RUN_TEST(oracle_computes_only_what_was_trained, "training.iterations=20", "train
 RUN_TEST(zero_shot_is_computed_once, "method.name=zero_shot", NULL)
 {
     struct backend_spy spy = {0};
-    struct evaluator *evaluator = open_evaluator(run, NULL);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     small_run_watch(run, &spy);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         struct test_set *set = &evaluator->sets[j];
@@ -105,7 +100,7 @@ static bool chose(const struct test_set *set, size_t image, size_t expert)
 /* Images whose experts changed are encoded again, no other, and every answer is what it would be without memory. */
 RUN_TEST(only_what_can_have_changed_is_computed, "training.iterations=20", "training.learning_rate=1e-2", NULL)
 {
-    struct evaluator *evaluator = open_evaluator(run, NULL);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     const struct test_set *set = &evaluator->sets[1];
     learn(run, 0);
     learn(run, 1);
@@ -147,7 +142,7 @@ static status count_classes(struct model *model, const struct task *task, int ro
 /* They may depend on more than experts. */
 RUN_TEST(rows_of_a_head_without_texts_are_not_kept, NULL)
 {
-    struct evaluator *evaluator = open_evaluator(run, NULL);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     struct head head = *(real_head = run->experiment->model.head);
     head.encoded = no_texts;
     head.classes = count_classes;
@@ -210,7 +205,7 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
 static struct evaluator *open_counting(struct small_run *run, const char *word, const char *more)
 {
     small_run_reopen(run, 1, WORDS("training.iterations=20", "training.learning_rate=1e-2", word, more));
-    struct evaluator *evaluator = open_evaluator(run, NULL);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     learn(run, 1);
     encoded_now(evaluator, 1);
     assert_true(evaluator->sets[1].experts.counts == NULL && evaluator->sets[1].patches.experts == NULL);
@@ -284,7 +279,7 @@ RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "ada
          "adapter.freeze=none", "selector.kind=none", "adapter.towers=image", "adapter.experts=2", "merge.policy=ewa",
          "training.iterations=4", NULL)
 {
-    struct evaluator *evaluator = open_evaluator(run, NULL);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     learn(run, 0);
     evaluator_count_experts(evaluator, true);
     encoded_now(evaluator, 0);
@@ -302,7 +297,7 @@ RUN_TEST(batches_change_nothing, NULL)
     for (int i = 0; i < 2; i++) {
         small_run_reopen(run, 1, WORDS(sizes[i]));
         struct backend_spy spy = {0};
-        struct evaluator *evaluator = open_evaluator(run, NULL);
+        struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
         const struct test_set *set = &evaluator->sets[TASK];
         learn(run, TASK);
         must(evaluator_refresh(evaluator, &error));
@@ -326,7 +321,7 @@ RUN_TEST(batches_change_nothing, NULL)
 RUN_TEST(errors_are_kept, NULL)
 {
     struct selector *selector = small_run_selector(run);
-    struct evaluator *evaluator = open_evaluator(run, selector);
+    struct evaluator *evaluator = small_run_evaluator(run, selector, SMALL_RUN_TASKS);
     struct test_set *set = &evaluator->sets[1];
     must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
     must(evaluator_task(evaluator, 0, 1, NULL, &error));

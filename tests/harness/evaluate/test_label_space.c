@@ -11,11 +11,6 @@ enum { CLASSES = 2 + 3 + 4 };
 
 #define X_TAIL "evaluation.label_space=all", "data.shots=4"
 
-static struct evaluator *open_evaluator(struct small_run *run)
-{
-    return small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
-}
-
 static void train(struct small_run *run, struct evaluator *evaluator, size_t task)
 {
     must(small_run_train(run, task, NULL));
@@ -60,7 +55,7 @@ static const int32_t first[SMALL_RUN_TASKS] = {0, 2, 5};
 RUN_TEST(a_task_has_its_own_classes, NULL)
 {
     float all[CLASSES * 64];
-    struct evaluator *evaluator = open_evaluator(run);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     all_classes(run, -1, all);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
@@ -76,7 +71,7 @@ RUN_TEST(repeated_names_are_separate_classes, X_TAIL, NULL)
     float all[CLASSES * 64];
     assert_true(run->experiment->model.clip->dimensions.embed <= 64);
     assert_int_equal(run->experiment->data.class_count, CLASSES);
-    struct evaluator *evaluator = open_evaluator(run);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     all_classes(run, -1, all);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
@@ -93,7 +88,7 @@ RUN_TEST(weights_that_change_are_asked_again, "evaluation.label_space=all", "met
          "training.iterations=20", NULL)
 {
     float before[CLASSES * 64], after[CLASSES * 64];
-    struct evaluator *evaluator = open_evaluator(run);
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     size_t bytes = CLASSES * run->experiment->model.clip->dimensions.embed * sizeof *before;
     all_classes(run, -1, before);
     assert_memory_equal(evaluator->labels.joint, before, bytes);
@@ -119,7 +114,7 @@ static void classes_join(struct small_run *run, const char *space, bool open, bo
                          WORDS(space, keeping[k], "training.iterations=20", "training.learning_rate=1e-2",
                                all_at_once ? "data.shots=4" : "adapter.routers=one",
                                all_at_once ? NULL : "selector.kind=none"));
-        struct evaluator *evaluator = open_evaluator(run);
+        struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
         all_classes(run, -1, all);
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
             expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].features, all, open && j > 0 ? ends[j - 1] : 0,
