@@ -35,6 +35,15 @@ static bool is_replaced(const struct parameter *p)
     return strstr(p->name, "resblocks.1.mlp.") != NULL;
 }
 
+static const char *const mlp_parts[] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
+enum { PARTS = sizeof mlp_parts / sizeof *mlp_parts };
+
+/* Of the MLP under that name, or the experts of that block. */
+static const struct parameter *find_part(const struct parameters *group, size_t part, const char *name)
+{
+    return parameters_find(group, small_run_format("%s.%s", name, mlp_parts[part]));
+}
+
 /* --- Training --- */
 
 /* Everything is trained but the MLP that experts stand for, which weight decay does not shrink either. */
@@ -63,21 +72,19 @@ RUN_TEST(an_mlp_that_is_replaced_stays, SCRATCH, MIXTURE, "method.ffn=moe", "tra
 /* 24 images in batches of 8: in its only epoch the share rate would stay 0. */
 RUN_TEST(experts_that_are_never_averaged_are_refused, NULL)
 {
-    static const struct {
-        const char *word, *more;
-        bool refused;
-    } cases[] = {{"tasks.third.iterations=3", NULL, true},
-                 {"tasks.third.iterations=4", NULL, false},
-                 {"tasks.third.iterations=4", "merge.until=0.75", true},
-                 {"tasks.third.iterations=3", "merge.ramp=linear", false},
-                 {"tasks.third.iterations=3", "merge.rate=0", false}};
+    enum { REFUSED = 2 }; /* of the cases, the first ones */
+    static const char *const cases[][2] = {{"tasks.third.iterations=3"},
+                                           {"tasks.third.iterations=4", "merge.until=0.75"},
+                                           {"tasks.third.iterations=4"},
+                                           {"tasks.third.iterations=3", "merge.ramp=linear"},
+                                           {"tasks.third.iterations=3", "merge.rate=0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *const words[] = {SCRATCH, MIXTURE, mixtures[0], cases[i].word, cases[i].more, NULL};
-        if (cases[i].refused)
-            must_refuse(small_run_try(run, 1, words), ERROR_ARGUMENT, "third: merge.ramp: epoch", "averages no experts",
-                        "of which 3 are an epoch", "merge.ramp=linear");
+        status opened = small_run_try(run, 1, WORDS(SCRATCH, MIXTURE, mixtures[0], cases[i][0], cases[i][1]));
+        if (i >= REFUSED)
+            must(opened);
         else
-            must(small_run_try(run, 1, words));
+            must_refuse(opened, ERROR_ARGUMENT, "third: merge.ramp: epoch", "averages no experts",
+                        "of which 3 are an epoch", "merge.ramp=linear");
     }
 }
 
@@ -120,11 +127,8 @@ RUN_TEST(from_scratch_experts_start_independently, NULL)
         const struct parameters *all = experts_of(run);
         float *values = small_run_group(all);
         const char *block = all->list[0].name[0] == '0' ? "0" : "1"; /* WideNet has one set, block 0's */
-        char name[32];
-        for (int i = 0; i < 2; i++) {
-            snprintf(name, sizeof name, "%s.%s.weight", block, i == 0 ? "c_fc" : "c_proj");
-            assert_int_equal(has_copies(values, parameters_find(all, name)), rmoe || m % 2 == 1);
-        }
+        for (size_t i = 0; i < PARTS; i += 2)                        /* biases are zero */
+            assert_int_equal(has_copies(values, find_part(all, i, block)), rmoe || m % 2 == 1);
     }
 }
 
@@ -217,15 +221,6 @@ RUN_TEST(training_goes_on_from_a_file, NULL)
         goes_on_at_another_resolution(run, path, mixtures[m]);
     }
     assert_int_equal(whole_run_faults(run, "a.db", whole_run_cells), 0);
-}
-
-static const char *const mlp_parts[] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
-enum { PARTS = sizeof mlp_parts / sizeof *mlp_parts };
-
-/* Of the MLP under that name, or the experts of that block. */
-static const struct parameter *find_part(const struct parameters *group, size_t part, const char *name)
-{
-    return parameters_find(group, small_run_format("%s.%s", name, mlp_parts[part]));
 }
 
 static float *mean_of_experts(const struct small_run *run, size_t part, size_t *n)

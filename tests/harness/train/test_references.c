@@ -119,8 +119,6 @@ RUN_TEST(random_texts, FT, NULL)
     assert_memory_equal(again.tokens, texts.tokens, MANY * CONTEXT * sizeof *texts.tokens);
     must(reference_texts_draw(&again, &run->experiment->method, 2, MANY, WORDS, &error));
     assert_memory_not_equal(again.tokens, texts.tokens, MANY * CONTEXT * sizeof *texts.tokens);
-    must_refuse(reference_texts_draw(&again, &run->experiment->method, 2, 1, CONTEXT - 1, &error), ERROR_ARGUMENT,
-                "method.words", "at most 22");
     reference_texts_free(&texts);
     reference_texts_free(&again);
 }
@@ -130,12 +128,9 @@ RUN_TEST(random_texts, FT, NULL)
 /* The estimate counts a teacher in bf16 beside the copies of the weights: a teacher, the start and the mean. */
 static void estimate_counts_copies(struct small_run *run, const char *const *guided, const char *precision)
 {
-    struct estimate alone, with;
-    const char *const plain[] = {"method.name=continual_ft", precision, NULL};
-    small_run_reopen(run, 1, plain);
-    alone = workload_estimate(run->experiment);
-    const char *const all[] = {guided[0], guided[1], guided[2], precision, NULL};
-    small_run_reopen(run, 1, all);
+    small_run_reopen(run, 1, WORDS(FT, precision));
+    struct estimate alone = workload_estimate(run->experiment), with;
+    small_run_reopen(run, 1, WORDS(guided[0], guided[1], guided[2], precision));
     const struct clip *clip = run->experiment->model.clip;
     double copy = 4.0 * (double)clip->parameters->values_count, rounded = 0;
     for (int t = 0; t < TOWERS && run->experiment->model.backend->precision == PRECISION_BF16; t++)
@@ -143,24 +138,6 @@ static void estimate_counts_copies(struct small_run *run, const char *const *gui
     with = workload_estimate(run->experiment);
     assert_in_range(with.memory - alone.memory, 3 * copy + rounded, 3.1 * copy + rounded);
     assert_in_range(with.disk - alone.disk, 3 * copy, 3.1 * copy);
-}
-
-/* Pictures that are replaced under a run; and what the estimate counts. */
-RUN_TEST(pictures_are_watched, FT, NULL)
-{
-    const char *zscl[4];
-    struct image_watch watch;
-    add_references(run, zscl);
-    small_run_reopen(run, 1, zscl);
-    must(image_watch_open(&watch, run->experiment, &error));
-    must(image_watch_check(&watch, 0, &error));
-    scratch_write_png(&run->scratch, "pictures/odd/3.png", 9, 9, 0xff);
-    must_refuse(image_watch_check(&watch, 0, &error), ERROR_IO, "method.reference_images", "changed during the run");
-    image_watch_close(&watch);
-    estimate_counts_copies(run, zscl, "run.precision=f32");
-    setenv("MTIL_ISA", "portable", 1); /* has bf16 on any processor */
-    estimate_counts_copies(run, zscl, "run.precision=bf16");
-    unsetenv("MTIL_ISA");
 }
 
 static bool unchanged(const struct method_run *method, const char *name)
@@ -173,41 +150,40 @@ static bool unchanged(const struct method_run *method, const char *name)
     return method_input_same(method, option, &stamp, path);
 }
 
-/* Files that change after the method has read them, while a run starts. */
-RUN_TEST(what_was_read_is_what_is_digested, FT, NULL)
+/* Files that change after the method has read them, and while a run goes on; and what the estimate counts. */
+RUN_TEST(what_was_read_is_watched, FT, NULL)
 {
     const char *zscl[4];
+    struct image_watch watch;
     add_references(run, zscl);
     small_run_reopen(run, 1, zscl);
     const struct method_run *method = &run->experiment->method;
+    must(image_watch_open(&watch, run->experiment, &error));
+    must(image_watch_check(&watch, 0, &error));
     assert_true(unchanged(method, "reference_texts") && unchanged(method, "reference_images"));
     scratch_write_text(&run->scratch, "texts.txt", "green\nred\n");
     assert_false(unchanged(method, "reference_texts"));
-    scratch_write_png(&run->scratch, "pictures/odd/another.png", 9, 9, 0xff);
+    scratch_write_png(&run->scratch, "pictures/odd/3.png", 9, 9, 0xff);
     assert_false(unchanged(method, "reference_images"));
+    must_refuse(image_watch_check(&watch, 0, &error), ERROR_IO, "method.reference_images", "changed during the run");
+    image_watch_close(&watch);
+    estimate_counts_copies(run, zscl, "run.precision=f32");
+    setenv("MTIL_ISA", "portable", 1); /* has bf16 on any processor */
+    estimate_counts_copies(run, zscl, "run.precision=bf16");
+    unsetenv("MTIL_ISA");
 }
 
 /* Reported before anything is trained, with the key that is meant. */
 RUN_TEST(what_is_missing_is_named, FT, NULL)
 {
-    static const struct {
-        const char *images, *texts, *words;
-        status code;
-    } cases[] = {{NULL, NULL, "method.reference_images: expected", ERROR_ARGUMENT},
-                 {"nowhere", NULL, "method.reference_texts: expected", ERROR_ARGUMENT},
-                 {"nowhere", "texts.txt", "method.reference_images: there is no folder", ERROR_IO},
-                 {"pictures", "nowhere.txt", "method.reference_texts: ", ERROR_IO}};
+    static const char images[] = "method.reference_images=nowhere", texts[] = "method.reference_texts=nowhere";
     const char *zscl[4];
     add_references(run, zscl);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *words[4] = {"method.name=zscl"};
-        size_t count = 1;
-        if (cases[i].images != NULL)
-            words[count++] = small_run_format("method.reference_images=%s/%s", run->scratch.path, cases[i].images);
-        if (cases[i].texts != NULL)
-            words[count++] = small_run_format("method.reference_texts=%s/%s", run->scratch.path, cases[i].texts);
-        must_refuse(small_run_try(run, 1, words), cases[i].code, cases[i].words);
-    }
+    must_refuse(small_run_try(run, 1, WORDS(zscl[0])), ERROR_ARGUMENT, "method.reference_images: expected");
+    must_refuse(small_run_try(run, 1, WORDS(zscl[0], images)), ERROR_ARGUMENT, "method.reference_texts: expected");
+    must_refuse(small_run_try(run, 1, WORDS(zscl[0], images, zscl[2])), ERROR_IO,
+                "method.reference_images: there is no folder");
+    must_refuse(small_run_try(run, 1, WORDS(zscl[0], zscl[1], texts)), ERROR_IO, "method.reference_texts: ");
     must_refuse(small_run_try(run, 1, WORDS("method.name=lwf_vr", "method.words=100")), ERROR_ARGUMENT,
-                "method.words: at most");
+                "method.words: at most 22");
 }
