@@ -24,37 +24,26 @@ struct outcome outcome_of(const struct model *model, const char *name)
         o.n[o.groups] = group.parameters->values_count;
         o.values[o.groups] = small_run_group(group.parameters);
     }
-    for (int t = 0; model->adapters != NULL && t < TOWERS; t++) {
-        o.use_n[t] = 2 * adapters_counts(model->adapters, (enum tower)t).n;
-        o.use[t] = small_run_keep(malloc((o.use_n[t] + 1) * sizeof **o.use));
-        must(adapters_read_counts_and_frozen(model->adapters, (enum tower)t, o.use[t], &error));
+    o.parts = o.groups;
+    for (int t = 0; model->adapters != NULL && t < TOWERS; t++, o.parts++) {
+        o.n[o.parts] = 2 * adapters_counts(model->adapters, (enum tower)t).n;
+        o.values[o.parts] = small_run_keep(malloc((o.n[o.parts] + 1) * sizeof(int32_t)));
+        must(adapters_read_counts_and_frozen(model->adapters, (enum tower)t, o.values[o.parts], &error));
     }
     return o;
 }
 
-static void expect_values(const struct outcome *found, const struct outcome *expected, const char *what)
+static void expect_parts(const struct outcome *found, const struct outcome *expected, size_t first, size_t end)
 {
-    assert_int_equal(found->groups, expected->groups);
-    for (size_t i = 0; i < found->groups; i++) {
-        assert_int_equal(found->n[i], expected->n[i]);
-        if (memcmp(found->values[i], expected->values[i], found->n[i] * sizeof(float)) != 0)
-            fail_msg("%s: %s: other weights", found->name, what);
-    }
-}
-
-static void expect_use(const struct outcome *found, const struct outcome *expected)
-{
-    for (int t = 0; t < TOWERS; t++)
-        if (found->use_n[t] != expected->use_n[t] ||
-            memcmp(found->use[t], expected->use[t], found->use_n[t] * sizeof(int32_t)) != 0)
-            fail_msg("%s: other choices of experts", found->name);
+    assert_true(found->groups == expected->groups && found->parts == expected->parts);
+    for (size_t i = first; i < end; i++)
+        if (found->n[i] != expected->n[i] || memcmp(found->values[i], expected->values[i], found->n[i] * 4) != 0)
+            fail_msg("%s: other %s", found->name, i < found->groups ? "weights" : "choices of experts");
 }
 
 void expect_same(const struct outcome *found, const struct outcome *expected)
 {
-    expect_values(found, expected, "again");
-    if (found->use[0] != NULL)
-        expect_use(found, expected);
+    expect_parts(found, expected, 0, found->parts);
     assert_memory_equal(found->steps.loss, expected->steps.loss, sizeof found->steps.loss);
 }
 
@@ -64,8 +53,7 @@ static void expect_close(const struct outcome *found, const struct outcome *expe
         if (!(fabs(found->steps.loss[i] - expected->steps.loss[i]) <= loss))
             fail_msg("%s: loss of iteration %zu: expected %.7f, found %.7f", found->name, i + 1,
                      expected->steps.loss[i], found->steps.loss[i]);
-    if (found->use[0] != NULL)
-        expect_use(found, expected);
+    expect_parts(found, expected, found->groups, found->parts);
     assert_int_equal(found->changes, expected->changes);
     for (size_t i = 0; i < found->groups; i++) {
         double squares = plain_gap(found->values[i], expected->values[i], found->n[i]),
@@ -90,7 +78,7 @@ struct outcome outcome_train(struct small_run *run, const char *const *overrides
     struct outcome o = outcome_of(model, name);
     for (size_t i = 1; i < gpus && (model->adapters != NULL || model->settings.method->end_task == NULL); i++) {
         struct outcome rank = outcome_of(replicas_at(model->work.replicas, i)->model, name);
-        expect_values(&rank, &o, "another GPU");
+        expect_parts(&rank, &o, 0, o.groups);
     }
     must(model->backend->ops->bind(model->backend, &error));
     o.steps = steps;

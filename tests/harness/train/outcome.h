@@ -16,9 +16,9 @@ struct small_training learn(struct small_run *run, size_t task);
 struct outcome {
     const char *name;            /* the overrides */
     struct small_training steps; /* of the last task */
-    size_t groups, n[8], use_n[TOWERS], changes;
-    float *values[8];     /* of each group that is trained */
-    int32_t *use[TOWERS]; /* counts of adapters, and what is frozen */
+    size_t groups, parts, n[8], changes;
+    void *values
+        [8]; /* n floats of each group that is trained; behind these, integers: counts of adapters and what is frozen */
 };
 
 /* Of the model of a run, or of one of its ranks. */

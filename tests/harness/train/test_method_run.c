@@ -7,6 +7,7 @@
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
 #include "harness/train/replicas.h"
+#include "tests/harness/train/outcome.h"
 #include "tests/harness/whole_run.h"
 
 enum { MEMBERS = 3 };
@@ -107,11 +108,10 @@ static const struct method counted = {.name = "counted",
 
 static void adopt(struct method_run *run)
 {
-    struct model *model = run->model;
-    struct data *data = run->data;
+    const struct method_run own = *run;
     method_close(run);
-    model->settings.method = &counted;
-    must(method_open(run, model, data, &error));
+    own.model->settings.method = &counted;
+    must(method_open(run, own.model, own.data, &error));
 }
 
 static void reopen(struct small_run *run, size_t gpus)
@@ -164,19 +164,18 @@ static unsigned groups_image_tower(const struct options *options)
 /* The other tower's weights stay, and so does logit_scale; what is trained is counted. */
 RUN_TEST(a_tower_is_trained_alone, NULL)
 {
-    static struct method method; /* the run outlives this function */
-    method = counted;
-    method.groups = groups_image_tower;
+    const struct method *before_change;
     reopen(run, 1);
     struct run *e = run->experiment;
-    e->model.settings.method = &method;
+    change_method(run, &before_change)->groups = groups_image_tower;
     must(run_reopen(e, GROUP_IMAGE_TOWER, WITH_METHOD, &error));
-    float *before = small_run_group(e->model.clip->parameters);
+    const struct parameters *group = e->model.clip->parameters;
+    float *before = small_run_group(group);
     must(small_run_train(run, 1, NULL));
-    float *after = small_run_group(e->model.clip->parameters);
+    float *after = small_run_group(group);
     size_t trained = 0;
-    for (size_t i = 0; i < e->model.clip->parameters->count; i++) {
-        const struct parameter *p = &e->model.clip->parameters->list[i];
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
         bool image = strncmp(p->name, "visual.", 7) == 0;
         trained += image ? p->size : 0;
         assert_true((memcmp(before + p->offset, after + p->offset, p->size * sizeof *after) != 0) == image);
