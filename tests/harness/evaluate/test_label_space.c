@@ -7,7 +7,7 @@
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 
-enum { CLASSES = 2 + 3 + 4 };
+enum { CLASSES = 2 + 3 + 4, EMBED = 16 };
 
 #define X_TAIL "evaluation.label_space=all", "data.shots=4"
 
@@ -20,32 +20,31 @@ static void train(struct small_run *run, struct evaluator *evaluator, size_t tas
 /* Class features of all tasks through a router, one after the other. */
 static void all_classes(struct small_run *run, int router, float *all)
 {
-    struct run *e = run->experiment;
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-        size_t embed = e->model.clip->dimensions.embed, count = dataset_classes(e->data.tasks[t].dataset) * embed;
-        float *host = take_class_features(run, &e->data.tasks[t], router);
-        for (size_t c = 0; c < count; c += embed)
-            assert_true(fabs(plain_dot(host + c, host + c, embed) - 1) < 1e-5);
+        const struct task *task = &run->experiment->data.tasks[t];
+        size_t count = dataset_classes(task->dataset) * EMBED;
+        float *host = take_class_features(run, task, router);
+        for (size_t c = 0; c < count; c += EMBED)
+            assert_true(fabs(plain_dot(host + c, host + c, EMBED) - 1) < 1e-5);
         memcpy(all, host, count * sizeof *host);
         all += count;
     }
 }
 
 /* Every prediction is the best class of all, the first of equal ones; where two that differ are within rounding, either. */
-static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
-                           const float *all, size_t begin, size_t classes)
+static void expect_nearest(const struct test_set *set, const float *images, const float *all, size_t begin,
+                           size_t classes)
 {
-    size_t embed = run->experiment->model.clip->dimensions.embed;
     for (size_t i = 0; i < set->n; i++) {
-        const float *image = images + i * embed;
-        double size = sqrt(plain_dot(image, image, embed)), best = -INFINITY;
+        const float *image = images + i * EMBED;
+        double size = sqrt(plain_dot(image, image, EMBED)), best = -INFINITY;
         for (size_t c = begin; c < classes; c++)
-            best = fmax(best, plain_dot(image, all + c * embed, embed) / size);
+            best = fmax(best, plain_dot(image, all + c * EMBED, EMBED) / size);
         assert_true(set->predicted[i] >= begin && set->predicted[i] < classes);
-        const float *chosen = all + set->predicted[i] * embed;
-        assert_true(plain_dot(image, chosen, embed) / size > best - 1e-6);
+        const float *chosen = all + set->predicted[i] * EMBED;
+        assert_true(plain_dot(image, chosen, EMBED) / size > best - 1e-6);
         for (size_t c = begin; c < set->predicted[i]; c++) /* an equal one before it would have been taken */
-            assert_memory_not_equal(all + c * embed, chosen, embed * sizeof *chosen);
+            assert_memory_not_equal(all + c * EMBED, chosen, EMBED * sizeof *chosen);
         assert_int_equal(set->right[i], set->predicted[i] == (uint16_t)set->labels[i]);
     }
 }
@@ -54,13 +53,12 @@ static const int32_t first[SMALL_RUN_TASKS] = {0, 2, 5};
 
 RUN_TEST(a_task_has_its_own_classes, NULL)
 {
-    float all[CLASSES * 64];
+    float all[CLASSES * EMBED];
     struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     all_classes(run, -1, all);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
-        expect_nearest(run, set, set->features, all + (size_t)first[j] * run->experiment->model.clip->dimensions.embed,
-                       0, dataset_classes(set->task->dataset));
+        expect_nearest(set, set->features, all + (size_t)first[j] * EMBED, 0, dataset_classes(set->task->dataset));
         assert_true(set->n == 3 * (j + 2) && set->router[0] == -1 && set->router[set->n - 1] == -1);
     }
 }
@@ -68,14 +66,13 @@ RUN_TEST(a_task_has_its_own_classes, NULL)
 /* Labels follow one another. "red" is a class of every task: without adapters all three are equal, and the first is taken. */
 RUN_TEST(repeated_names_are_separate_classes, X_TAIL, NULL)
 {
-    float all[CLASSES * 64];
-    assert_true(run->experiment->model.clip->dimensions.embed <= 64);
+    float all[CLASSES * EMBED];
     assert_int_equal(run->experiment->data.class_count, CLASSES);
     struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     all_classes(run, -1, all);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
-        expect_nearest(run, set, set->features, all, 0, CLASSES);
+        expect_nearest(set, set->features, all, 0, CLASSES);
         for (size_t i = 0; i < set->n; i++) { /* red, green, blue and yellow are first met as 0, 1, 4 and 8 */
             assert_true(set->predicted[i] < 2 || set->predicted[i] == 4 || set->predicted[i] == 8);
             assert_int_equal(set->labels[i], first[j] + dataset_label(set->task->dataset, SPLIT_TEST, i));
@@ -87,19 +84,18 @@ RUN_TEST(repeated_names_are_separate_classes, X_TAIL, NULL)
 RUN_TEST(weights_that_change_are_asked_again, "evaluation.label_space=all", "method.name=continual_ft",
          "training.iterations=20", NULL)
 {
-    float before[CLASSES * 64], after[CLASSES * 64];
+    float before[CLASSES * EMBED], after[CLASSES * EMBED];
     struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
-    size_t bytes = CLASSES * run->experiment->model.clip->dimensions.embed * sizeof *before;
     all_classes(run, -1, before);
-    assert_memory_equal(evaluator->labels.joint, before, bytes);
+    assert_memory_equal(evaluator->labels.joint, before, sizeof before);
     train(run, evaluator, 1);
     all_classes(run, -1, after);
-    assert_memory_not_equal(before, after, bytes);
+    assert_memory_not_equal(before, after, sizeof after);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         must(evaluator_without_adapters(evaluator, j, NULL, &error));
-        expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].routed.features, after, 0, CLASSES);
+        expect_nearest(&evaluator->sets[j], evaluator->sets[j].routed.features, after, 0, CLASSES);
     }
-    assert_memory_equal(evaluator->labels.joint, after, bytes);
+    assert_memory_equal(evaluator->labels.joint, after, sizeof after);
 }
 
 /* After each task its classes join, also for images that no adapters answer; all of them are there from the start in the space of
@@ -109,7 +105,7 @@ static void classes_join(struct small_run *run, const char *space, bool open, bo
     static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
     static const size_t ends[] = {2, 5, CLASSES};
     for (size_t k = 0; k < 2; k++) {
-        float all[CLASSES * 64];
+        float all[CLASSES * EMBED];
         small_run_reopen(run, 1,
                          WORDS(space, keeping[k], "training.iterations=20", "training.learning_rate=1e-2",
                                all_at_once ? "data.shots=4" : "adapter.routers=one",
@@ -117,7 +113,7 @@ static void classes_join(struct small_run *run, const char *space, bool open, bo
         struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
         all_classes(run, -1, all);
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
-            expect_nearest(run, &evaluator->sets[j], evaluator->sets[j].features, all, open && j > 0 ? ends[j - 1] : 0,
+            expect_nearest(&evaluator->sets[j], evaluator->sets[j].features, all, open && j > 0 ? ends[j - 1] : 0,
                            open ? ends[j] : CLASSES);
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* nothing stale is kept */
             train(run, evaluator, t);
@@ -131,10 +127,10 @@ static void classes_join(struct small_run *run, const char *space, bool open, bo
                     must(evaluator_task(evaluator, t, j, NULL, &error));
                 assert_true(open || set->router[0] == (all_at_once ? (int)t : 0)); /* the only one */
                 all_classes(run, set->router[0], all);
-                expect_nearest(run, set, set->routed.features, all, begin, end);
+                expect_nearest(set, set->routed.features, all, begin, end);
                 must(evaluator_with_router(evaluator, j, -1, NULL, &error));
                 all_classes(run, -1, all);
-                expect_nearest(run, set, set->features, all, begin, end);
+                expect_nearest(set, set->features, all, begin, end);
             }
         }
     }

@@ -35,29 +35,17 @@ static double mean(const struct seen *seen, size_t first, size_t last)
     return sum / (double)(last - first + 1);
 }
 
-static const struct merge *merge_of(const struct run *e, const struct merge_effect *effect)
-{
-    size_t left =
-        (effect->iteration / 4 - 1) * TOWERS * BLOCKS; /* changes of all blocks after every fourth iteration */
-    for (size_t i = left; i < left + TOWERS * BLOCKS; i++) {
-        const struct expert_change *change = &e->method.changes.changes[i];
-        if (change->kind == CHANGE_MERGE && change->tower == effect->tower && change->merge.block == effect->block)
-            return &change->merge;
-    }
-    fail_msg("there was no merge after iteration %zu", effect->iteration);
-    return NULL;
-}
-
-static void check_effect(const struct run *e, const struct seen *seen, const struct merge_effect *effect)
+static void check_effect(const struct seen *seen, const struct merge_effect *effect, const struct expert_change *change)
 {
     size_t at = effect->iteration, end = at + EFFECT_WINDOW < ITERATIONS ? at + EFFECT_WINDOW : ITERATIONS,
            first = at > EFFECT_WINDOW ? at - EFFECT_WINDOW + 1 : 1;
-    int target = merge_of(e, effect)->target;
+    int target = change->merge.target;
     int64_t choices = 0;
     const int32_t *before = seen->counts[at][effect->tower][effect->block],
                   *after = seen->counts[end][effect->tower][effect->block];
     for (size_t k = 0; k < EXPERTS; k++)
         choices += after[k] - before[k];
+    assert_true(effect->tower == change->tower && effect->block == change->merge.block);
     assert_int_equal(effect->iterations, end - at);
     assert_int_equal(effect->chosen, after[target] - before[target]);
     assert_int_equal(effect->choices, choices);
@@ -77,15 +65,17 @@ RUN_TEST(effects_are_those_of_counts_and_losses, ON, NULL)
     const struct merge_effect_list *list = &method->effects;
     size_t merges = 0, whole = 0;
     must(small_run_train(run, 0, &seen.training));
-    for (size_t i = 0; i < method->changes.count; i++)
-        merges += method->changes.changes[i].kind == CHANGE_MERGE;
-    assert_true(merges > 20);
-    assert_int_equal(list->count, merges);
-    for (size_t i = 0; i < list->count; i++) {
-        check_effect(run->experiment, &seen, &list->effects[i]);
-        whole += list->effects[i].iterations == EFFECT_WINDOW;
-        assert_int_equal(list->effects[i].position, 0);
-    }
+    for (size_t i = 0; i < method->changes.count;
+         i++) /* of all blocks after every fourth iteration, then the freezes */
+        if (method->changes.changes[i].kind == CHANGE_MERGE) {
+            const struct merge_effect *effect = &list->effects[merges++];
+            assert_true(merges <= list->count);
+            assert_int_equal(effect->iteration, (i / (TOWERS * BLOCKS) + 1) * 4);
+            assert_int_equal(effect->position, 0);
+            check_effect(&seen, effect, &method->changes.changes[i]);
+            whole += effect->iterations == EFFECT_WINDOW;
+        }
+    assert_true(merges > 20 && merges == list->count);
     assert_true(whole >= 2 && whole < list->count);
 }
 
