@@ -25,23 +25,6 @@ RUN_TEST(every_combination_survives_a_stop_and_two_devices, NULL)
         }
 }
 
-RUN_TEST(other_choices_survive_a_stop_and_two_devices, NULL)
-{
-    static const char *const cases[][4] = {
-        {"merge.target=random_free"},
-        {"merge.target=least_used_ever"},
-        {"merge.target=noise", "adapter.freeze=random"},
-        {"merge.schedule=warmup_decay", "adapter.freeze=share"},
-        {"merge.schedule=plateau", "merge.every=2", "merge.least_fall=0.9"}, /* one that hardly falls so far */
-        {"merge.policy=ewa", "merge.rate=0.5"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += test_every()) {
-        const char *const *words = WORDS("training.learning_rate=1e-3", cases[i][0], cases[i][1], cases[i][2]);
-        expect_stop_between(run, words, 1);
-        outcome_train(run, words, 2, 1);
-    }
-}
-
 static void add_loss(const struct loss_mean *mean, struct run *e, float loss, bool held)
 {
     const struct step_guard guard = {.skip = held};

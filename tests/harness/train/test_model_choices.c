@@ -8,11 +8,13 @@ enum { OVERRIDES = 8 };
 
 #define SLOW "training.learning_rate=2e-4"
 
+enum ranks {
+    SAME,
+    NEAR
+}; /* NEAR: they compute something of their share alone: near one device's numbers, not the same */
+
 static const struct choice {
-    enum {
-        SAME,
-        NEAR
-    } ranks; /* NEAR: they compute something of their share alone: near one device's numbers, not the same */
+    enum ranks ranks;
     const char *overrides[OVERRIDES];
 } choices[] = {
     {SAME, {"adapter.blocks=last_1"}},
@@ -39,6 +41,12 @@ static const struct choice {
       "adapter.routing=per_token", "adapter.balance_loss=widenet"}},
     {SAME, {"adapter.share_across_blocks=1", "adapter.share_routing=1", "adapter.gate_input=mean"}},
     {SAME, {"adapter.experts=512"}},
+    {SAME, {"merge.target=random_free", "merge.every=2"}},
+    {SAME, {"merge.target=least_used_ever", "merge.every=2"}},
+    {SAME, {"merge.target=noise", "merge.every=2", "adapter.freeze=random"}},
+    {SAME, {"merge.schedule=warmup_decay", "merge.every=2", "adapter.freeze=share"}},
+    {SAME, {"merge.schedule=plateau", "merge.every=2", "merge.least_fall=0.9"}}, /* one that hardly falls so far */
+    {SAME, {"merge.policy=ewa", "merge.rate=0.5"}},
 };
 
 static const char *const *words_of(const struct choice *choice, const char *rate)
