@@ -21,3 +21,12 @@ static inline char *classifier_file(struct small_run *run, const char *const *wo
     must(whole_run(run, database, NULL));
     return whole_run_weights(run);
 }
+
+static const char *const mlp_parts[] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
+enum { PARTS = sizeof mlp_parts / sizeof *mlp_parts };
+
+/* Of the MLP under that name, or the experts of that block. */
+static inline const struct parameter *find_part(const struct parameters *group, size_t part, const char *name)
+{
+    return parameters_find(group, small_run_format("%s.%s", name, mlp_parts[part]));
+}

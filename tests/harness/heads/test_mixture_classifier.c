@@ -35,15 +35,6 @@ static bool is_replaced(const struct parameter *p)
     return strstr(p->name, "resblocks.1.mlp.") != NULL;
 }
 
-static const char *const mlp_parts[] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
-enum { PARTS = sizeof mlp_parts / sizeof *mlp_parts };
-
-/* Of the MLP under that name, or the experts of that block. */
-static const struct parameter *find_part(const struct parameters *group, size_t part, const char *name)
-{
-    return parameters_find(group, small_run_format("%s.%s", name, mlp_parts[part]));
-}
-
 /* --- Training --- */
 
 /* Everything is trained but the MLP that experts stand for, which weight decay does not shrink either. */

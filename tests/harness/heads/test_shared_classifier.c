@@ -66,25 +66,20 @@ RUN_TEST(a_file_holds_what_is_shared_once, NULL)
     expect_refused(run, path, "adapter.share_across_blocks=1", "share_across_blocks 0", "suite's is 1");
 }
 
-static void open_dense(struct small_run *run, const char *sharing)
+/* A dense model of that sharing in a file; same: its blocks have the first one's MLP, as if experts had been shared and averaged. */
+static void save_dense(struct small_run *run, const char *sharing, bool same, const char *path)
 {
     small_run_reopen(run, 1,
                      WORDS(SIZED, "method.ffn=dense", "adapter.router_noise=0", "head.pool=mean_patches", sharing));
-}
-
-/* As a dense model of experts that were shared and averaged has them. */
-static void give_all_blocks_the_first_mlp(struct parameters *group)
-{
-    static const char *const parts[] = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"};
+    struct parameters *group = run->experiment->model.clip->parameters;
     const float *values = small_run_group(group);
-    const struct parameter *first = NULL;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        for (size_t b = 0; b < BLOCKS; b++) {
-            const struct parameter *p =
-                parameters_find(group, small_run_format("visual.transformer.resblocks.%zu.mlp.%s", b, parts[i]));
-            first = b == 0 ? p : first;
-            must(parameters_upload(group, p, values + first->offset, &error));
-        }
+    for (size_t i = 0; same && i < PARTS * BLOCKS; i++) {
+        const char *block = small_run_format("visual.transformer.resblocks.%zu.mlp", i % BLOCKS);
+        must(parameters_upload(group, find_part(group, i / BLOCKS, block),
+                               values + find_part(group, i / BLOCKS, "visual.transformer.resblocks.0.mlp")->offset,
+                               &error));
+    }
+    must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
 }
 
 /* Experts are copies of one MLP: of blocks with MLPs that were trained apart they could be that of one alone. */
@@ -93,17 +88,13 @@ RUN_TEST(different_mlps_are_not_shared, NULL)
     must_refuse(
         small_run_try(run, 1, WORDS("adapter.kind=ffn", "adapter.bottleneck=64", "adapter.share_across_blocks=1")),
         ERROR_ARGUMENT, "blocks 0 and 1", "different MLPs", "adapter.kind=lora");
-    open_dense(run, "model.share_groups=0");
     char *path = small_run_format("%s", small_run_file(run, "dense.safetensors")),
          *weights = small_run_format("model.weights=%s", path);
-    must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
+    save_dense(run, "model.share_groups=0", false, path);
     expect_refused(run, path, "model.share_groups=0", "different MLPs", "model.share_groups");
-    open_dense(run, "model.share_groups=0");
-    give_all_blocks_the_first_mlp(run->experiment->model.clip->parameters);
-    must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
+    save_dense(run, "model.share_groups=0", true, path);
     must(small_run_try(run, 1, WORDS(FITTED, weights, "model.share_groups=0")));
-    open_dense(run, "model.share_groups=1");
-    must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
+    save_dense(run, "model.share_groups=1", false, path);
     small_run_reopen(run, 1, WORDS(SIZED, weights));
     assert_int_equal(run->experiment->model.adapters->towers[TOWER_IMAGE].blocks, 1);
 }
