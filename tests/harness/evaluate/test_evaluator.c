@@ -182,25 +182,6 @@ static void choose_alone(struct small_run *run, const struct test_set *set, size
     batches_close(batches);
 }
 
-/* Those of all images, added to counts and sums [blocks, classes, experts]. */
-static void count_choices(struct small_run *run, const struct test_set *set, size_t samples, uint64_t *counts,
-                          double *sums)
-{
-    struct adapters *adapters = run->experiment->model.adapters;
-    size_t per_block = samples * adapters->settings.top_k, size = adapters->towers[TOWER_IMAGE].blocks * per_block,
-           classes = dataset_classes(set->task->dataset);
-    struct choices alone;
-    for (size_t i = 0; i < set->n; i++) {
-        choose_alone(run, set, i, size, &alone);
-        for (size_t c = 0; c < size; c++) {
-            size_t at = (c / per_block * classes + (size_t)set->labels[i]) * adapters->settings.experts +
-                        (size_t)alone.chosen[c];
-            counts[at]++;
-            sums[at] += (double)alone.gates[c];
-        }
-    }
-}
-
 /* An evaluator that counts from now on, of a run that learned the second task. */
 static struct evaluator *open_counting(struct small_run *run, const char *word, const char *more)
 {
@@ -213,29 +194,38 @@ static struct evaluator *open_counting(struct small_run *run, const char *word, 
     return evaluator;
 }
 
-/* samples: of an image. With features kept and computed anew. */
+/* Of all images, by class, with features kept and computed anew; samples: of an image. */
 static void check_class_experts(struct small_run *run, const char *routing, size_t samples)
 {
     struct evaluator *evaluator = open_counting(run, routing, NULL);
     const struct test_set *set = &evaluator->sets[1];
     const struct class_experts *found = &set->experts;
+    size_t per_block = samples * run->experiment->model.settings.adapter.top_k, size = 0;
     for (int again = 0; again < 2; again++) {
         encoded_now(evaluator, 1);
-        size_t size = found->blocks * found->classes * found->experts, served = 0;
+        size_t served = 0;
+        size = found->blocks * found->classes * found->experts;
         uint64_t *expected = small_run_keep(calloc(size, sizeof *expected));
         double *gates = small_run_keep(calloc(size, sizeof *gates));
         assert_int_equal(found->classes, 3);
-        count_choices(run, set, samples, expected, gates);
-        assert_memory_equal(found->counts, expected, size * sizeof *expected);
-        for (size_t i = 0; i < size; i++) {
-            served += expected[i] > 0;
-            assert_true(fabs(found->gates[i] - gates[i]) <= 1e-5 * gates[i]);
+        for (size_t i = 0; i < set->n; i++) {
+            struct choices alone;
+            choose_alone(run, set, i, found->blocks * per_block, &alone);
+            for (size_t c = 0; c < found->blocks * per_block; c++) {
+                size_t at = (c / per_block * found->classes + (size_t)set->labels[i]) * found->experts +
+                            (size_t)alone.chosen[c];
+                served += expected[at]++ == 0;
+                gates[at] += (double)alone.gates[c];
+            }
         }
+        assert_memory_equal(found->counts, expected, size * sizeof *expected);
+        for (size_t i = 0; i < size; i++)
+            assert_true(fabs(found->gates[i] - gates[i]) <= 1e-5 * gates[i]);
         assert_true(served > found->blocks * found->classes); /* else a mistake in the order would not be seen */
         change_expert(run, 0);                                /* some features are kept, others not */
     }
     must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
-    for (size_t i = 0; i < found->blocks * found->classes * found->experts; i++)
+    for (size_t i = 0; i < size; i++)
         assert_int_equal(found->counts[i], 0);
 }
 

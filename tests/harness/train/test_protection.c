@@ -155,26 +155,18 @@ static size_t kept(struct small_run *run, int32_t counts[SMALL_RUN_TASKS], int32
     return (size_t)tasks;
 }
 
-/* Herded on the model as it is now. */
-static void herded(struct small_run *run, size_t task, size_t count, uint32_t *picks)
-{
-    struct run *e = run->experiment;
-    const struct dataset *dataset = e->data.tasks[task].dataset;
-    size_t n = dataset_size(dataset, SPLIT_TRAIN), embed = e->model.clip->dimensions.embed;
-    float *features = small_run_keep(malloc(n * embed * sizeof *features)),
-          *means = small_run_keep(malloc(n * e->model.clip->dimensions.image_width * sizeof *means));
-    must(frozen_features(&e->model, &e->data, dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
-    exemplars_herd(features, n, embed, count, picks, NULL);
-}
-
 RUN_TEST(icarl_keeps_herded_images, ICARL, NULL)
 {
     int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY];
     uint32_t picks[SMALL_RUN_TASKS][CAPACITY];
+    struct run *e = run->experiment;
     for (size_t task = 0; task < SMALL_RUN_TASKS; task++) {
-        size_t share = CAPACITY / (task + 1);
+        float means[24 * 64], features[24 * 16]; /* of the model as it is then */
+        const struct dataset *dataset = e->data.tasks[task].dataset;
+        size_t share = CAPACITY / (task + 1), n = dataset_size(dataset, SPLIT_TRAIN);
         learn(run, task);
-        herded(run, task, share, picks[task]);
+        must(frozen_features(&e->model, &e->data, dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
+        exemplars_herd(features, n, 16, share, picks[task], NULL);
         assert_int_equal(kept(run, counts, items), task + 1);
         for (size_t i = 0; i <= task; i++) {
             assert_int_equal(counts[i], share);
