@@ -11,12 +11,6 @@ enum { CLASSES = 2 + 3 + 4, EMBED = 16 };
 
 #define X_TAIL "evaluation.label_space=all", "data.shots=4"
 
-static void train(struct small_run *run, struct evaluator *evaluator, size_t task)
-{
-    must(small_run_train(run, task, NULL));
-    must(evaluator_refresh(evaluator, &error));
-}
-
 /* Class features of all tasks through a router, one after the other. */
 static void all_classes(struct small_run *run, int router, float *all)
 {
@@ -88,7 +82,8 @@ RUN_TEST(weights_that_change_are_asked_again, "evaluation.label_space=all", "met
     struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     all_classes(run, -1, before);
     assert_memory_equal(evaluator->labels.joint, before, sizeof before);
-    train(run, evaluator, 1);
+    learn(run, 1);
+    must(evaluator_refresh(evaluator, &error));
     all_classes(run, -1, after);
     assert_memory_not_equal(before, after, sizeof after);
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
@@ -116,7 +111,8 @@ static void classes_join(struct small_run *run, const char *space, bool open, bo
             expect_nearest(&evaluator->sets[j], evaluator->sets[j].features, all, open && j > 0 ? ends[j - 1] : 0,
                            open ? ends[j] : CLASSES);
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* nothing stale is kept */
-            train(run, evaluator, t);
+            learn(run, t);
+            must(evaluator_refresh(evaluator, &error));
             evaluator_see(evaluator, t + 1);
             for (size_t j = 0; j < (open || all_at_once ? SMALL_RUN_TASKS : t + 1); j++) {
                 struct test_set *set = &evaluator->sets[j];

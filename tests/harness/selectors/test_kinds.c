@@ -175,14 +175,13 @@ RUN_TEST(task_gaussian_is_the_density_of_the_task, "selector.kind=task_gaussian"
 RUN_TEST(text_is_the_cosine_to_the_nearest_class_name, "selector.kind=text", "selector.quantile=0", NULL)
 {
     enum { N = 24 };
-    struct selector *selector;
     struct run *e = run->experiment;
     const struct task *task = &e->data.tasks[2];
     float means[N * 64], features[N * WIDTH];
     double expected[N];
     size_t classes = dataset_classes(task->dataset), found = 0;
     learn(run, 2); /* adapters are none of its business */
-    selector = small_run_selector(run);
+    struct selector *selector = small_run_selector(run);
     must(selector_train(selector, task, NULL, &error));
     must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TRAIN, NULL, N, means, features, NULL, &error));
     float *text = take_class_features(run, task, -1);
@@ -202,10 +201,9 @@ RUN_TEST(text_is_the_cosine_to_the_nearest_class_name, "selector.kind=text", "se
 
 static float *coder_after(struct small_run *run, size_t iterations, const char *batch, const char *shots, size_t *n)
 {
-    struct selector *selector;
     small_run_reopen(run, 1,
                      WORDS(small_run_format("selector.iterations=%zu", iterations), batch, shots, "selector.l2=0"));
-    selector = small_run_selector(run);
+    struct selector *selector = small_run_selector(run);
     must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
     *n = selector->coders[0]->parameters->values_count;
     return small_run_group(selector->coders[0]->parameters);
@@ -244,11 +242,10 @@ static const char *draw_foreign(const struct small_run *run, unsigned pictures)
 RUN_TEST(a_folder_of_unrelated_images_competes, NULL)
 {
     enum { PICTURES = 8 };
-    struct selector *selector;
     struct dataset *dataset;
     float means[PICTURES * 64], own[PICTURES], other[PICTURES];
     small_run_reopen(run, 1, WORDS(draw_foreign(run, PICTURES)));
-    selector = small_run_selector(run);
+    struct selector *selector = small_run_selector(run);
     must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
     assert_true(selector_wants(selector, 0) && selector_wants(selector, SMALL_RUN_TASKS) &&
                 !selector_wants(selector, 1));
@@ -317,20 +314,18 @@ static void from_adapters(struct small_run *run, struct selector *selector, floa
  * given; and a file of adapters holds what choosing needs. */
 static void a_kind_survives(struct small_run *run, const char *const *overrides)
 {
-    struct selector *whole, *restored;
     struct checkpoint_place place = {2, 0, 77}, found_place;
     bool found;
     float errors[3][12];
     small_run_reopen(run, 1, overrides);
     struct run *e = run->experiment;
-    whole = small_run_selector(run);
+    struct selector *whole = small_run_selector(run), *restored = small_run_selector(run);
     for (size_t k = 0; k < 2; k++)
         must(selector_train(whole, &e->data.tasks[k], NULL, &error));
     if (whole->kind == &selector_alexnet)
         assert_true(whole->thresholds[0] == 0.0655f); /* as published */
     take_errors(whole, errors);
     must(checkpoint_save(e, whole, small_run_file(run, "resume"), &place, &error));
-    restored = small_run_selector(run);
     must(checkpoint_load(e, restored, small_run_file(run, "resume"), &found_place, &found, &error));
     expect_same_selector(restored, whole, errors);
     must(selector_train(whole, &e->data.tasks[2], NULL, &error));
@@ -342,12 +337,11 @@ static void a_kind_survives(struct small_run *run, const char *const *overrides)
 
 RUN_TEST(every_kind_survives_a_stop_and_is_saved, NULL)
 {
-    const char *folder = draw_foreign(run, 5), *weights;
     struct alexnet_file file = alexnet_file_draw();
     must(alexnet_file_write(&file, small_run_file(run, "alexnet"), ALEXNET_FILE_TENSORS, &error));
     free(file.values);
-    weights = small_run_format("selector.alexnet=%s", small_run_file(run, "alexnet"));
-    a_kind_survives(run, WORDS("selector.kind=clip", folder));
+    const char *weights = small_run_format("selector.alexnet=%s", small_run_file(run, "alexnet"));
+    a_kind_survives(run, WORDS("selector.kind=clip", draw_foreign(run, 5)));
     a_kind_survives(run, WORDS("selector.kind=gaussian"));
     a_kind_survives(run, WORDS("selector.kind=task_gaussian"));
     a_kind_survives(run, WORDS("selector.kind=text"));

@@ -36,21 +36,19 @@ static size_t answer_of(struct small_run *run, const struct test_set *set, size_
             images++;
         }
     prefixes->text_weight = (float)(total / (double)images);
-    struct tensor pixels, features;
+    struct tensor features, on_device;
     struct tower_pass pass;
     float *text = take_class_features(run, set->task, router);
     struct batch batch;
     arena_reset(&model->step_memory);
     struct batches *batches = take_test_image(run, set->task, i, &batch);
-    pixels = batch.images;
     float weight = 1 / (1 + expf(set->errors[router][i] / (float)embed + 1));
-    struct tensor on_device;
     must(tensor_take(&on_device, &model->step_memory, TENSOR_F32, "weight", 1, (size_t[]){1}, &error));
     must(model->backend->ops->upload(model->backend, on_device.data, &weight, sizeof weight, &error));
     struct encoding encoding = {.arena = &model->step_memory, .attention = prefixes_hooks(prefixes, TOWER_IMAGE)};
     must(model_fill(model, &model->step_memory, 1, router, &encoding.router, &error));
     prefixes->towers[TOWER_IMAGE].weights = on_device.data;
-    must(clip_encode_images(model->clip, &encoding, &pixels, &pass, &features, &error));
+    must(clip_encode_images(model->clip, &encoding, &batch.images, &pass, &features, &error));
     prefixes->towers[TOWER_IMAGE].weights = NULL;
     float *image = small_run_values(run, features.data, embed);
     batches_close(batches);
