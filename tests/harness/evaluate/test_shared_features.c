@@ -30,17 +30,6 @@ static void reopen(struct small_run *run, const char *more)
         run, 1, WORDS("run.cache=disk", folder, "data.order=first,second,third,folder", "tasks.folder.path=.", more));
 }
 
-/* A test of a run with these files. */
-#define FILES_TEST(name)                                                                                               \
-    static void name##_on(struct small_run *run);                                                                      \
-    RUN_TEST(name, NULL)                                                                                               \
-    {                                                                                                                  \
-        draw(run, 0x800000);                                                                                           \
-        reopen(run, NULL);                                                                                             \
-        name##_on(run);                                                                                                \
-    }                                                                                                                  \
-    static void name##_on(struct small_run *run)
-
 /* What is taken of a task, and how many images were encoded for it. */
 static size_t take(struct small_run *run, size_t task, struct values *values)
 {
@@ -55,6 +44,14 @@ static size_t take(struct small_run *run, size_t task, struct values *values)
     return spy.encodings;
 }
 
+/* What is taken of the files in a run that is the first one. */
+static void take_first(struct small_run *run, struct values *values)
+{
+    draw(run, 0x800000);
+    reopen(run, NULL);
+    assert_true(take(run, FILES, values) > 0);
+}
+
 /* The one file of features. NULL: none. */
 static const char *features_file(const struct small_run *run)
 {
@@ -66,10 +63,10 @@ static const char *features_file(const struct small_run *run)
     return path;
 }
 
-FILES_TEST(the_second_run_encodes_nothing)
+RUN_TEST(the_second_run_encodes_nothing, NULL)
 {
     struct values first, second, alone;
-    assert_true(take(run, FILES, &first) > 0);
+    take_first(run, &first);
     reopen(run, NULL);
     assert_int_equal(take(run, FILES, &second), 0);
     assert_memory_equal(&first, &second, sizeof first);
@@ -102,11 +99,11 @@ static void change_a_weight(const struct small_run *run)
 }
 
 /* Other weights have a file of their own. */
-FILES_TEST(other_images_and_weights_are_computed)
+RUN_TEST(other_images_and_weights_are_computed, NULL)
 {
     struct values values, others;
     struct shared_files list;
-    take(run, FILES, &values);
+    take_first(run, &values);
     draw(run, 0x000080);
     reopen(run, NULL);
     expect_fresh(run, &values, false);
@@ -119,7 +116,7 @@ FILES_TEST(other_images_and_weights_are_computed)
 }
 
 /* Products of another precision have a file of their own. */
-FILES_TEST(another_precision_is_computed)
+RUN_TEST(another_precision_is_computed, NULL)
 {
     struct values values, rounded;
     struct backend *backend;
@@ -127,7 +124,7 @@ FILES_TEST(another_precision_is_computed)
     if (backend_open(&backend, &settings, &error) != OK)
         skip(); /* the processor cannot */
     backend_close(backend);
-    assert_true(take(run, FILES, &values) > 0);
+    take_first(run, &values);
     reopen(run, "run.precision=bf16");
     assert_true(take(run, FILES, &rounded) > 0);
     assert_memory_not_equal(&values, &rounded, sizeof values);
@@ -136,11 +133,11 @@ FILES_TEST(another_precision_is_computed)
     assert_memory_equal(&values, &rounded, sizeof values);
 }
 
-FILES_TEST(damaged_files_are_written_anew)
+RUN_TEST(damaged_files_are_written_anew, NULL)
 {
     struct values values;
     struct bytes bytes;
-    take(run, FILES, &values);
+    take_first(run, &values);
     const char *path = features_file(run);
     assert_non_null(path);
     must(file_read(path, FILE_LIMIT, &bytes, &error));
@@ -161,9 +158,10 @@ FILES_TEST(damaged_files_are_written_anew)
 }
 
 /* And not kept where nothing is allowed. */
-FILES_TEST(without_room_they_are_computed)
+RUN_TEST(without_room_they_are_computed, NULL)
 {
     struct values values;
+    draw(run, 0x800000);
     reopen(run, "run.cache_disk_megabytes=0");
     assert_true(take(run, FILES, &values) > 0);
     assert_null(features_file(run));

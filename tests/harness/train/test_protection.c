@@ -1,6 +1,5 @@
 /* Methods that protect earlier tasks: what defines each of them, and several GPUs. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,11 +144,9 @@ static size_t kept(struct small_run *run, int32_t counts[SMALL_RUN_TASKS], int32
     must(e->model.settings.method->keep(&e->method, &serializer, &error));
     must(archive_get(archive, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, &error));
     must(archive_get(archive, "exemplars.counts", SAFETENSOR_I32, (size_t)tasks, counts, &error));
-    for (int32_t t = 0; t < tasks; t++) {
-        char name[32];
-        snprintf(name, sizeof name, "exemplars.%d", t);
-        must(archive_get(archive, name, SAFETENSOR_I32, (size_t)counts[t], items[t], &error));
-    }
+    for (int32_t t = 0; t < tasks; t++)
+        must(archive_get(archive, small_run_format("exemplars.%d", t), SAFETENSOR_I32, (size_t)counts[t], items[t],
+                         &error));
     archive_close(archive);
     return (size_t)tasks;
 }
