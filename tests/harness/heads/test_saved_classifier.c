@@ -1,6 +1,5 @@
 /* What a classifier's file answers without its suite: the classes that the run's own test had, and the same features. */
 #include <math.h>
-#include <string.h>
 
 #include "datasets/loader.h"
 #include "harness/commands/inputs/classifier_choice.h"

@@ -17,8 +17,7 @@ struct outcome {
     const char *name;            /* the overrides */
     struct small_training steps; /* of the last task */
     size_t groups, parts, n[8], changes;
-    void *values
-        [8]; /* n floats of each group that is trained; behind these, integers: counts of adapters and what is frozen */
+    void *values[8]; /* n floats of each group; behind these n integers: counts of adapters and what is frozen */
 };
 
 /* Of the model of a run, or of one of its ranks. */

@@ -12,7 +12,6 @@
 #include "harness/train/services/unified.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
-#include "tests/harness/whole_run.h"
 
 static struct parameters *group_of(const struct small_run *run)
 {

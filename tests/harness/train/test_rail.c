@@ -7,11 +7,9 @@
 
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/methods/methods.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
 #include "harness/train/services/regression.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 

@@ -1,6 +1,5 @@
 /* Reference images and texts, and the methods that use them, on images and texts from files. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "harness/run/image_watch.h"
 #include "harness/run/run.h"

@@ -3,7 +3,6 @@
 
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
-#include "harness/train/trainer.h"
 #include "tests/harness/train/outcome.h"
 
 /* Adam makes a whole step of a gradient that is nothing but rounding, as that of a key's bias: small steps. */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "harness/train/guard.h"
-#include "harness/train/trainer.h"
 #include "models/schedule.h"
 #include "tests/harness/train/outcome.h"
 

@@ -1,7 +1,6 @@
 /* What the trainer asks of a device: nothing that waits, and the same steps recorded and plain. */
 #include <string.h>
 
-#include "harness/train/trainer.h"
 #include "tests/harness/train/outcome.h"
 
 /* Operations have no context of their own, so there is one of these. */
