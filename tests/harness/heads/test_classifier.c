@@ -69,7 +69,7 @@ RUN_TEST(answers_follow_the_head, SCRATCH, NULL)
     struct evaluator *evaluator = small_run_evaluator(run, NULL, 0);
     must(evaluator_task(evaluator, 0, 0, NULL, &error));
     const struct test_set *set = &evaluator->sets[0];
-    for (uint16_t favourite = 0; favourite < CLASSES; favourite++) {
+    for (size_t favourite = 0; favourite < CLASSES; favourite++) {
         struct parameters *group = head_of(run)->parameters;
         float given[CLASSES] = {0};
         given[favourite] = 1e6f;
