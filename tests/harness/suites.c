@@ -68,26 +68,53 @@ const char *value_of(const struct suite *suite, const char *key)
     return options_as_text(suite_entry(suite, section, entry), name);
 }
 
-/* A setting that follows from several keys. */
+/* A setting that follows from several keys, or a number of them. */
 static const char *derived(const char *name)
 {
-    static char tasks[16], routers[16], threshold[16];
-    const char *const values[][2] = {{"order", s.order},
-                                     {"setting", s.setting},
-                                     {"task_count", tasks},
-                                     {"routers", routers},
-                                     {"method", s.method->name},
-                                     {"head", s.head->name},
-                                     {"policy", s.merge.policy->name},
-                                     {"selector", settings_select(&s) ? s.selector.kind->name : "none"},
-                                     {"threshold", threshold},
-                                     {"alexnet", s.selector.alexnet != NULL ? s.selector.alexnet : "none"}};
-    snprintf(tasks, sizeof tasks, "%zu", s.task_count);
-    snprintf(routers, sizeof routers, "%zu", s.adapter.tasks);
-    snprintf(threshold, sizeof threshold, "%g", s.selector.threshold);
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (strcmp(name, values[i][0]) == 0)
-            return values[i][1];
+    static char number[32];
+    const char *const words[][2] = {{"order", s.order},
+                                    {"setting", s.setting},
+                                    {"method", s.method->name},
+                                    {"head", s.head->name},
+                                    {"policy", s.merge.policy->name},
+                                    {"selector", settings_select(&s) ? s.selector.kind->name : "none"},
+                                    {"alexnet", s.selector.alexnet != NULL ? s.selector.alexnet : "none"}};
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"task_count", (double)s.task_count},
+                   {"groups", method_groups(s.method, s.method_options)},
+                   {"one_moment", s.one_moment},
+                   {"width", (double)s.scratch.width},
+                   {"heads", (double)s.scratch.heads},
+                   {"hidden", (double)s.scratch.hidden},
+                   {"experts", (double)s.adapter.experts},
+                   {"top_k", (double)s.adapter.top_k},
+                   {"bottleneck", (double)s.adapter.bottleneck},
+                   {"routers", (double)s.adapter.tasks},
+                   {"scale", s.adapter.scale},
+                   {"dropout", s.adapter.dropout},
+                   {"noise_epsilon", s.adapter.noise_epsilon},
+                   {"init_noise", s.adapter.init_noise},
+                   {"score_noise", s.adapter.score_noise},
+                   {"banks", (double)s.adapter.place.banks},
+                   {"decisions", (double)s.adapter.place.decisions},
+                   {"freeze_top_k", (double)s.freeze.top_k},
+                   {"every", (double)s.merge.every},
+                   {"threshold", s.selector.threshold},
+                   {"decision_batch", (double)s.selector.decision_batch},
+                   {"iterations", (double)s.selector.iterations},
+                   {"code", (double)s.selector.code},
+                   {"quantile", s.selector.quantile},
+                   {"l2", s.selector.l2}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(name, words[i][0]) == 0)
+            return words[i][1];
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(name, numbers[i].name) == 0) {
+            snprintf(number, sizeof number, "%g", numbers[i].value);
+            return number;
+        }
     fail_msg("no setting is called %s", name);
     return NULL;
 }

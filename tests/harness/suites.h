@@ -25,8 +25,8 @@ int forget_suites(void **state);
 /* The text of a key's value, "training.batch" or "tasks.dtd.batch". */
 const char *value_of(const struct suite *suite, const char *key);
 
-/* "key=value; …": values of keys, and of the settings that follow from several: order, setting, task_count, routers (of the adapters),
- * method, head, policy, selector, threshold, alexnet. */
+/* "key=value; …": values of keys, and of settings without a section: words such as order, method or selector, and numbers that are read
+ * of keys, such as task_count, routers (of the adapters), groups (that are trained) or iterations (of the selector). */
 void expect_values(const struct suite *suite, const char *expected);
 
 /* What it writes reads back as itself. */

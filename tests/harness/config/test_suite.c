@@ -1,5 +1,6 @@
-/* What suites say of themselves, where they are found, and what no suite can be; run/test_settings.c has what they come to, and
- * run/refusals.txt what is refused. */
+/* What suites say of themselves, where they are found, and what is refused, of which run/refusals.txt has most; run/test_settings.c has
+ * what they come to. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -77,31 +78,15 @@ TEST(text_reads_back_as_itself)
 /* Strings that look like something else keep their value on the way through the text. */
 TEST(strange_strings_survive)
 {
-    static const char *const strings[] = {"",
-                                          "null",
-                                          "~",
-                                          "-",
-                                          "a #b",
-                                          "say \"hi\" \\",
-                                          "tab\there",
-                                          "[x]",
-                                          "Grüße",
-                                          "*star",
-                                          "&amp",
-                                          "{",
-                                          "key: value",
-                                          " space ",
-                                          "line\nbreak",
-                                          "!tag",
-                                          "1e5",
-                                          "\x1b[2J\x7f",
-                                          "\302\2331m\302\205",
-                                          "\xe2\x80\xae\xe2\x80\xa8"};
-    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
+    char strings[] =
+        "|null|~|-|a #b|say \"hi\" \\|tab\there|[x]|Grüße|*star|&amp|{|key: value| space |line\nbreak|!tag|"
+        "1e5|\x1b[2J\x7f|\302\2331m\302\205|\xe2\x80\xae\xe2\x80\xa8",
+         *rest = strings;
+    for (const char *string; (string = strsep(&rest, "|")) != NULL;) {
         char override[64];
-        snprintf(override, sizeof override, "run.folder=%s", strings[i]);
+        snprintf(override, sizeof override, "run.folder=%s", string);
         struct suite *suite = must_read("run: {}", override);
-        assert_string_equal(value_of(must_read(suite_text(suite), NULL), "run.folder"), strings[i]);
+        assert_string_equal(value_of(must_read(suite_text(suite), NULL), "run.folder"), string);
     }
 }
 
@@ -128,43 +113,32 @@ TEST(hash_sees_what_is_computed)
     }
 }
 
-TEST(names_of_files_are_names_of_suites)
-{
-    static const char *const files[] = {"=1.yaml", "folder/@x.yaml", "a\tb.yaml"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        struct suite *suite;
-        assert_int_equal(suite_parse(&suite, "run: {}", 7, files[i], settings_sections, NULL, 0, &error),
-                         ERROR_ARGUMENT);
-        assert_non_null(strstr(error.message, "suite \""));
-        assert_non_null(strstr(error.message, "printable"));
-    }
-}
-
 /* The message begins so, and has the words inside. */
-static void expect_fault(const char *text, size_t size, const char *message, const char *inside)
+static void expect_fault(const char *file, const char *text, const char *message, const char *inside)
 {
     struct suite *suite = NULL;
-    assert_int_equal(suite_parse(&suite, text, size, "x.yaml", settings_sections, NULL, 0, &error), ERROR_ARGUMENT);
+    assert_int_equal(suite_parse(&suite, text, strlen(text), file, settings_sections, NULL, 0, &error), ERROR_ARGUMENT);
     assert_null(suite);
-    if (strncmp(error.message, message, strlen(message)) != 0)
-        assert_string_equal(error.message, message);
-    if (strstr(error.message, inside) == NULL)
-        assert_string_equal(error.message, inside);
+    if (strncmp(error.message, message, strlen(message)) != 0 || strstr(error.message, inside) == NULL)
+        fail_msg("%s: expected \"%s … %s\", found: %s", file, message, inside, error.message);
 }
 
-/* Those that a text file cannot show; the others are in run/refusals.txt. */
+/* Those that a text file cannot show, and of its name; the others are in run/refusals.txt. */
 TEST(faults_of_bytes_are_named)
 {
-    static const char *const faults[][3] = {
-        {"", "x.yaml: expected sections", "empty"},
-        {"# only a comment\n", "x.yaml: expected sections", ""},
-        {"data:\n  order:\n    - \"dtd\\e[2J\"\n", "x.yaml:2:3: data: order \"dtd\x1b[2J\"", "printable"},
-        {"data: {order: [\"dtd\\u202e\"]}\n", "x.yaml:1:8: data: order", "printable"},
-        {"run: {folder: \"a\\0b\"}\n", "x.yaml:1:15: a text with a NUL", ""},
-        {"use: \xff\xfe\n", "x.yaml: at byte ", "UTF-8"},
+    static const char *const faults[][4] = {
+        {"x.yaml", "", "x.yaml: expected sections", "empty"},
+        {"x.yaml", "# only a comment\n", "x.yaml: expected sections", ""},
+        {"x.yaml", "data:\n  order:\n    - \"dtd\\e[2J\"\n", "x.yaml:2:3: data: order \"dtd\x1b[2J\"", "printable"},
+        {"x.yaml", "data: {order: [\"dtd\\u202e\"]}\n", "x.yaml:1:8: data: order", "printable"},
+        {"x.yaml", "run: {folder: \"a\\0b\"}\n", "x.yaml:1:15: a text with a NUL", ""},
+        {"x.yaml", "use: \xff\xfe\n", "x.yaml: at byte ", "UTF-8"},
+        {"=1.yaml", "run: {}", "=1.yaml: suite \"=1\"", "printable"},
+        {"folder/@x.yaml", "run: {}", "folder/@x.yaml: suite \"@x\"", "printable"},
+        {"a\tb.yaml", "run: {}", "a\tb.yaml: suite \"a", "printable"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        expect_fault(faults[i][0], strlen(faults[i][0]), faults[i][1], faults[i][2]);
+        expect_fault(faults[i][0], faults[i][1], faults[i][2], faults[i][3]);
     struct suite *suite;
     assert_int_equal(suites_try(&suite, "run: {}", (const char *const[]){"run.folder=\xff", NULL}), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "UTF-8"));
@@ -176,23 +150,23 @@ TEST(hostile_files_end_soon)
     struct text text = {0};
     for (size_t i = 0; i < 100000; i++)
         text_add(&text, "[");
-    expect_fault(text.data, text.size, "x.yaml:", "");
+    expect_fault("x.yaml", text.data, "x.yaml:", "");
     text_clear(&text);
     text_add(&text, "merge: ");
     for (size_t i = 0; i < 100000; i++)
         text_add(&text, "{a: ");
-    expect_fault(text.data, text.size, "x.yaml:1:", "found keys");
+    expect_fault("x.yaml", text.data, "x.yaml:1:", "found keys");
     text_clear(&text);
     text_add(&text, "merge:\n");
     for (size_t i = 0; i < 20000; i++)
         text_add(&text, "  k%zu: 1\n", i);
-    expect_fault(text.data, text.size, "x.yaml: a suite has at most", "");
+    expect_fault("x.yaml", text.data, "x.yaml: a suite has at most", "");
     text_clear(&text);
     text_add(&text, "merge: {");
     for (size_t i = 0; i < 500; i++)
         text_add(&text, "k");
     text_add(&text, ": 1}");
-    expect_fault(text.data, text.size, "x.yaml:1:9: a key of more than 127", "");
+    expect_fault("x.yaml", text.data, "x.yaml:1:9: a key of more than 127", "");
     text_free(&text);
 }
 
@@ -227,4 +201,49 @@ TEST(suites_are_found_by_path_and_name)
     expect_absent("no_such_suite_ships", ERROR_ARGUMENT, "unknown suite \"no_such_suite_ships\"");
     assert_non_null(strstr(error.message, "or the path of a .yaml file"));
     scratch_remove(&scratch);
+}
+
+/* --- refusals.txt: suites that are refused, and what is said --- */
+
+struct refusal {
+    struct text yaml;
+    char override[256]; /* "": none */
+};
+
+/* The message has to be the line's. */
+static void check(struct refusal *refusal, const char *message)
+{
+    struct suite *suite;
+    const char *override = refusal->override;
+    status result =
+        suites_try(&suite, refusal->yaml.data, (const char *const[]){*override != 0 ? override : NULL, NULL});
+    if (result == OK)
+        fail_msg("accepted: %s+ %s", refusal->yaml.data, override);
+    if (strcmp(error.message, message) != 0)
+        fail_msg("%s+ %s\nexpected: %s\nfound:    %s", refusal->yaml.data, override, message, error.message);
+    suite_destroy(suite);
+    text_free(&refusal->yaml);
+    *refusal = (struct refusal){0};
+}
+
+TEST(every_case_of_the_file_holds)
+{
+    char line[1024];
+    size_t count = 0;
+    struct refusal refusal = {0};
+    FILE *file = fopen(REFUSALS, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        size_t length = strcspn(line, "\n");
+        assert_int_equal(line[length], '\n');
+        line[length] = 0;
+        if (strncmp(line, "+ ", 2) == 0)
+            snprintf(refusal.override, sizeof refusal.override, "%s", line + 2);
+        else if (strncmp(line, "> ", 2) == 0)
+            check(&refusal, (count++, line + 2));
+        else if (*line && *line != '#')
+            text_add(&refusal.yaml, "%s\n", line);
+    }
+    fclose(file);
+    assert_true(count >= 200);
 }
