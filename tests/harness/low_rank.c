@@ -8,16 +8,7 @@
 #include "harness/methods/methods.h"
 #include "harness/train/services/subspace.h"
 #include "models/files/safetensors.h"
-
-static struct error failure;
-
-static void must(status result)
-{
-    if (result != OK) {
-        fprintf(stderr, "low_rank: %s\n", failure.message);
-        exit(1);
-    }
-}
+#include "tests/models/small.h"
 
 enum { MOST = 64, TEXT = 32 };
 static struct {
@@ -57,8 +48,8 @@ static void inf_lora(const struct safetensors *file)
         memcpy(rest, c->data, n * n * sizeof *rest);
         space.n = n;
         subspace_remove(&space, rest, n);
-        must(svd_create(&f, rest, n, n, &failure));
-        must(subspace_extend(&space, find(file, "after", t)->data, n, n, shares[t], &failure));
+        must(svd_create(&f, rest, n, n, &error));
+        must(subspace_extend(&space, find(file, "after", t)->data, n, n, shares[t], &error));
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < n; j++) {
                 for (size_t r = 0; r < rank; r++)
@@ -78,19 +69,8 @@ static void deltas(const struct safetensors *file)
     const struct safetensor *x = safetensors_find(file, "sd.x"), *m = safetensors_find(file, "sd.m"),
                             *a = find(file, "sd.a", 0);
     size_t n = x->shape[1], samples = x->shape[0], rank = a->shape[0], tasks = m->shape[0];
-    const struct clip_dimensions dimensions = {.embed = 8,
-                                               .resolution = 8,
-                                               .patch = 4,
-                                               .image_width = n,
-                                               .image_hidden = n,
-                                               .image_heads = 1,
-                                               .image_blocks = 1,
-                                               .context = 4,
-                                               .vocabulary = 8,
-                                               .text_width = n,
-                                               .text_hidden = n,
-                                               .text_heads = 1,
-                                               .text_blocks = 1};
+    struct clip_dimensions dimensions = small_dimensions;
+    struct device device;
     static struct model model;
     struct method_run run = {.model = &model};
     struct task task = {.index = tasks - 1};
@@ -100,35 +80,37 @@ static void deltas(const struct safetensors *file)
                                                    .matrices = 1U << DELTA_QUERY,
                                                    .gate = &gate_magnitude,
                                                    .place.towers = ADAPT_IMAGE};
-    must(backend_open(&model.backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &failure));
-    must(model.backend->ops->arena_create(model.backend, &model.memory, 0, "model", &failure));
-    must(model.backend->ops->arena_create(model.backend, &model.step_memory, 0, "step", &failure));
+    dimensions.image_width = n;
+    device_open(&device, 1);
+    model.backend = device.backend;
+    must(model.backend->ops->arena_create(model.backend, &model.memory, 0, "model", &error));
+    must(model.backend->ops->arena_create(model.backend, &model.step_memory, 0, "step", &error));
     run.step_memory = &model.step_memory;
     must(clip_create(&model.clip, model.backend, &model.memory, &dimensions, PARAMETERS_FROZEN, ACTIVATION_GELU,
-                     &failure));
-    must(deltas_create(&model.deltas, model.clip, &model.memory, &model.settings.delta, PARAMETERS_TRAINED, &failure));
+                     &error));
+    must(deltas_create(&model.deltas, model.clip, &model.memory, &model.settings.delta, PARAMETERS_TRAINED, &error));
     struct delta_entry *e = &model.deltas->list[0];
     memcpy(parameters_write_all(model.clip->parameters) + (e->linear->weight.value - model.clip->parameters->values),
            safetensors_find(file, "sd.weight")->data, 3 * n * n * sizeof(float)); /* a CPU's memory is the host's */
     for (size_t t = 0; t < tasks; t++) {
-        must(deltas_write(model.deltas, e, DELTA_A, t, find(file, "sd.a", t)->data, &failure));
-        must(deltas_write(model.deltas, e, DELTA_B, t, find(file, "sd.b", t)->data, &failure));
-        must(deltas_write(model.deltas, e, DELTA_MAGNITUDE, t, (const float *)m->data + t, &failure));
+        must(deltas_write(model.deltas, e, DELTA_A, t, find(file, "sd.a", t)->data, &error));
+        must(deltas_write(model.deltas, e, DELTA_B, t, find(file, "sd.b", t)->data, &error));
+        must(deltas_write(model.deltas, e, DELTA_MAGNITUDE, t, (const float *)m->data + t, &error));
     }
-    must(deltas_begin_task(model.deltas, tasks - 1, 0, DELTA_A | DELTA_B | DELTA_MAGNITUDE, &failure));
+    must(deltas_begin_task(model.deltas, tasks - 1, 0, DELTA_A | DELTA_B | DELTA_MAGNITUDE, &error));
     float *y = malloc(samples * 3 * n * sizeof *y), *loss = calloc(1, sizeof *loss);
     must(linear_forward(model.backend, e->linear,
                         &(struct linear_forward){.x = matrix_rows((void *)(uintptr_t)x->data, samples, n),
                                                  .y = matrix_rows(y, samples, 3 * n),
                                                  .arena = &model.step_memory},
-                        &failure));
+                        &error));
     keep("sd.y", 0, SAFETENSOR_F32, samples, 3 * n, y);
-    must(deltas_begin_task(model.deltas, tasks - 1, tasks - 1, DELTA_A | DELTA_B, &failure));
+    must(deltas_begin_task(model.deltas, tasks - 1, tasks - 1, DELTA_A | DELTA_B, &error));
     struct options *chosen;
-    must(options_create(&chosen, method_o_lora.options, &failure));
+    must(options_create(&chosen, method_o_lora.options, &error));
     run.options = chosen;
     model.loss = loss;
-    must(method_o_lora.before_update(&run, &task, 1, &failure));
+    must(method_o_lora.before_update(&run, &task, 1, &error));
     keep("o.loss", 0, SAFETENSOR_F32, 1, 1, loss);
     keep("o.gradient", 0, SAFETENSOR_F32, rank, n, e->delta->da);
 }
@@ -138,9 +120,9 @@ int main(int count, char **words)
     struct safetensors *file;
     if (count != 3)
         return 2;
-    must(safetensors_open(&file, words[1], &failure));
+    must(safetensors_open(&file, words[1], &error));
     inf_lora(file);
     deltas(file);
-    must(safetensors_write(words[2], out.list, out.count, NULL, 0, &failure));
+    must(safetensors_write(words[2], out.list, out.count, NULL, 0, &error));
     return 0;
 }

@@ -71,14 +71,6 @@ const char *small_run_file(const struct small_run *run, const char *name)
     return scratch_file(&run->scratch, name);
 }
 
-void small_run_copy(const char *from, const char *to)
-{
-    struct bytes bytes;
-    must(file_read(from, FILE_LIMIT, &bytes, &error));
-    must(file_write(to, bytes.data, bytes.size, &error));
-    bytes_free(&bytes);
-}
-
 void small_run_expect_same(const char *path, const char *expected)
 {
     struct bytes a, b;

@@ -68,7 +68,6 @@ void small_run_close(struct small_run *run);
 const char *small_run_file(const struct small_run *run, const char *name);
 
 /* Of files anywhere. */
-void small_run_copy(const char *from, const char *to);
 void small_run_expect_same(const char *path, const char *expected);
 
 /* Memory that is freed when a run is closed, as that of the functions below. */
