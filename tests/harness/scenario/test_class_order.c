@@ -1,4 +1,4 @@
-/* Class orders: the built-in ones, how they cut a dataset, and what is refused. */
+/* Class orders: the built-in ones, how they cut a dataset, what is refused; and a class-incremental run. */
 #include <string.h>
 
 #include <jansson.h>
@@ -6,7 +6,7 @@
 #include "harness/run/settings_internal.h"
 #include "harness/scenario/label_split.h"
 #include "harness/scenario/orders.h"
-#include "tests/harness/small_run.h"
+#include "tests/harness/whole_run.h"
 
 enum { MOST = 1024 };
 
@@ -138,10 +138,12 @@ TEST(what_is_no_order)
                       ERROR_ARGUMENT, cases[i].words);
 }
 
+#define CUT "data.order=third", "tasks.third.classes=6", "data.split_by=order"
+#define IN_ORDER                                                                                                       \
+    CUT, "data.class_order=5 0 3 4 1 2", "data.parts=2", "training.iterations=1000", "training.reference_iterations=yes"
+
 /* Tasks have the classes in the order that was asked for, with the images of those classes. */
-RUN_TEST(tasks_follow_the_order, "data.order=third", "tasks.third.classes=6", "data.split_by=order",
-         "data.class_order=5 0 3 4 1 2", "data.first=2", "data.parts=2", "training.epochs=2",
-         "training.iterations=1000", "training.reference_iterations=yes", NULL)
+RUN_TEST(tasks_follow_the_order, IN_ORDER, "data.first=2", "training.epochs=2", NULL)
 {
     static const size_t expected[3][3] = {{5, 0}, {3, 4}, {1, 2}};
     const struct data *data = &run->experiment->data;
@@ -167,13 +169,39 @@ RUN_TEST(few_images_of_each_task, NULL)
         size_t images[3];
     } cases[] = {{"data.shots=2", {4, 4, 4}}, {"data.task_shots=0,1,2", {12, 2, 4}}};
     for (size_t i = 0; i < 2; i++) {
-        small_run_reopen(
-            run, 1,
-            WORDS("data.order=third", "tasks.third.classes=6", "data.split_by=order", "data.parts=3", cases[i].word));
+        small_run_reopen(run, 1, WORDS(CUT, "data.parts=3", cases[i].word));
         assert_string_equal(run->experiment->model.settings.setting, "few_shot");
         for (size_t k = 0; k < 3; k++) {
             assert_int_equal(dataset_size(run->experiment->data.tasks[k].dataset, SPLIT_TRAIN), cases[i].images[k]);
             assert_int_equal(run->experiment->data.tasks[k].all_images, 2 * 6);
         }
     }
+}
+
+/* A row has the tasks so far; Avg and Last are over images, so that the first task, of half the classes, counts double. */
+RUN_TEST(accuracies_are_over_all_classes_seen, IN_ORDER, "data.first=4", "training.epochs=1",
+         "evaluation.label_space=seen", "run.log_every=1", "adapter.routers=one", "selector.kind=none",
+         "adapter.freeze_top_k=0", NULL)
+{
+    static const char *const answers[][2] = {
+        {"SELECT group_concat(after_task || ':' || task, ' ') FROM (SELECT * FROM evaluations ORDER BY 3, 2)",
+         "-1:0 -1:1 -1:2 0:0 1:0 1:1 2:0 2:1 2:2"},
+        {"SELECT group_concat(images, ' ') FROM (SELECT images FROM evaluations WHERE after_task = 2)", "12 3 3"},
+        {"WITH rows AS (SELECT after_task, 100.0 * sum(correct) / sum(images) AS accuracy FROM evaluations "
+         "GROUP BY after_task) "
+         "SELECT iif(abs(metrics.average - (SELECT avg(accuracy) FROM rows WHERE after_task >= 0)) < 1e-9 "
+         "AND abs(metrics.last - (SELECT accuracy FROM rows WHERE after_task = 2)) < 1e-9 "
+         "AND abs(metrics.zero_shot - (SELECT accuracy FROM rows WHERE after_task = -1)) < 1e-9 "
+         "AND transfer IS NULL, 'so', average || ' ' || last) FROM metrics",
+         "so"},
+        {"SELECT setting || ' ' || selector || ' ' || selection FROM runs", "class_incremental none none"},
+        {"SELECT count(*) || '' FROM router_choices", "0"},
+        /* 4 classes of 6 images and 1 of 6 in batches of 8: an epoch and one iteration more */
+        {"SELECT group_concat(last, ' ') FROM (SELECT max(iteration) AS last FROM steps GROUP BY task)", "4 2 2"},
+        {"SELECT group_concat(length(labels) || ' ') FROM test_labels", "24 ,6 ,6 "}, /* two bytes each */
+        {"SELECT count(*) || '' FROM task_classes", "6"}};
+    must(whole_run(run, "a.db", NULL));
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+        expect_text(run, "a.db", answers[i][0], answers[i][1]);
+    assert_int_equal(whole_run_faults(run, "a.db", whole_run_cells), 0);
 }
