@@ -11,7 +11,6 @@
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "results/query.h"
-#include "results/store/database.h"
 #include "results/verify.h"
 
 struct sequence whole_run_sequence;
@@ -30,39 +29,30 @@ status whole_run(struct small_run *run, const char *database, struct backend_spy
     return result;
 }
 
-int64_t whole_run_number(const struct small_run *run, const char *database, const char *sql)
-{
-    struct database *opened;
-    int64_t found;
-    must(database_open(&opened, small_run_file(run, database), STORE_READ, NULL, &error));
-    must(database_integer(opened, sql, &found, &error));
-    database_close(opened);
-    return found;
-}
-
 char *whole_run_text(const struct small_run *run, const char *database, const char *sql)
 {
     struct store *store;
     struct table table = {0};
+    char number[TABLE_NUMBER];
     must(store_open(&store, small_run_file(run, database), STORE_READ, &error));
     must(query_sql(store, sql, &table, &error));
-    assert_true(table_rows(&table) > 0 && table.cell[0].kind == CELL_TEXT);
-    char *text = small_run_keep(strdup(table.cell[0].text));
+    assert_true(table_rows(&table) > 0);
+    char *text = small_run_format("%s", table_cell_text(&table.cell[0], 9, number));
     table_free(&table);
     store_close(store);
     return text;
 }
 
-void expect_number(const struct small_run *run, const char *database, const char *sql, int64_t expected)
-{
-    int64_t found = whole_run_number(run, database, sql);
-    if (found != expected)
-        fail_msg("%s: expected %lld, found %lld", sql, (long long)expected, (long long)found);
-}
-
 void expect_text(const struct small_run *run, const char *database, const char *sql, const char *expected)
 {
-    assert_string_equal(whole_run_text(run, database, sql), expected);
+    const char *found = whole_run_text(run, database, sql);
+    if (strcmp(found, expected) != 0)
+        fail_msg("%s: expected %s, found %s", sql, expected, found);
+}
+
+void expect_number(const struct small_run *run, const char *database, const char *sql, int64_t expected)
+{
+    expect_text(run, database, sql, small_run_format("%lld", (long long)expected));
 }
 
 void remove_database(const struct small_run *run, const char *database)

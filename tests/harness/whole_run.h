@@ -17,8 +17,7 @@
 status whole_run(struct small_run *run, const char *database, struct backend_spy *spy);
 extern struct sequence whole_run_sequence; /* of the last one */
 
-/* The first cell of an answer of the database: an integer, text. */
-int64_t whole_run_number(const struct small_run *run, const char *database, const char *sql);
+/* The first cell of an answer of the database, as text. */
 char *whole_run_text(const struct small_run *run, const char *database, const char *sql);
 void expect_number(const struct small_run *run, const char *database, const char *sql, int64_t expected);
 void expect_text(const struct small_run *run, const char *database, const char *sql, const char *expected);
