@@ -112,12 +112,13 @@ TEST(goals_are_reached_on_noise)
 TEST(the_seed_decides)
 {
     struct items items = planted(40, 1, 5000);
-    struct parts first = cut(&items, 4, PARTITION_RANDOM, 1), again = cut(&items, 4, PARTITION_RANDOM, 1),
-                 other = cut(&items, 4, PARTITION_RANDOM, 2), one = cut(&items, 4, PARTITION_TOGETHER, 1),
-                 same = cut(&items, 4, PARTITION_TOGETHER, 1);
-    assert_memory_equal(&first, &again, sizeof first);
-    assert_memory_not_equal(&first, &other, sizeof first);
-    assert_memory_equal(&one, &same, sizeof one);
+    struct parts other = cut(&items, 4, PARTITION_RANDOM, 2);
+    for (int goal = PARTITION_TOGETHER; goal <= PARTITION_RANDOM; goal++) {
+        struct parts first = cut(&items, 4, (enum partition_goal)goal, 1),
+                     again = cut(&items, 4, (enum partition_goal)goal, 1);
+        assert_memory_equal(&first, &again, sizeof first);
+        assert_memory_not_equal(&first, &other, sizeof first);
+    }
 }
 
 TEST(extreme_sizes)

@@ -68,36 +68,32 @@ TEST(times_are_foretold)
         {{.step = 0.2, .evaluation = 1}, STEPS, 0, 1.001},
         /* a machine that is shared from now on: followed within a minute or so */
         {{.step = 0.5, .evaluation = 0.5, .slower_at = STEPS, .slower = 3}, STEPS, 60, 1.35},
+        /* a first iteration of 15 s instead of 0.2, as of a run whose end seemed to be hours away */
+        {{.step = 0.2, .evaluation = 0.2, .warm_up = 15}, 0, 16, 1.001},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct simulation s = cases[i].given;
         simulate(&s);
         assert_true(worst_after(&s, s.when[cases[i].reports] + cases[i].later) < cases[i].bound);
+        for (size_t k = 0; s.warm_up > 0 && k < s.count; k++)
+            assert_true(s.told[k] < 1.01 * (s.now - 1000 - s.warm_up));
     }
 }
 
-/* A first iteration of 15 s instead of 0.2, as of a run whose end seemed to be hours away. */
-TEST(warming_up_does_not_count)
-{
-    struct simulation s = {.step = 0.2, .evaluation = 0.2, .warm_up = 15};
-    simulate(&s);
-    assert_true(s.told[0] == TIME_UNKNOWN && s.told[3] == TIME_UNKNOWN);
-    for (size_t i = 0; i < s.count; i++)
-        assert_true(s.told[i] < 1.01 * (s.now - 1015));
-    assert_true(worst_after(&s, 1000 + 0.2 * (s.now - 1000)) < 1.001);
-}
-
+/* The first report is not counted, and so few say nothing, however long they took. */
 TEST(nothing_is_told_too_early)
 {
-    struct simulation s = {.step = 0.5, .evaluation = 0.5};
-    simulate(&s);
-    for (size_t i = 0; i < 6; i++)
-        assert_true(s.told[i] == TIME_UNKNOWN);
-    assert_true(s.told[6] > 0); /* the first 0.5 s are not counted */
-    s = (struct simulation){.step = 5, .evaluation = 5};
-    simulate(&s);
-    assert_true(s.told[3] == TIME_UNKNOWN); /* of so few reports, however long they took */
-    assert_true(s.told[4] > 0);
+    static const struct {
+        double step;
+        size_t first; /* report with a time */
+    } cases[] = {{0.5, 6}, {5, 4}};
+    for (size_t i = 0; i < 2; i++) {
+        struct simulation s = {.step = cases[i].step, .evaluation = cases[i].step};
+        simulate(&s);
+        for (size_t k = 0; k < cases[i].first; k++)
+            assert_true(s.told[k] == TIME_UNKNOWN);
+        assert_true(s.told[cases[i].first] > 0);
+    }
 }
 
 /* A pause of a minute, as of a machine that sleeps, is no reason to expect more of them. */
