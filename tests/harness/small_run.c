@@ -131,15 +131,12 @@ static void make_model(const struct small_run *run)
 
 static status try_experiment(struct small_run *run, uint64_t seed, const char *const *overrides)
 {
-    const char *all[32];
-    char *paths[] = {path_format("model.weights=%s/clip.safetensors", run->scratch.path),
-                     path_format("model.vocabulary=%s/vocabulary.txt", run->scratch.path),
-                     path_format("data.root=%s", run->scratch.path),
-                     path_format("run.folder=%s/runs", run->scratch.path),
-                     path_format("run.backend=%s", test_backend_name())};
-    size_t count = 0;
-    for (; count < sizeof paths / sizeof *paths; count++)
-        all[count] = paths[count];
+    const char *folder = run->scratch.path,
+               *all[32] = {small_run_format("model.weights=%s/clip.safetensors", folder),
+                           small_run_format("model.vocabulary=%s/vocabulary.txt", folder),
+                           small_run_format("data.root=%s", folder), small_run_format("run.folder=%s/runs", folder),
+                           small_run_format("run.backend=%s", test_backend_name())};
+    size_t count = 5;
     for (size_t i = 0; overrides != NULL && overrides[i] != NULL; i++)
         all[count++] = overrides[i];
     run->suite = NULL;
@@ -151,8 +148,6 @@ static status try_experiment(struct small_run *run, uint64_t seed, const char *c
         fprintf(stderr, "skipped, %s\n", error.message);
         exit(77);
     }
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-        free(paths[i]);
     return opened;
 }
 

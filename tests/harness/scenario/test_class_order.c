@@ -65,17 +65,11 @@ TEST(orders_of_numpy)
     static const uint32_t of_twenty[20] = {14, 6, 5, 8, 12, 11, 18, 2, 4, 16, 10, 15, 9, 13, 7, 0, 3, 19, 17, 1};
     static const struct {
         const char *name;
-        uint32_t classes, sum, first, last;
+        uint32_t classes, sum;
     } drawn[] = {
-        {"numpy-1993", 10, 897686587u, 4, 1},
-        {"numpy-1993", 100, 1657893834u, 68, 33},
-        {"numpy-1993", 196, 1034472630u, 59, 161},
-        {"numpy-1993", 200, 3502983566u, 168, 161},
-        {"numpy-0", 7, 2005413282u, 6, 4},
-        {"numpy-42", 1, 1u, 0, 0},
-        {"numpy-4294967295", 50, 3073979147u, 21, 35},
-        {"numpy-1", 345, 71546823u, 307, 37},
-        {"numpy-7", 1024, 2655420274u, 570, 175},
+        {"numpy-1993", 10, 897686587u},        {"numpy-1993", 100, 1657893834u}, {"numpy-1993", 196, 1034472630u},
+        {"numpy-1993", 200, 3502983566u},      {"numpy-0", 7, 2005413282u},      {"numpy-42", 1, 1u},
+        {"numpy-4294967295", 50, 3073979147u}, {"numpy-1", 345, 71546823u},      {"numpy-7", 1024, 2655420274u},
     };
     for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {
         must(cut(drawn[i].classes, drawn[i].name, "0", "1", "0"));
@@ -83,8 +77,6 @@ TEST(orders_of_numpy)
         for (size_t k = 0; k < drawn[i].classes; k++)
             sum = 31 * sum + order[k] + 1;
         assert_int_equal(sum, drawn[i].sum);
-        assert_int_equal(order[0], drawn[i].first);
-        assert_int_equal(order[drawn[i].classes - 1], drawn[i].last);
     }
     must(cut(20, "numpy-1993", "0", "10", "0"));
     assert_memory_equal(order, of_twenty, sizeof of_twenty);
