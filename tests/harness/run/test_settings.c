@@ -186,7 +186,7 @@ static const struct {
      "threshold=0; quantile=0.99; iterations=300; code=100; l2=0.0001; run.checkpoints=last; run.seeds=1"},
     {"training: {optimizer: sgd}\n", {0}, "one_moment=1"},
     {"training: {optimizer: lamb}\n", {0}, "one_moment=0"},
-    {"training: {optimizer: adamw}\n", {"tasks.dtd.optimizer=sgd"}, "one_moment=0"},
+    {"data: {order: [mnist, dtd]}\n", {"tasks.dtd.optimizer=sgd"}, "one_moment=0"},
     {"data: {order: I}\n", {0}, "order=I; task_count=11"},
     {"data: {order: I}\n",
      {"data.order=II"},
