@@ -7,8 +7,9 @@
 #include "harness/selectors/selectors.h"
 #include "harness/train/method.h"
 
-struct settings s;
 struct error error;
+
+static struct settings s; /* of the suite that was read last */
 
 static struct suite *kept[8];
 static size_t reads;

@@ -1,8 +1,7 @@
 /* Suites as the program reads them.
  *
  *     struct suite *suite = must_read("data: {order: [dtd]}\n", "training.batch=7");     // overrides, or NULL
- *     expect_values(suite, "tasks.dtd.batch=7; run.seeds=1; task_count=1");
- *     assert_false(s.one_moment);
+ *     expect_values(suite, "tasks.dtd.batch=7; run.seeds=1; one_moment=0");
  *     TEST_GROUP(NULL, forget_suites)
  */
 #pragma once
@@ -10,8 +9,7 @@
 #include "harness/run/settings.h"
 #include "tests/test.h"
 
-extern struct settings s;  /* of the suite that was read last */
-extern struct error error; /* of the last one that was refused */
+extern struct error error; /* of the last suite that was refused */
 
 /* The suite of some YAML, called test.yaml, and overrides ended by NULL; or one that ships, with an override or NULL. It lives until
  * eight later ones. */

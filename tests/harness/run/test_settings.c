@@ -470,7 +470,7 @@ static bool has_rows(const char *name)
         char row[128];
         snprintf(row, sizeof row, "%s=%s", rows.key, rows.names.items[i]);
         const struct suite *suite = suites_load(name, row);
-        snprintf(runs[i], sizeof runs[i], "%s %s", suite_settings_hash(suite), s.weights);
+        snprintf(runs[i], sizeof runs[i], "%s %s", suite_settings_hash(suite), value_of(suite, "model.weights"));
         for (size_t k = 0; k < i; k++)
             if (strcmp(runs[k], runs[i]) == 0)
                 fail_msg("%s: %s is the same run as %s", name, rows.names.items[i], rows.names.items[k]);
