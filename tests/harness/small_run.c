@@ -12,8 +12,6 @@
 #include "harness/scenario/joint.h"
 #include "tests/models/initialize.h"
 
-struct error error;
-
 static const char suite_text_small[] = "data: {order: [first, second, third], order_name: small}\n"
                                        "adapter: {experts: 5, top_k: 2, bottleneck: 8}\n"
                                        "training: {iterations: 6, batch: 8, learning_rate: 5e-3, warmup: 2}\n"
@@ -24,21 +22,6 @@ static const char suite_text_small[] = "data: {order: [first, second, third], or
                                        "  first: {reader: toy, classes: 2, train: 6, test: 3}\n"
                                        "  second: {reader: toy, classes: 3, train: 6, test: 3}\n"
                                        "  third: {reader: toy, classes: 4, train: 6, test: 3}\n";
-
-void must(status result)
-{
-    if (result != OK)
-        fail_msg("%s", error.message);
-}
-
-void check_refusal(status result, status code, const char *const *words)
-{
-    if (result != code)
-        fail_msg("expected %s, found %s: %s", status_name(code), status_name(result), error.message);
-    for (; *words != NULL; words++)
-        if (strstr(error.message, *words) == NULL)
-            fail_msg("expected \"%s\" in: %s", *words, error.message);
-}
 
 /* What is to be freed with the run, and destroyed with its experiment. */
 static struct {
@@ -80,12 +63,6 @@ void small_run_expect_same(const char *path, const char *expected)
         fail_msg("%s differs from %s", path, expected);
     bytes_free(&a);
     bytes_free(&b);
-}
-
-const char *test_backend_name(void)
-{
-    const char *name = getenv("MTIL_TEST_BACKEND");
-    return name != NULL && name[0] != '\0' ? name : "cpu";
 }
 
 size_t small_run_gpus(void)

@@ -41,14 +41,12 @@ struct small_run {
     }                                                                                                                  \
     static void name##_in(struct small_run *run)
 
-extern struct error error; /* of the last call that failed */
+/* As tests/models/device.h has them, where they are defined: the error of the last call that failed, and what a call that failed with
+ * code says. */
+extern struct error error;
 void must(status result);
-
-/* The call failed with code, and the message has every one of the words. */
 #define must_refuse(result, code, ...) check_refusal(result, code, WORDS(__VA_ARGS__))
 void check_refusal(status result, status code, const char *const *words);
-
-/* MTIL_TEST_BACKEND, cpu unless set. */
 const char *test_backend_name(void);
 
 /* GPUs that a run can share: those of the machine, or 3 of them played by the CPU. */
