@@ -32,7 +32,8 @@ SET idle = NOT content AND (value IS NULL OR is_incidental(key, value)),
     own = EXISTS (
         SELECT 1 FROM named_by
         WHERE named_by.section = told.section
-              OR named_by.key = 'method.name' AND told.section IN ('adapter', 'combine', 'merge', 'selector', 'tasks', 'training')
+              OR named_by.key = 'method.name'
+                 AND told.section IN ('adapter', 'combine', 'delta', 'merge', 'selector', 'tasks', 'training')
               OR named_by.key = 'merge.policy' AND told.section = 'combine');
 
 -- Each configuration has each key.
