@@ -85,20 +85,51 @@ struct suite_reader {
     json_t *settings;
     struct text identity;   /* its lines that determine the numbers */
     const char *heading[2]; /* section and entry, as lines; NULL: in identity, or none */
-    char key[2][80];        /* "tasks.", "mnist." */
+    struct text key[2];     /* "tasks.", "mnist." */
 };
+
+/* What is behind a name that a text of a suite may quote. */
+static const char *name_end(const char *name)
+{
+    if (*name != '"')
+        return name + strcspn(name, ":");
+    do
+        name += *name == '\\' && name[1] != 0 ? 2 : 1;
+    while (*name != 0 && *name != '"');
+    return name + (*name != 0);
+}
+
+/* "tasks." of tasks; a quoted name without its quotes. */
+static void set_key(struct text *key, const char *name, size_t length)
+{
+    json_t *quoted = *name == '"' ? json_loadb(name, length, JSON_DECODE_ANY, NULL) : NULL;
+    text_clear(key);
+    if (quoted != NULL)
+        text_add(key, "%s.", json_string_value(quoted));
+    else
+        text_add(key, "%.*s.", (int)length, name);
+    json_decref(quoted);
+}
+
+static const char *key_text(const struct text *key)
+{
+    return key->size > 0 ? key->data : "";
+}
 
 static void read_setting(struct suite_reader *reader, const char *line, size_t depth, const char *name, int length,
                          const char *value)
 {
-    char key[200], bare_value[200]; /* a list is without brackets there */
+    struct text key = {0};
+    char bare_value[200]; /* a list is without brackets there */
     bool list = *value == '[';
-    snprintf(key, sizeof key, "%s%s%.*s", depth > 0 ? reader->key[0] : "", depth > 1 ? reader->key[1] : "", length,
-             name);
+    text_add(&key, "%s%s%.*s", depth > 0 ? key_text(&reader->key[0]) : "", depth > 1 ? key_text(&reader->key[1]) : "",
+             length, name);
     snprintf(bare_value, sizeof bare_value, "%.*s", (int)strlen(value) - 2 * list, value + list);
     json_t *said = *value == '"' ? json_loads(value, JSON_DECODE_ANY, NULL) : json_string(value);
-    json_object_set_new(reader->settings, key, said != NULL ? said : json_null());
-    if (reader->asked->incidental(key, bare_value))
+    json_object_set_new(reader->settings, key.data, said != NULL ? said : json_null());
+    bool incidental = reader->asked->incidental(key.data, bare_value);
+    text_free(&key);
+    if (incidental)
         return;
     for (int i = 0; i < 2; i++)
         if (reader->heading[i] != NULL)
@@ -111,8 +142,8 @@ static void read_line(struct suite_reader *reader, const char *line)
 {
     size_t depth = strspn(line, " ") / 2;
     const char *name = line + 2 * depth;
-    const char *colon = strchr(*name == '"' ? name + 1 + strcspn(name + 1, "\"") : name, ':');
-    if (colon == NULL || depth > 2)
+    const char *colon = name_end(name);
+    if (*colon != ':' || depth > 2)
         return;
     if (colon[1] != 0) {
         read_setting(reader, line, depth, name, (int)(colon - name), colon + 2);
@@ -120,10 +151,10 @@ static void read_line(struct suite_reader *reader, const char *line)
     }
     depth = depth > 0;
     reader->heading[depth] = line;
-    snprintf(reader->key[depth], sizeof *reader->key, "%.*s.", (int)(colon - name), name);
+    set_key(&reader->key[depth], name, (size_t)(colon - name));
     if (depth == 0) {
         reader->heading[1] = NULL;
-        *reader->key[1] = 0;
+        text_clear(&reader->key[1]);
     }
 }
 
@@ -145,6 +176,8 @@ static void suite_said(void *context, const char *text, const char *unused, stru
     free(copy);
     json_decref(said);
     text_free(&reader.identity);
+    text_free(&reader.key[0]);
+    text_free(&reader.key[1]);
 }
 
 static status add_functions(const struct verifying *v, struct error *error)
