@@ -101,8 +101,6 @@ static status note_request(const struct compare *c, struct error *error)
                      error));
     for (size_t i = 0; i < r->by_count; i++)
         TRY(database_run(database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(r->by[i])), error));
-    for (size_t i = 0; i < r->only_count; i++)
-        TRY(database_run(database, "INSERT INTO only_group VALUES (?1)", VALUES(value_text(r->only[i])), error));
     return OK;
 }
 
@@ -179,12 +177,40 @@ static status check_by(const struct compare *c, struct error *error)
                          NO_VALUES, refuse_by, (void *)c, error);
 }
 
-/* The groups asked for need a configuration each. */
+#define BARE "replace(replace(base, ',', ''), ' ', '')"
+
+/* Notes the group whose name is the longest that the words from `first` on make, and counts its words. */
+static status note_group(const struct compare *c, size_t first, size_t *words, struct error *error)
+{
+    struct database *database = c->store->database;
+    struct text name = {0};
+    status result = OK;
+    size_t size = 0;
+    *words = 0;
+    for (size_t i = first; i < c->request->only_count; i++) {
+        int64_t known = 0;
+        text_add(&name, "%s", c->request->only[i]);
+        NEXT(result, database_ask(database, "SELECT count(*) FROM configuration WHERE " BARE " = ?1",
+                                  VALUES(value_text(name.data)), &known, error));
+        if (known > 0)
+            *words = i - first + 1, size = name.size;
+    }
+    name.data[size] = 0;
+    NEXT(result, database_run(database, "INSERT INTO only_group SELECT base FROM configuration WHERE " BARE " = ?1",
+                              VALUES(value_text(name.data)), error));
+    text_free(&name);
+    return result;
+}
+
+/* The groups asked for need a configuration each. A name with commas or spaces comes as several words. */
 static status check_asked(const struct compare *c, struct error *error)
 {
-    for (size_t i = 0; i < c->request->only_count; i++)
-        TRY(check_word(c, ": unknown group", c->request->only[i],
-                       "SELECT base FROM configuration GROUP BY base ORDER BY min(configuration)", NULL, error));
+    for (size_t i = 0, words; i < c->request->only_count; i += words) {
+        TRY(note_group(c, i, &words, error));
+        if (words == 0)
+            return check_word(c, ": unknown group", c->request->only[i],
+                              "SELECT base FROM configuration GROUP BY base ORDER BY min(configuration)", NULL, error);
+    }
     return OK;
 }
 
