@@ -25,8 +25,9 @@ static const char *cells_of(const char *name)
         return "diagonal";
     if (method != NULL && method->joint)
         return "last";
-    return method != NULL && method->options == NULL && method_groups(method, NULL) == GROUPS_NONE ? "zero-shot"
-                                                                                                   : "all";
+    bool learns = method == NULL || method->options != NULL || method->end_task != NULL ||
+                  method_groups(method, NULL) != GROUPS_NONE;
+    return learns ? "all" : "zero-shot";
 }
 
 /* The examples that people see of each kind of fault. */
