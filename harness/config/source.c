@@ -47,6 +47,8 @@ void suite_source_where(const struct suite_source *source, const struct assignme
                  assignment->line, assignment->column, path);
 }
 
+enum { SHORT_FORM = 4 }; /* letters with which a word may stand for a longer one */
+
 status suite_source_unknown(const struct suite_source *source, const char *where, const char *word, struct error *error)
 {
     const char *names[256];
@@ -65,6 +67,9 @@ status suite_source_unknown(const struct suite_source *source, const char *where
     size_t distance;
     char *key = suite_key_near(source->sections, word, &distance);
     bool is_key = key != NULL && (near == NULL || distance < edit_distance(word, near));
+    for (size_t i = 0; i < count; i++)
+        if (strlen(word) >= SHORT_FORM && strncmp(names[i], word, strlen(word)) == 0)
+            near = names[i], is_key = false; /* "train" is short for "training", although delta.train is a key */
     error_unknown_word_near(error, where, "section or key", word, is_key ? key : near, names, count);
     free(key);
     return ERROR_ARGUMENT;
