@@ -24,7 +24,7 @@ CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
 	$(BUILD)/mtil run mini data.root=$(BUILD)/demo/data run.folder=$(BUILD)/demo/runs run.database=$(BUILD)/demo/results.db \
-		--backend cpu
+		run.cache_folder=$(BUILD)/demo/cache --backend cpu
 
 test: TESTS = --label-exclude '^slow$$'
 test test-all: dependencies build-tests
