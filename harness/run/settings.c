@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/merge/combine.h"
+#include "adapters/schedule/schedule.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/heads/heads.h"
@@ -448,16 +449,27 @@ bool settings_select(const struct settings *s)
     return s->selector.kind->route != ROUTE_ONE && method_uses(s->method, s->method_options, "selector");
 }
 
+/* Whether merge.every leaves no task an iteration after which experts are merged. */
+static bool never_merges(const struct settings *s, size_t iterations)
+{
+    const struct merge_plan *plan = &s->merge;
+    bool by_schedule = method_uses(s->method, s->method_options, "merge") && plan->policy->plan != NULL &&
+                       plan->schedule != NULL && !plan->schedule->after_task && !plan->policy->after_task;
+    return by_schedule && plan->every > iterations;
+}
+
 /* Epochs are not counted before the images are. */
 bool settings_warn(const struct settings *settings, const struct suite *suite, const struct log *log)
 {
     const struct options *order = suite_options(suite, "data");
     struct task_settings task, found;
-    size_t count = 0;
+    size_t count = 0, longest = 0;
     if (method_groups(settings->method, settings->method_options) == GROUPS_NONE)
         return false;
     for (size_t k = 0; k < options_list_size(order, "order"); k++) {
         task = task_settings_of(suite, options_list_item(order, "order", k));
+        size_t iterations = task.epochs > 0 ? SIZE_MAX : task.iterations;
+        longest = iterations > longest ? iterations : longest;
         if (task.warmup_epochs > 0)
             task.warmup = task.warmup_epochs;
         if (task.epochs > 0)
@@ -471,7 +483,13 @@ bool settings_warn(const struct settings *settings, const struct suite *suite, c
                  "learning rate stays below its peak; lower it or train longer",
                  found.epochs > 0 ? "_epochs" : "", found.warmup, found.epochs > 0 ? "epochs" : "iterations",
                  found.iterations, found.name, count > 1 ? " and others" : "");
-    return count > 0;
+    bool idle = never_merges(settings, longest);
+    if (idle)
+        log_warn(log,
+                 "merge.every: experts are merged after %zu iterations, but no task has more than %zu: nothing is "
+                 "merged; lower it, or set merge.policy=none",
+                 settings->merge.every, longest);
+    return count > 0 || idle;
 }
 
 size_t settings_seeds(const struct suite *suite)

@@ -20,7 +20,7 @@ bool settings_incidental(const char *key, const char *value);
 /* Strings and options are borrowed from the suite. Also checks conditions on several keys (top_k above experts, no
  * task), and the seeds. */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
-/* Warns, in one line, about allowed settings that are seldom meant, such as warm-up that is longer than training.
+/* Warns, a line each, about allowed settings that are seldom meant, such as warm-up that is longer than training.
  * False: no warning. */
 bool settings_warn(const struct settings *settings, const struct suite *suite, const struct log *log);
 bool settings_select(const struct settings *settings); /* whether a selector chooses the router at test time */
