@@ -249,7 +249,9 @@ LEFT JOIN dataset ON dataset.place = pair.dataset;
 
 INSERT INTO note (note)
 SELECT 'runs are paired by seed, which fixes the first weights and the order of images on both sides'
-       || iif(count(r) > 0, format('; over seeds their results correlate by %.2f on average (r)', avg(r)), '')
+       || iif(count(r) > 0, format('; over seeds their results correlate by %.2f on average (r', round(avg(r), 2) + 0.0)
+                            || iif(count(r) > 1, format(' from %.2f to %.2f', round(min(r), 2) + 0.0,
+                                                        round(max(r), 2) + 0.0), '') || ')', '')
        || '; --unpaired takes them as independent, to be chosen before the results are known'
 FROM pair
 JOIN request
