@@ -1,9 +1,7 @@
 /* fixtures/rivals/condu: the changes of the tasks so far as one, with masks and factors, after each number of tasks. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
 #include "harness/train/services/unified.h"
 #include "tests/replay/replay.h"
 
@@ -24,7 +22,7 @@ static void read_deltas(struct condu *c)
     for (size_t k = 0; k < c->tensors; k++)
         c->first[k + 1] = c->first[k] + safetensor_elements(recorded(c->r->data, "delta.0.%s", c->names[k]));
     for (size_t m = 0; m < c->tasks; m++) {
-        c->deltas[m] = xcalloc(c->first[c->tensors] + 1, sizeof **c->deltas);
+        c->deltas[m] = replay_take(c->r, c->first[c->tensors], sizeof **c->deltas);
         for (size_t k = 0; k < c->tensors; k++) {
             size_t n = c->first[k + 1] - c->first[k];
             memcpy(c->deltas[m] + c->first[k], recorded_floats(c->r->data, n, "delta.%zu.%s", m, c->names[k]),
@@ -44,7 +42,7 @@ static void compare_task(const struct condu *c, size_t after, size_t k, size_t m
 {
     const struct safetensor *mask = recorded(c->r->data, "after.%zu.mask.%zu.%s", after, m, c->names[k]);
     size_t first = c->first[k], n = c->first[k + 1] - first;
-    float *rebuilt = xmalloc((n + 1) * sizeof *rebuilt);
+    float *rebuilt = replay_take(c->r, n, sizeof *rebuilt);
     if (mask->type != SAFETENSOR_U8 || safetensor_elements(mask) != n)
         must(error_set(&error, ERROR_FORMAT, "%s: expected %s, %zu bytes", c->r->folder, mask->name, n));
     unified_rebuild(&c->unified, m, first, n, rebuilt);
@@ -54,7 +52,6 @@ static void compare_task(const struct condu *c, size_t after, size_t k, size_t m
         report_value(&c->r->report, "masks", masked, ((const uint8_t *)mask->data)[i], EXACT);
         report_value(&c->r->report, "rebuilt", (double)rebuilt[i], masked ? whole : 0, RESCALE * fabs(whole) + 1e-12);
     }
-    free(rebuilt);
 }
 
 static void compare(const struct condu *c, size_t after, const float *rescale)
@@ -88,17 +85,12 @@ void replay_condu(struct replay *r)
 {
     const json_t *names = json_object_get(r->config, "tensors");
     struct condu c = {.r = r, .tensors = json_array_size(names), .tasks = recorded_size(r->config, "tasks")};
-    c.names = xcalloc(c.tensors + 1, sizeof *c.names);
-    c.first = xcalloc(c.tensors + 1, sizeof *c.first);
-    c.deltas = xcalloc(c.tasks, sizeof *c.deltas);
+    c.names = replay_take(r, c.tensors, sizeof *c.names);
+    c.first = replay_take(r, c.tensors + 1, sizeof *c.first);
+    c.deltas = replay_take(r, c.tasks, sizeof *c.deltas);
     for (size_t k = 0; k < c.tensors; k++)
         if ((c.names[k] = json_string_value(json_array_get(names, k))) == NULL)
             must(error_set(&error, ERROR_FORMAT, "%s/config.json: tensors: expected names", r->folder));
     replay_tasks(&c);
     unified_close(&c.unified);
-    for (size_t m = 0; m < c.tasks; m++)
-        free(c.deltas[m]);
-    free(c.deltas);
-    free(c.names);
-    free(c.first);
 }

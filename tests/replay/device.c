@@ -1,5 +1,4 @@
 /* The device of a replay, whose operations take what a fixture recorded in place of random numbers. */
-#include "core/alloc.h"
 #include "models/dispatch.h"
 #include "tests/replay/replay.h"
 
@@ -69,9 +68,9 @@ void *replay_upload(struct replay *r, struct arena *arena, const void *values, s
     return memory.data;
 }
 
-void *replay_download(const struct replay *r, const void *device, size_t bytes)
+void *replay_download(struct replay *r, const void *device, size_t bytes)
 {
-    void *values = xmalloc(bytes);
+    void *values = replay_take(r, 1, bytes);
     must(r->backend->ops->download(r->backend, values, device, bytes, &error));
     return values;
 }

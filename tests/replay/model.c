@@ -1,12 +1,8 @@
 #include "tests/replay/model.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/experts/expert.h"
-#include "core/alloc.h"
-#include "core/file.h"
 
 const char *const model_towers[TOWERS] = {"image", "text"};
 
@@ -52,9 +48,8 @@ static void open_model(struct model *m)
                                             .activation = ACTIVATION_QUICK_GELU},
                                  .heads_by = "the fixture",
                                  .activation_by = "the fixture"};
-    char *path = path_format("%s/clip.safetensors", r->folder);
-    must(clip_load(&m->clip, r->backend, &r->arena, path, PARAMETERS_FROZEN, &stated, &error));
-    free(path);
+    must(clip_load(&m->clip, r->backend, &r->arena, replay_text(r, "%s/clip.safetensors", r->folder), PARAMETERS_FROZEN,
+                   &stated, &error));
     must(adapters_create(&m->adapters, r->backend, &r->arena, &m->clip->dimensions, &settings, PARAMETERS_TRAINED,
                          &error));
     must(r->backend->ops->arena_create(r->backend, &m->step, 0, "step", &error));
@@ -82,12 +77,10 @@ void replay_model(struct replay *r)
 
 static const int32_t *upload_router(struct model *m, size_t batch, int task)
 {
-    int32_t *host = xmalloc(batch * sizeof *host);
+    int32_t *host = replay_take(m->r, batch, sizeof *host);
     for (size_t b = 0; b < batch; b++)
         host[b] = task;
-    const int32_t *router = replay_upload(m->r, &m->step, host, batch * sizeof *host);
-    free(host);
-    return router;
+    return replay_upload(m->r, &m->step, host, batch * sizeof *host);
 }
 
 void model_encode(struct model *m, struct model_pass *pass, const struct model_batch *batch, int task, bool training)
@@ -146,9 +139,7 @@ void model_compare_gates(struct model *m, const char *quantity, const struct mod
     size_t top_k = dispatch->top_k, experts = dispatch->experts, batch = pass->passes[tower].batch, n = batch * top_k;
     int32_t *chosen = replay_download(m->r, dispatch->chosen, n * sizeof *chosen);
     float *values = replay_download(m->r, dispatch->gates, n * sizeof *values),
-          *gates = xcalloc(batch * experts, sizeof *gates);
-    char choices[80];
-    snprintf(choices, sizeof choices, "%s, chosen experts", quantity);
+          *gates = replay_take(m->r, batch * experts, sizeof *gates);
     for (size_t i = 0; i < n; i++)
         gates[i / top_k * experts + (size_t)chosen[i]] = values[i];
     report_values(&m->r->report, quantity, gates, expected, batch * experts, model_tolerance(m, "gates"));
@@ -156,9 +147,7 @@ void model_compare_gates(struct model *m, const char *quantity, const struct mod
         bool equal = true;
         for (size_t i = b * experts; i < (b + 1) * experts; i++)
             equal = equal && (gates[i] > 0) == (expected[i] > 0);
-        report_exact(&m->r->report, choices, equal, "%s, sample %zu", where, b);
+        report_exact(&m->r->report, replay_text(m->r, "%s, chosen experts", quantity), equal, "%s, sample %zu", where,
+                     b);
     }
-    free(chosen);
-    free(values);
-    free(gates);
 }

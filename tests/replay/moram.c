@@ -1,10 +1,7 @@
 /* fixtures/rivals/moram: a linear layer with rank-one experts, forward, backward and in evaluation, task by task. */
-#include <stdlib.h>
-
 #include "adapters/deltas.h"
 #include "adapters/gates/gate.h"
 #include "adapters/gates/rank_one.h"
-#include "core/alloc.h"
 #include "tests/replay/replay.h"
 
 #define OUTPUTS 1e-5
@@ -31,10 +28,10 @@ static float *take(struct moram *m, size_t rows, size_t columns)
     return replay_upload(m->r, &m->r->arena, NULL, rows * columns * sizeof(float));
 }
 
-/* The rows that columns are; the caller frees. */
-static float *transposed(const float *from, size_t rows, size_t columns)
+/* The rows that columns are. */
+static float *transposed(struct replay *r, const float *from, size_t rows, size_t columns)
 {
-    float *to = xmalloc(rows * columns * sizeof *to);
+    float *to = replay_take(r, rows * columns, sizeof *to);
     for (size_t i = 0; i < rows * columns; i++)
         to[i % columns * rows + i / columns] = from[i];
     return to;
@@ -46,11 +43,10 @@ static void add_experts(struct moram *m, size_t task)
     struct backend *backend = m->r->backend;
     size_t in = m->linear.in, out = m->linear.out, keys = m->rank * in, values = m->rank * out;
     const float *a = recorded_floats(m->r->data, keys, "task%zu.A", task);
-    float *b = transposed(recorded_floats(m->r->data, values, "task%zu.B", task), out, m->rank);
+    float *b = transposed(m->r, recorded_floats(m->r->data, values, "task%zu.B", task), out, m->rank);
     m->delta.rows += m->rank;
     must(backend->ops->upload(backend, m->delta.a + task * keys, a, keys * sizeof(float), &error));
     must(backend->ops->upload(backend, m->delta.b + task * values, b, values * sizeof(float), &error));
-    free(b);
 }
 
 static void forward(struct moram *m, size_t task, bool training, struct matrix x)
@@ -76,10 +72,8 @@ static void backward(struct moram *m, size_t task, struct matrix x)
                          &(struct linear_backward){.x = x, .dy = dy, .dx = dx, .arena = &r->arena}, &error));
     replay_compare(r, "dx", dx.data, expected[0], GRADIENTS * recorded_largest(expected[0]));
     replay_compare(r, "dA", m->da, expected[1], GRADIENTS * recorded_largest(expected[1]));
-    float *rows = replay_download(r, m->db, m->rank * out * sizeof *rows), *turned = transposed(rows, m->rank, out);
-    replay_floats(r, "dB", turned, expected[2], GRADIENTS * recorded_largest(expected[2]));
-    free(rows);
-    free(turned);
+    const float *rows = replay_download(r, m->db, m->rank * out * sizeof *rows);
+    replay_floats(r, "dB", transposed(r, rows, m->rank, out), expected[2], GRADIENTS * recorded_largest(expected[2]));
 }
 
 static void make_layer(struct moram *m)

@@ -3,8 +3,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
+#include "core/array.h"
 #include "tests/replay/pyjson.h"
 #include "tests/replay/replay.h"
+
+void *replay_take(struct replay *r, size_t count, size_t size)
+{
+    GROW(r->taken, r->taken_count);
+    return r->taken[r->taken_count++] = xcalloc(count > 0 ? count : 1, size);
+}
+
+double *replay_widened(struct replay *r, const float *values, size_t n)
+{
+    double *wide = replay_take(r, n, sizeof *wide);
+    for (size_t i = 0; i < n; i++)
+        wide[i] = (double)values[i];
+    return wide;
+}
+
+const char *replay_text(struct replay *r, const char *format, ...)
+{
+    enum { LONGEST = 128 };
+    char *text = replay_take(r, LONGEST, 1);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, LONGEST, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+void replay_give_back(struct replay *r)
+{
+    while (r->taken_count > 0)
+        free(r->taken[--r->taken_count]);
+    free(r->taken);
+}
 
 json_t *recorded_json(const struct replay *r, const char *name)
 {
@@ -108,6 +142,14 @@ double recorded_largest(const struct safetensor *tensor)
     return largest;
 }
 
+void recorded_option(struct options *options, const struct option *table, const char *name, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.17g", value);
+    if (options_find(table, name) != NULL)
+        must(options_set(options, name, text, "config.json", &error));
+}
+
 void replay_floats(struct replay *r, const char *quantity, const float *got, const struct safetensor *expected,
                    double tolerance)
 {
@@ -125,7 +167,6 @@ void replay_doubles(struct replay *r, const char *quantity, const double *got, c
 void replay_compare(struct replay *r, const char *quantity, const float *got, const struct safetensor *expected,
                     double tolerance)
 {
-    float *values = replay_download(r, got, safetensor_elements(expected) * sizeof *values);
-    replay_floats(r, quantity, values, expected, tolerance);
-    free(values);
+    replay_floats(r, quantity, replay_download(r, got, safetensor_elements(expected) * sizeof(float)), expected,
+                  tolerance);
 }

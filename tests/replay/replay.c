@@ -63,6 +63,7 @@ static void replay_path(const struct replay *options, const char *path, struct t
         replay_fixture(&r);
     else
         replay_stats(&r);
+    replay_give_back(&r);
     tally->replayed++;
     tally->failed += !report_finish(&r.report);
 }

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "core/option.h"
 #include "models/block.h"
 #include "models/files/safetensors.h"
 #include "tests/replay/report.h"
@@ -30,11 +31,20 @@ struct replay {
     json_t *config;
     struct safetensors *data; /* the file of the kind; NULL: it has several */
     struct report report;
+    void **taken; /* replay_take */
+    size_t taken_count;
     /* of kinds that compute without a run */
     struct backend *backend;
     struct arena arena;
     struct given given;
 };
+
+/* ---- Memory of the host, until the folder has been replayed ---- */
+
+void *replay_take(struct replay *r, size_t count, size_t size); /* zeros */
+double *replay_widened(struct replay *r, const float *values, size_t n);
+const char *replay_text(struct replay *r, const char *format, ...) PRINTF_LIKE(2, 3);
+void replay_give_back(struct replay *r);
 
 /* ---- What a folder holds ---- */
 
@@ -53,6 +63,9 @@ const int32_t *recorded_integers(const struct safetensors *file, const char *nam
 double recorded_value(const struct safetensor *tensor, size_t i); /* of floats or doubles */
 double recorded_largest(const struct safetensor *tensor);         /* magnitude */
 
+/* A number as the value of an option, where the table has it. */
+void recorded_option(struct options *options, const struct option *table, const char *name, double value);
+
 /* ---- Comparing: as many values as are expected ---- */
 
 void replay_floats(struct replay *r, const char *quantity, const float *got, const struct safetensor *expected,
@@ -69,8 +82,7 @@ void replay_device_open(struct replay *r);
 void replay_device_close(struct replay *r);
 /* To memory of the arena, from host values; NULL: zeros. */
 void *replay_upload(struct replay *r, struct arena *arena, const void *values, size_t bytes);
-/* The caller frees. */
-void *replay_download(const struct replay *r, const void *device, size_t bytes);
+void *replay_download(struct replay *r, const void *device, size_t bytes);
 
 /* ---- Kinds ---- */
 

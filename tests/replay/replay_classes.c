@@ -25,7 +25,7 @@ static void replay_task(struct replay *r, struct regression *g, size_t task)
     must(regression_add(g, x->data, labels, x->shape[0], first + more, &error));
     must(g->validated ? regression_solve_validated(g, x->data, labels, x->shape[0], first, &error)
                       : regression_solve(g, &error));
-    double *scores = xmalloc(test->shape[0] * g->classes * sizeof *scores);
+    double *scores = replay_take(r, test->shape[0] * g->classes, sizeof *scores);
     must(regression_scores(g, test->data, test->shape[0], scores, &error));
     if (g->validated) {
         double ridge = json_number_value(json_array_get(json_object_get(r->config, "ridges"), task));
@@ -35,7 +35,6 @@ static void replay_task(struct replay *r, struct regression *g, size_t task)
         compare(r, "ran_pac scores", scores, recorded(r->data, "scores.%zu", task), "scores");
     } else
         compare(r, "simple_cil scores", scores, recorded(r->data, "cosines.%zu", task), "cosines");
-    free(scores);
 }
 
 static void replay_form(struct replay *r, enum regression_form form, struct threads *pool)
@@ -74,15 +73,15 @@ static void replay_training(struct replay *r, struct threads *pool)
                                          .values = xmalloc(count * width * sizeof(double)),
                                          .owners = xmalloc(count * sizeof(int32_t))}};
     struct label_batch batch = {.n = n,
-                                .x = xmalloc(n * width * sizeof(double)),
-                                .labels = xmalloc(n * sizeof(int32_t)),
-                                .weights = xmalloc(n * sizeof(double)),
-                                .scores = xmalloc(n * classes * sizeof(double)),
-                                .work = xmalloc(n * (2 * count + width) * sizeof(double))};
+                                .x = replay_take(r, n * width, sizeof(double)),
+                                .labels = replay_take(r, n, sizeof(int32_t)),
+                                .weights = replay_take(r, n, sizeof(double)),
+                                .scores = replay_take(r, n * classes, sizeof(double)),
+                                .work = replay_take(r, n * (2 * count + width), sizeof(double))};
     struct one_cycle cycle = {
         .steps = steps, .peak = recorded_number(r->config, "peak"), .decay = recorded_number(r->config, "decay")};
-    double *slope = xmalloc((count - first) * width * sizeof *slope),
-           *moments = xcalloc(2 * (count - first) * width, sizeof *moments);
+    double *slope = replay_take(r, (count - first) * width, sizeof *slope),
+           *moments = replay_take(r, 2 * (count - first) * width, sizeof *moments);
     memcpy(m.vectors.values, start->data, count * width * sizeof(double));
     memcpy(m.vectors.owners, recorded_integers(r->data, "lada.owners"), count * sizeof(int32_t));
     for (size_t step = 0; step < steps; step++) {
@@ -103,13 +102,6 @@ static void replay_training(struct replay *r, struct threads *pool)
     }
     compare(r, "lada vectors", m.vectors.values, recorded(r->data, "lada.end"), "lada");
     label_memory_free(&m);
-    free(batch.x);
-    free(batch.labels);
-    free(batch.weights);
-    free(batch.scores);
-    free(batch.work);
-    free(slope);
-    free(moments);
 }
 
 /* --- clusters, in the order of their first coordinates --- */
@@ -126,11 +118,10 @@ static void compare_sorted(struct replay *r, const char *quantity, const double 
                            const struct safetensor *expected)
 {
     size_t count = expected->shape[0];
-    double *sorted = xmalloc(count * width * sizeof *sorted);
+    double *sorted = replay_take(r, count * width, sizeof *sorted);
     for (size_t c = 0; c < count; c++)
         memcpy(sorted + place_of(means, count, width, c) * width, means + c * width, width * sizeof *means);
     compare(r, quantity, sorted, expected, "clusters");
-    free(sorted);
 }
 
 static void replay_clusters(struct replay *r)
@@ -138,7 +129,7 @@ static void replay_clusters(struct replay *r)
     const struct safetensor *rows = recorded(r->data, "clusters.rows"), *units = recorded(r->data, "clusters.units"),
                             *centres = recorded(r->data, "clusters.centres");
     size_t n = rows->shape[0], width = rows->shape[1], count = centres->shape[0];
-    double *means = xmalloc(count * width * sizeof *means), variances[MOST], weights[MOST];
+    double *means = replay_take(r, count * width, sizeof *means), variances[MOST], weights[MOST];
     struct gaussian gaussians[MOST];
     clusters_means(units->data, n, width, count, rng_make(1, RNG_TEST, 0, 0), means);
     compare_sorted(r, "k-means", means, width, centres);
@@ -151,7 +142,6 @@ static void replay_clusters(struct replay *r)
     }
     compare(r, "Gaussians' variances", variances, recorded(r->data, "clusters.variances"), "clusters");
     compare(r, "Gaussians' weights", weights, recorded(r->data, "clusters.weights"), "clusters");
-    free(means);
 }
 
 void replay_classes(struct replay *r)

@@ -24,7 +24,7 @@ enum term { TERM_IMAGE, TERM_TEXT, TERM_L2, TERMS };
 struct trajectory {
     struct replay *r;
     struct safetensors *data[TASKS_MOST];
-    char *weights, *resume; /* paths; resume: of the resume file */
+    const char *weights, *resume; /* paths; resume: of the resume file */
     size_t tasks;
     struct settings settings;
     struct recorded recorded;
@@ -85,7 +85,7 @@ static void open_folder(struct trajectory *p)
 {
     const json_t *config = p->r->config, *dims = json_object_get(config, "dims");
     p->tasks = json_array_size(json_object_get(config, "tasks"));
-    p->weights = path_format("%s/clip.safetensors", p->r->folder);
+    p->weights = replay_text(p->r, "%s/clip.safetensors", p->r->folder);
     p->recorded = (struct recorded){.context = p, .batch = batch_of, .texts = texts_of};
     if (p->tasks == 0 || p->tasks > TASKS_MOST || recorded_number(dims, "layer_norm_eps") != 1e-5)
         must(error_set(&error, ERROR_FORMAT, "%s: expected 1 to %d tasks and a layer_norm_eps of 1e-5", p->r->folder,
@@ -127,12 +127,8 @@ static void read_options(const struct trajectory *p, struct options **options)
                   {"sentences", recorded_number(sentences, "count")},
                   {"words", recorded_number(sentences, "words")}};
     must(options_create(options, p->method->options, &error));
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "%.17g", values[i].value);
-        if (options_find(p->method->options, values[i].option) != NULL)
-            must(options_set(*options, values[i].option, text, "config.json", &error));
-    }
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        recorded_option(*options, p->method->options, values[i].option, values[i].value);
 }
 
 static void choose(struct trajectory *p, const char *name)
@@ -156,11 +152,10 @@ static void make_task(const struct trajectory *p, size_t index, struct task *tas
     const struct safetensor *tokens = recorded(p->data[index], "tokens");
     static const char *const template = "{}";
     size_t bytes = safetensor_elements(tokens) * sizeof(int32_t), classes = tokens->shape[0];
-    const char **names = xmalloc(classes * sizeof *names);
+    const char **names = replay_take(p->r, classes, sizeof *names);
     for (size_t c = 0; c < classes; c++)
         names[c] = "class";
     dataset_of_names(&task->dataset, names, classes, &template, 1);
-    free(names);
     task->index = index;
     task->settings = (struct task_settings){.name = json_string_value(json_object_get(own, "name")),
                                             .iterations = recorded_size(own, "steps"),
@@ -184,11 +179,6 @@ static void start(struct trajectory *p)
     for (size_t t = 0; t < p->tasks; t++)
         make_task(p, t, &tasks[t]);
     must(run_open_recorded(&p->e, &p->settings, &p->recorded, tasks, p->tasks, &error));
-}
-
-static double tolerance(const struct trajectory *p, const char *key)
-{
-    return recorded_tolerance(p->r, key);
 }
 
 static const struct parameters *weights_of(const struct trajectory *p)
@@ -278,7 +268,7 @@ static void compare_terms(struct trajectory *p, struct method_run *run, const st
     double whole, part;
     must(run->model->backend->ops->download(run->model->backend, &state, run->model->state, sizeof state, &error));
     loss_with(p, run, p->options, batch, true, &part);
-    compare_step(p, "cross_entropy", state.step, part, tolerance(p, "losses"));
+    compare_step(p, "cross_entropy", state.step, part, recorded_tolerance(p->r, "losses"));
     loss_with(p, run, p->options, batch, false, &whole);
     for (int i = 0; i < TERMS; i++) {
         if (p->without[i] == NULL)
@@ -286,7 +276,7 @@ static void compare_terms(struct trajectory *p, struct method_run *run, const st
         loss_with(p, run, p->without[i], batch, false, &part);
         double factor = i == TERM_L2 ? l2_factor(p, state.step) : 1;
         compare_step(p, names[i], state.step, (whole - part) / factor,
-                     tolerance(p, i == TERM_L2 ? "l2_public" : "losses"));
+                     recorded_tolerance(p->r, i == TERM_L2 ? "l2_public" : "losses"));
     }
 }
 
@@ -308,7 +298,7 @@ static void compare_gradients(struct trajectory *p, const char *moment)
         report_exact(p->report, "gradients in the fixture", (expected != NULL) == trained, "%s, %s", moment, t->name);
         if (expected != NULL)
             report_digest(p->report, "gradient digests", p->now + t->offset, drop_key_biases(t, p->now + t->offset),
-                          expected->data, tolerance(p, "grad_digest_rel") * recorded_largest(expected));
+                          expected->data, recorded_tolerance(p->r, "grad_digest_rel") * recorded_largest(expected));
     }
 }
 
@@ -325,7 +315,7 @@ static void compare_distance(struct trajectory *p, size_t step)
             if (!is_bias_of_keys(t, k))
                 sum += pow((double)p->now[t->offset + k] - (double)p->start[t->offset + k], 2);
     }
-    compare_step(p, "l2_without_key_bias", step, sum, tolerance(p, "l2") * recorded_largest(expected));
+    compare_step(p, "l2_without_key_bias", step, sum, recorded_tolerance(p->r, "l2") * recorded_largest(expected));
 }
 
 static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
@@ -359,12 +349,12 @@ static void compare_tensor(struct trajectory *p, const char *prefix, const struc
     }
     report_exact(p->report, "parameters in the fixture", fits, "%s%s", prefix, t->name);
     if (whole == NULL && digest != NULL)
-        report_digest(p->report, "weight digests", values, t->size, digest->data, tolerance(p, "digest"));
+        report_digest(p->report, "weight digests", values, t->size, digest->data, recorded_tolerance(p->r, "digest"));
     for (size_t i = 0; whole != NULL && fits && i < t->size; i++) {
         double expected = recorded_value(whole, i);
         if (is_bias_of_keys(t, i))
             continue;
-        report_value(p->report, "weights", (double)values[i], expected, tolerance(p, "weights_max"));
+        report_value(p->report, "weights", (double)values[i], expected, recorded_tolerance(p->r, "weights_max"));
         *squares += ((double)values[i] - expected) * ((double)values[i] - expected);
         ++*compared;
     }
@@ -378,17 +368,18 @@ static void compare_weights(struct trajectory *p, const char *prefix)
     for (size_t i = 0; i < weights_of(p)->count; i++)
         compare_tensor(p, prefix, &weights_of(p)->list[i], &squares, &compared);
     if (compared > 0)
-        report_value(p->report, "weights, rms", sqrt(squares / (double)compared), 0, tolerance(p, "weights_rms"));
+        report_value(p->report, "weights, rms", sqrt(squares / (double)compared), 0,
+                     recorded_tolerance(p->r, "weights_rms"));
 }
 
 /* Weights after the last optimizer step, where the fixture has them besides. */
 static void compare_raw_weights(struct trajectory *p)
 {
+    bool has = false;
     for (size_t i = 0; i < safetensors_count(p->expect); i++)
-        if (strncmp(safetensors_at(p->expect, i)->name, "raw.", 4) == 0) {
-            compare_weights(p, "raw.");
-            return;
-        }
+        has = has || strncmp(safetensors_at(p->expect, i)->name, "raw.", 4) == 0;
+    if (has)
+        compare_weights(p, "raw.");
 }
 
 /* Of one task's prompts: columns `first` … of the logits. */
@@ -413,7 +404,8 @@ static void compare_prompts(struct trajectory *p, const struct task *task, const
     must(model->backend->ops->download(model->backend, p->now, head.logits.data, tensor_bytes(&head.logits), &error));
     for (size_t i = 0; i < probes->shape[0]; i++)
         report_values(p->report, "probe_logits", p->now + i * classes,
-                      (const float *)expected->data + i * columns + first, classes, tolerance(p, "probe_logits"));
+                      (const float *)expected->data + i * columns + first, classes,
+                      recorded_tolerance(p->r, "probe_logits"));
 }
 
 static void compare_probes(struct trajectory *p)
@@ -467,9 +459,9 @@ static status after_iteration(void *context, const struct step_report *report, s
 {
     struct trajectory *p = context;
     size_t step = report->iteration - 1;
-    compare_step(p, "lr", step, report->rate, tolerance(p, "lr"));
+    compare_step(p, "lr", step, report->rate, recorded_tolerance(p->r, "lr"));
     compare_step(p, "total", step, report->loss,
-                 tolerance(p, safetensors_find(p->expect, "l2") != NULL ? "l2_public" : "losses"));
+                 recorded_tolerance(p->r, safetensors_find(p->expect, "l2") != NULL ? "l2_public" : "losses"));
     if (report->iteration == report->iterations)
         compare_raw_weights(p);
     if (!p->stops)
@@ -585,8 +577,8 @@ void replay_finetune(struct replay *r)
 {
     struct trajectory p = {.r = r};
     char folder[] = "/tmp/mtil-replay-XXXXXX";
-    if (mkdtemp(folder) == NULL || (p.resume = path_format("%s/resume.safetensors", folder)) == NULL)
-        must(error_set(&error, ERROR_IO, "%s: cannot be made", folder));
+    must(mkdtemp(folder) != NULL ? OK : error_set(&error, ERROR_IO, "%s: cannot be made", folder));
+    p.resume = replay_text(r, "%s/resume.safetensors", folder);
     open_folder(&p);
     check_averages(&p);
     replay_methods(&p);
@@ -594,6 +586,4 @@ void replay_finetune(struct replay *r)
         safetensors_close(p.data[t]);
     unlink(p.resume);
     rmdir(folder);
-    free(p.resume);
-    free(p.weights);
 }

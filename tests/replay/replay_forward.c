@@ -1,10 +1,6 @@
 /* Forward passes with and without adapters, and one gradient step. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
 #include "tests/replay/model.h"
 
 static void compare_tensor(struct model *m, const char *quantity, const struct tensor *got,
@@ -96,11 +92,11 @@ static void compare_gradient(struct model *m, const struct safetensors *file, co
                        model_tolerance(m, "grad_abs") + model_tolerance(m, "grad_rel") * recorded_largest(expected));
 }
 
-/* [blocks, B, E]; the caller frees. */
+/* [blocks, B, E] */
 static float *read_noise(const struct model *m, const struct safetensors *file, enum tower tower, size_t batch)
 {
     size_t per_block = batch * m->adapters->settings.experts, blocks = m->clip->towers[tower].count;
-    float *noise = xmalloc(blocks * per_block * sizeof *noise);
+    float *noise = replay_take(m->r, blocks * per_block, sizeof *noise);
     for (size_t b = 0; b < blocks; b++)
         memcpy(noise + b * per_block, recorded_floats(file, per_block, "noise.%s.%zu", model_towers[tower], b),
                per_block * sizeof *noise);
@@ -112,12 +108,11 @@ void model_gradients(struct model *m)
     struct safetensors *file = recorded_open(m->r, "grad.safetensors");
     struct model_batch batch = batch_of(m->r);
     struct model_pass pass;
-    float *noise[TOWERS];
     must(adapters_load(m->adapters, m->r->data, "adapter.", GROUP_COMPLETE, &error));
     must(adapters_begin_task(m->adapters, 0, &error));
     arena_reset(&m->step);
     for (int t = 0; t < TOWERS; t++)
-        batch.noise[t] = noise[t] = read_noise(m, file, (enum tower)t, batch.sizes[t]);
+        batch.noise[t] = read_noise(m, file, (enum tower)t, batch.sizes[t]);
     float loss = model_train(m, &pass, &batch, 0);
     compare_gates(m, file, "", "training gates", &pass);
     compare_tensor(m, "training logits", &pass.head.logits, recorded(file, "logits"), "logits");
@@ -128,7 +123,5 @@ void model_gradients(struct model *m)
         adapters_tensor_at(m->adapters, i, &t);
         compare_gradient(m, file, &t);
     }
-    for (int t = 0; t < TOWERS; t++)
-        free(noise[t]);
     safetensors_close(file);
 }

@@ -1,7 +1,4 @@
 /* fixtures/methods/icarl: which images herding picks, and what the memory holds after each task. */
-#include <stdlib.h>
-
-#include "core/alloc.h"
 #include "harness/train/exemplars.h"
 #include "tests/replay/replay.h"
 
@@ -31,8 +28,8 @@ static void replay_task(struct replay *r, struct exemplars *memory, size_t task)
     size_t share = exemplars_share(memory), n = features->shape[0], count = share < n ? share : n;
     report_exact(&r->report, "shares", share == recorded_at(json_object_get(r->config, "shares"), task),
                  "task %zu: found %zu", task, share);
-    uint32_t *picks = xmalloc((count + 1) * sizeof *picks);
-    double *distances = xmalloc((count + 1) * sizeof *distances);
+    uint32_t *picks = replay_take(r, count, sizeof *picks);
+    double *distances = replay_take(r, count, sizeof *distances);
     exemplars_herd(features->data, n, features->shape[1], share, picks, distances);
     for (size_t k = 0; k < count; k++) {
         report_exact(&r->report, "picks", picks[k] == recorded_at(expected, k), "task %zu, pick %zu: found %u", task, k,
@@ -42,8 +39,6 @@ static void replay_task(struct replay *r, struct exemplars *memory, size_t task)
     }
     exemplars_add(memory, picks, count);
     compare_memory(r, memory, task);
-    free(distances);
-    free(picks);
 }
 
 void replay_icarl(struct replay *r)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "adapters/merge/combine.h"
-#include "core/alloc.h"
 #include "tests/replay/replay.h"
 
 enum { EXPERTS_MOST = 1024 };
@@ -20,28 +19,24 @@ struct bank {
     float *squared_gradients; /* [2, n] */
 };
 
-/* The four parts under a prefix and a number, one behind another. */
-static void read_flat(const struct bank *bank, const struct safetensors *file, const char *prefix, const char *number,
-                      float *flat)
+/* The four parts under a prefix, one behind another. */
+static void read_flat(const struct bank *bank, const struct safetensors *file, const char *prefix, float *flat)
 {
     static const char *const names[EXPERT_PARTS] = {"down_proj.weight", "down_proj.bias", "up_proj.weight",
                                                     "up_proj.bias"};
     for (int i = 0; i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(bank->shape, i);
-        memcpy(flat + part.offset, recorded_floats(file, part.size, "%s%s.%s", prefix, number, names[i]),
+        memcpy(flat + part.offset, recorded_floats(file, part.size, "%s.%s", prefix, names[i]),
                part.size * sizeof *flat);
     }
 }
 
-/* [count, n] of the tensors under prefix.0, prefix.1 …; the caller frees. */
+/* [count, n] of the tensors under prefix.0, prefix.1 … */
 static float *read_all(const struct bank *bank, const char *prefix, size_t count)
 {
-    float *flat = xmalloc(count * bank->n * sizeof *flat);
-    for (size_t e = 0; e < count; e++) {
-        char number[24];
-        snprintf(number, sizeof number, ".%zu", e);
-        read_flat(bank, bank->r->data, prefix, number, flat + e * bank->n);
-    }
+    float *flat = replay_take(bank->r, count * bank->n, sizeof *flat);
+    for (size_t e = 0; e < count; e++)
+        read_flat(bank, bank->r->data, replay_text(bank->r, "%s.%zu", prefix, e), flat + e * bank->n);
     return flat;
 }
 
@@ -60,29 +55,25 @@ static void open_bank(struct bank *bank)
     bank->probes = recorded_floats(bank->r->data, bank->probe_count * bank->shape.width, "probes");
 }
 
-/* What an expert answers to the probes [P, D]; the caller frees. */
-static float *outputs_of(const struct bank *bank, const float *expert)
+/* What an expert answers to the probes [P, D]. */
+static void answer(const struct bank *bank, const float *expert, float *outputs)
 {
     size_t d = bank->shape.width;
-    float *outputs = xmalloc(bank->probe_count * d * sizeof *outputs),
-          *hidden = xmalloc(bank->shape.hidden * sizeof *hidden);
+    float *hidden = replay_take(bank->r, bank->shape.hidden, sizeof *hidden);
     for (size_t p = 0; p < bank->probe_count; p++)
         expert_forward(bank->shape, expert, bank->scale, bank->probes + p * d, hidden, outputs + p * d);
-    free(hidden);
-    return outputs;
 }
 
 /* Weights of the combined expert, and its outputs on the probes. */
 static void compare(struct bank *bank, const char *policy, const float *merged)
 {
-    char name[96];
-    float *expected = xmalloc(bank->n * sizeof *expected), *outputs = outputs_of(bank, merged);
-    snprintf(name, sizeof name, "outputs.%s", policy);
-    read_flat(bank, bank->expect, policy, "", expected);
+    const char *name = replay_text(bank->r, "outputs.%s", policy);
+    float *expected = replay_take(bank->r, bank->n, sizeof *expected),
+          *outputs = replay_take(bank->r, bank->probe_count * bank->shape.width, sizeof *outputs);
+    answer(bank, merged, outputs);
+    read_flat(bank, bank->expect, policy, expected);
     report_values(&bank->r->report, policy, merged, expected, bank->n, recorded_tolerance(bank->r, "weights"));
     replay_floats(bank->r, name, outputs, recorded(bank->expect, "%s", name), recorded_tolerance(bank->r, "outputs"));
-    free(outputs);
-    free(expected);
 }
 
 static size_t sources_of(const struct bank *bank, const char *policy, int *source)
@@ -109,12 +100,8 @@ static void combine(struct bank *bank, const struct merge_combiner *combiner, co
     }
     struct options *options;
     must(options_create(&options, combiner->options, &error));
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char text[40];
-        snprintf(text, sizeof text, "%.17g", recorded_number(bank->r->config, names[i][1]));
-        if (options_find(combiner->options, names[i][0]) != NULL)
-            must(options_set(options, names[i][0], text, "config.json", &error));
-    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        recorded_option(options, combiner->options, names[i][0], recorded_number(bank->r->config, names[i][1]));
     must(combiner->combine(&sources, options, merged, &error));
     options_destroy(options);
 }
@@ -142,11 +129,10 @@ static void replay_one(struct bank *bank, const char *policy, const char *combin
     const struct merge_combiner *combiner;
     int source[MERGE_SOURCES];
     size_t count = sources_of(bank, policy, source);
-    float *merged = xmalloc(bank->n * sizeof *merged);
+    float *merged = replay_take(bank->r, bank->n, sizeof *merged);
     must(merge_combiner_find(&combiner, combiner_name, &error));
     (combiner->combine != NULL ? combine : weigh)(bank, combiner, source, count, merged);
     compare(bank, policy, merged);
-    free(merged);
 }
 
 /* Which experts are most alike, and how alike all are. */
@@ -154,13 +140,11 @@ static void replay_similarity(struct bank *bank)
 {
     size_t experts = bank->experts, answers = bank->probe_count * bank->shape.width;
     const struct safetensor *cosine = recorded(bank->expect, "cosine");
-    float *outputs = xmalloc(experts * answers * sizeof *outputs), *found = xmalloc(experts * experts * sizeof *found);
-    int32_t *counts = xcalloc(2 * experts, sizeof *counts);
-    for (size_t e = 0; e < experts; e++) {
-        float *own = outputs_of(bank, bank->flat + e * bank->n);
-        memcpy(outputs + e * answers, own, answers * sizeof *own);
-        free(own);
-    }
+    float *outputs = replay_take(bank->r, experts * answers, sizeof *outputs),
+          *found = replay_take(bank->r, experts * experts, sizeof *found);
+    int32_t *counts = replay_take(bank->r, 2 * experts, sizeof *counts);
+    for (size_t e = 0; e < experts; e++)
+        answer(bank, bank->flat + e * bank->n, outputs + e * answers);
     merge_similarity(experts, bank->probe_count, bank->shape.width, outputs, found);
     for (size_t i = 0; i < experts * experts; i++)
         if (i / experts != i % experts)
@@ -179,16 +163,13 @@ static void replay_similarity(struct bank *bank)
                      (size_t)list.merges[0].source[i] == recorded_at(json_object_get(bank->r->config, "pair"), i),
                      "found %d and %d", list.merges[0].source[0], list.merges[0].source[1]);
     free(list.merges);
-    free(counts);
-    free(found);
-    free(outputs);
 }
 
 static void replay_alignment(struct bank *bank)
 {
     size_t m = bank->shape.hidden, order[EXPERTS_MOST];
     int source[MERGE_SOURCES];
-    float *correlation = xmalloc(m * m * sizeof *correlation);
+    float *correlation = replay_take(bank->r, m * m, sizeof *correlation);
     must(m <= EXPERTS_MOST ? OK : error_set(&error, ERROR_FORMAT, "%zu hidden units", m));
     sources_of(bank, "aligned", source);
     merge_align(bank->shape, bank->flat + (size_t)source[0] * bank->n, bank->flat + (size_t)source[1] * bank->n,
@@ -199,7 +180,6 @@ static void replay_alignment(struct bank *bank)
         report_exact(&bank->r->report, "permutation",
                      order[i] == recorded_at(json_object_get(bank->r->config, "permutation"), i),
                      "unit %zu goes with %zu", i, order[i]);
-    free(correlation);
 }
 
 void replay_merge_policies(struct replay *r)
@@ -215,6 +195,4 @@ void replay_merge_policies(struct replay *r)
     replay_similarity(&bank);
     replay_alignment(&bank);
     safetensors_close(bank.expect);
-    free(bank.flat);
-    free(bank.squared_gradients);
 }

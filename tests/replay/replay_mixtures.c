@@ -7,7 +7,6 @@
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
-#include "core/alloc.h"
 #include "core/file.h"
 #include "tests/replay/replay.h"
 
@@ -32,9 +31,8 @@ struct mixture {
 static void compare(struct mixture *m, const float *device, const char *prefix, const char *name)
 {
     const struct safetensor *expected = recorded(m->file, "%s%s", prefix, name);
-    char quantity[64];
-    snprintf(quantity, sizeof quantity, "%s %s", m->name, expected->name);
-    replay_compare(m->r, quantity, device, expected, RELATIVE * recorded_largest(expected));
+    replay_compare(m->r, replay_text(m->r, "%s %s", m->name, expected->name), device, expected,
+                   RELATIVE * recorded_largest(expected));
 }
 
 static const struct adapter_tower *tower_of(const struct mixture *m)
@@ -65,12 +63,9 @@ static void compare_router_gradient(struct mixture *m, const char *name)
 static void compare_balance(struct mixture *m, double weight)
 {
     const struct safetensor *expected = recorded(m->file, "balance");
-    float *loss = replay_download(m->r, m->loss, sizeof *loss);
-    char quantity[64];
-    snprintf(quantity, sizeof quantity, "%s balance", m->name);
-    report_value(&m->r->report, quantity, (double)(float)((double)*loss / weight), recorded_value(expected, 0),
-                 RELATIVE * recorded_largest(expected));
-    free(loss);
+    const float *loss = replay_download(m->r, m->loss, sizeof *loss);
+    report_value(&m->r->report, replay_text(m->r, "%s balance", m->name), (double)(float)((double)*loss / weight),
+                 recorded_value(expected, 0), RELATIVE * recorded_largest(expected));
 }
 
 /* ---- A layer, forward and back ---- */
@@ -144,8 +139,8 @@ static void run_layer(struct mixture *m)
                                     &error));
 }
 
-/* Numbers of the layer's choices, on the host; the caller frees. */
-static int32_t *read_choices(const struct mixture *m, const int32_t *device)
+/* Numbers of the layer's choices, on the host. */
+static const int32_t *read_choices(const struct mixture *m, const int32_t *device)
 {
     const struct dispatch *d = &tower_of(m)->passes[0].routed.dispatch;
     return replay_download(m->r, device, d->samples * d->top_k * sizeof *device);
@@ -155,13 +150,11 @@ static int32_t *read_choices(const struct mixture *m, const int32_t *device)
 
 static void compare_average(struct mixture *m)
 {
-    char rate[32];
     const struct merge_policy *policy;
     struct options *options = NULL;
-    snprintf(rate, sizeof rate, "%.17g", recorded_number(m->r->config, "ewa_beta"));
     must(merge_policy_find(&policy, "ewa", &error));
     must(options_create(&options, policy->options, &error));
-    must(options_set(options, "rate", rate, "config.json", &error));
+    recorded_option(options, policy->options, "rate", recorded_number(m->r->config, "ewa_beta"));
     must(options_set(options, "ramp", "constant", "replay", &error));
     must(policy->after_step(m->adapters, &(struct merge_call){.iteration = 1, .iterations = 1, .options = options},
                             &error));
@@ -191,15 +184,12 @@ static void compare_kept(struct mixture *m)
 {
     const struct dispatch *d = &tower_of(m)->passes[0].routed.dispatch;
     const float *expected = recorded_floats(m->file, m->tokens * m->experts, "kept");
-    int32_t *chosen = read_choices(m, d->chosen), *slot = read_choices(m, d->slot);
-    float *kept = xcalloc(m->tokens, m->experts * sizeof *kept);
+    const int32_t *chosen = read_choices(m, d->chosen), *slot = read_choices(m, d->slot);
+    float *kept = replay_take(m->r, m->tokens * m->experts, sizeof *kept);
     for (size_t i = 0; i < d->samples * d->top_k; i++)
         if (chosen[i] >= 0 && slot[i] >= 0)
             kept[i / d->top_k * m->experts + (size_t)chosen[i]] = 1;
     report_values(&m->r->report, "widenet kept", kept, expected, m->tokens * m->experts, RELATIVE);
-    free(kept);
-    free(slot);
-    free(chosen);
 }
 
 static void replay_widenet(struct mixture *m)
@@ -236,11 +226,10 @@ static void replay_rmoe(struct mixture *m)
     open_layer(m, settings, "wg");
     run_layer(m);
     const int32_t *expected = recorded_integers(m->file, "top");
-    int32_t *chosen = read_choices(m, tower_of(m)->passes[0].routed.dispatch.chosen);
+    const int32_t *chosen = read_choices(m, tower_of(m)->passes[0].routed.dispatch.chosen);
     for (size_t i = 0; i < m->tokens * settings.top_k; i++)
         report_exact(&m->r->report, "rmoe top", chosen[i] == expected[i], "choice %zu is expert %d, expected %d", i,
                      chosen[i], expected[i]);
-    free(chosen);
     compare(m, m->y.data, "", "y_plain");
     compare(m, m->dx.data, "", "gx_plain");
     compare_router_gradient(m, "wg_plain");
@@ -259,16 +248,15 @@ static void replay_rmoe(struct mixture *m)
 /* ---- Folders ---- */
 
 static const struct layer {
-    const char *name, *file;
+    const char *name; /* of its file, before .safetensors */
     void (*replay)(struct mixture *m);
     const char *tensors; /* all that its file has, between spaces */
 } layers[] = {
-    {"ewa", "ewa.safetensors", replay_ewa,
+    {"ewa", replay_ewa,
      " x y gy gx owner w1 b1 w2 b2 g_w1 g_b1 g_w2 g_b2 avg_w1 avg_b1 avg_w2 avg_b2 dense_w1 dense_b1 dense_w2 "
      "dense_b2 "},
-    {"widenet", "widenet.safetensors", replay_widenet,
-     " x y gy gx w1 b1 w2 b2 g_w1 g_b1 g_w2 g_b2 wf g_wf noise prob kept balance "},
-    {"rmoe", "rmoe.safetensors", replay_rmoe,
+    {"widenet", replay_widenet, " x y gy gx w1 b1 w2 b2 g_w1 g_b1 g_w2 g_b2 wf g_wf noise prob kept balance "},
+    {"rmoe", replay_rmoe,
      " x y_plain y_aligned gy gx_plain gx_aligned w1 b1 w2 b2 g_w1 g_b1 g_w2 g_b2 wg g_wg_plain g_wg_aligned top "
      "balance "},
 };
@@ -276,10 +264,9 @@ static const struct layer {
 static void replay_layer(struct mixture *m, const struct layer *layer)
 {
     m->name = layer->name;
-    m->file = recorded_open(m->r, "%s", layer->file);
+    m->file = recorded_open(m->r, "%s.safetensors", layer->name);
     for (size_t i = 0; i < safetensors_count(m->file); i++) {
-        char name[128];
-        snprintf(name, sizeof name, " %s ", safetensors_at(m->file, i)->name);
+        const char *name = replay_text(m->r, " %s ", safetensors_at(m->file, i)->name);
         if (strstr(layer->tensors, name) == NULL)
             must(error_set(&error, ERROR_FORMAT, "%s: nobody compares tensor%s", safetensors_path(m->file), name));
     }
@@ -290,10 +277,8 @@ static void replay_layer(struct mixture *m, const struct layer *layer)
 static void replay_file(struct mixture *m, const char *file)
 {
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        if (strcmp(file, layers[i].file) == 0) {
-            replay_layer(m, &layers[i]);
-            return;
-        }
+        if (strcmp(file, replay_text(m->r, "%s.safetensors", layers[i].name)) == 0)
+            return replay_layer(m, &layers[i]);
     if (strcmp(file, "config.json") != 0 && strcmp(file, "README.md") != 0)
         must(error_set(&error, ERROR_FORMAT,
                        "%s/%s: expected ewa, widenet or rmoe.safetensors, config.json or README.md", m->r->folder,

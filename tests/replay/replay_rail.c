@@ -1,10 +1,7 @@
 /* fixtures/methods/rail: both forms of RAIL, task by task on recorded features, with the code that its methods run. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
 #include "harness/heads/class_features.h"
 #include "harness/train/services/regression.h"
 #include "tests/replay/replay.h"
@@ -23,22 +20,19 @@ struct rail {
 /* expected [M, classes], got [classes, M]; relative to the largest magnitude of the tensor */
 static void compare_weights(struct rail *rail, const struct regression *g, const struct safetensor *expected)
 {
-    char quantity[32], tolerance[32];
-    double *turned = xmalloc(g->classes * g->basis * sizeof *turned);
+    double *turned = replay_take(rail->r, g->classes * g->basis, sizeof *turned);
     for (size_t i = 0; i < g->classes * g->basis; i++)
         turned[i % g->basis * g->classes + i / g->basis] = g->coefficients[i];
-    snprintf(quantity, sizeof quantity, "%s weights", forms[g->form]);
-    snprintf(tolerance, sizeof tolerance, "%s_weights_rel", forms[g->form]);
-    replay_doubles(rail->r, quantity, turned, expected,
-                   recorded_tolerance(rail->r, tolerance) * recorded_largest(expected));
-    free(turned);
+    double tolerance = recorded_tolerance(rail->r, replay_text(rail->r, "%s_weights_rel", forms[g->form]));
+    replay_doubles(rail->r, replay_text(rail->r, "%s weights", forms[g->form]), turned, expected,
+                   tolerance * recorded_largest(expected));
 }
 
 /* R = (ΦᵀΦ + ridge I)⁻¹, which the method does not need: its columns are solutions for the unit vectors. */
 static void compare_memory(struct rail *rail, const struct regression *g, const struct safetensor *expected)
 {
     struct symmetric *matrix;
-    double *inverse = xcalloc(g->basis * g->basis, sizeof *inverse);
+    double *inverse = replay_take(rail->r, g->basis * g->basis, sizeof *inverse);
     must(symmetric_create(&matrix, g->basis, &error));
     memcpy(matrix->values, g->gram->values, symmetric_values(g->basis) * sizeof *matrix->values);
     symmetric_shift(matrix, g->ridge);
@@ -48,7 +42,6 @@ static void compare_memory(struct rail *rail, const struct regression *g, const 
     symmetric_solve(matrix, rail->pool, inverse, g->basis);
     replay_doubles(rail->r, "primal memory", inverse, expected, recorded_tolerance(rail->r, "memory"));
     symmetric_destroy(matrix);
-    free(inverse);
 }
 
 static size_t best_of(const float *row, size_t n)
@@ -61,9 +54,7 @@ static size_t best_of(const float *row, size_t n)
 
 static double tolerance_of_scores(const struct rail *rail, const char *form)
 {
-    char key[32];
-    snprintf(key, sizeof key, "scores_%s", form);
-    return recorded_tolerance(rail->r, key);
+    return recorded_tolerance(rail->r, replay_text(rail->r, "scores_%s", form));
 }
 
 static void compare_fused(struct rail *rail, const struct regression *g, const char *form, size_t task)
@@ -71,34 +62,27 @@ static void compare_fused(struct rail *rail, const struct regression *g, const c
     const int32_t *labels = recorded_integers(rail->expect, "labels.%s.%zu", form, task),
                   *adapted = recorded_integers(rail->expect, "adapted.%zu", task);
     size_t n = rail->test->shape[0];
-    char quantity[32];
-    float *scores = xmalloc(n * rail->all * sizeof *scores);
-    bool *is = xmalloc(n);
+    float *scores = replay_take(rail->r, n * rail->all, sizeof *scores);
+    bool *is = replay_take(rail->r, n, sizeof *is);
     memcpy(scores, rail->logits, n * rail->all * sizeof *scores);
     struct regression fused_by = *g;
     fused_by.fusion = recorded_number(rail->r->config, "fusion");
     must(regression_fuse(&fused_by, 0, rail->test->data, n, rail->all, scores, is, &error));
-    snprintf(quantity, sizeof quantity, "%s fused", form);
-    replay_floats(rail->r, quantity, scores, recorded(rail->expect, "fused.%s.%zu", form, task),
-                  tolerance_of_scores(rail, form));
+    replay_floats(rail->r, replay_text(rail->r, "%s fused", form), scores,
+                  recorded(rail->expect, "fused.%s.%zu", form, task), tolerance_of_scores(rail, form));
     for (size_t i = 0; i < n; i++) {
         report_exact(&rail->r->report, "labels", best_of(scores + i * rail->all, rail->all) == (size_t)labels[i],
                      "%s, task %zu, image %zu", form, task, i);
         report_exact(&rail->r->report, "adapted", is[i] == (adapted[i] != 0), "%s, task %zu, image %zu", form, task, i);
     }
-    free(scores);
-    free(is);
 }
 
 static void compare_scores(struct rail *rail, const struct regression *g, const char *form, size_t task)
 {
-    char quantity[32];
-    double *scores = xmalloc(rail->test->shape[0] * g->classes * sizeof *scores);
+    double *scores = replay_take(rail->r, rail->test->shape[0] * g->classes, sizeof *scores);
     must(regression_scores(g, rail->test->data, rail->test->shape[0], scores, &error));
-    snprintf(quantity, sizeof quantity, "%s scores", form);
-    replay_doubles(rail->r, quantity, scores, recorded(rail->expect, "scores.%s.%zu", form, task),
-                   tolerance_of_scores(rail, form));
-    free(scores);
+    replay_doubles(rail->r, replay_text(rail->r, "%s scores", form), scores,
+                   recorded(rail->expect, "scores.%s.%zu", form, task), tolerance_of_scores(rail, form));
 }
 
 static void add_task(struct rail *rail, struct regression *g, size_t task)
@@ -106,11 +90,10 @@ static void add_task(struct rail *rail, struct regression *g, size_t task)
     const struct safetensor *features = recorded(rail->r->data, "train.%zu", task);
     const int32_t *labels = recorded_integers(rail->r->data, "train_labels.%zu", task);
     size_t first = g->classes, more = recorded_at(json_object_get(rail->r->config, "classes"), task);
-    int32_t *shared = xmalloc(features->shape[0] * sizeof *shared);
+    int32_t *shared = replay_take(rail->r, features->shape[0], sizeof *shared);
     for (size_t i = 0; i < features->shape[0]; i++)
         shared[i] = (int32_t)first + labels[i];
     must(regression_add(g, features->data, shared, features->shape[0], first + more, &error));
-    free(shared);
     must(regression_solve(g, &error));
 }
 
@@ -145,12 +128,11 @@ static void replay_zero_shot(struct rail *rail)
 {
     const struct regression nothing = {.width = rail->test->shape[1], .pool = rail->pool, .fusion = 0.8};
     size_t n = rail->test->shape[0];
-    float *p = xmalloc(n * rail->all * sizeof *p);
+    float *p = replay_take(rail->r, n * rail->all, sizeof *p);
     memcpy(p, rail->logits, n * rail->all * sizeof *p);
     must(regression_fuse(&nothing, 0, rail->test->data, n, rail->all, p, NULL, &error));
     replay_floats(rail->r, "zero_shot", p, recorded(rail->expect, "zero_shot"),
                   recorded_tolerance(rail->r, "zero_shot"));
-    free(p);
 }
 
 /* eval_logit_scale · x · textᵀ, as evaluation computes it. */
@@ -178,13 +160,12 @@ void replay_rail(struct replay *r)
                         .expect = recorded_open(r, "expect.safetensors"),
                         .test = recorded(r->data, "test"),
                         .all = texts->shape[0]};
-    rail.logits = xmalloc(rail.test->shape[0] * rail.all * sizeof *rail.logits);
+    rail.logits = replay_take(r, rail.test->shape[0] * rail.all, sizeof *rail.logits);
     must(threads_create(&rail.pool, 2, &error));
     make_logits(&rail, texts);
     replay_zero_shot(&rail);
     replay_form(&rail, REGRESSION_PRIMAL);
     replay_form(&rail, REGRESSION_DUAL);
     threads_destroy(rail.pool);
-    free(rail.logits);
     safetensors_close(rail.expect);
 }

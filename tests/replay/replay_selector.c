@@ -1,10 +1,7 @@
 /* The selector's autoencoders and the metrics. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "adapters/experts/autoencoder.h"
-#include "core/alloc.h"
 #include "tests/replay/model.h"
 #include "tests/results/reference.h"
 
@@ -72,12 +69,11 @@ static void replay_choices(struct model *m, const struct safetensors *file)
            batch = recorded_size(json_object_get(m->r->config, "selector"), "batch");
     arena_reset(&m->step);
     struct tensor features = tensor_from(m, x->data, images, x->shape[1]);
-    float *errors = xcalloc(images * coders, sizeof *errors), *column = xcalloc(images * coders, sizeof *column);
+    float *errors = replay_take(m->r, images * coders, sizeof *errors),
+          *column = replay_take(m->r, images * coders, sizeof *column);
     must(coders <= MOST_CODERS ? OK : error_set(&error, ERROR_FORMAT, "selector: %zu autoencoders", coders));
     for (size_t k = 0; k < coders; k++) {
-        char prefix[24];
-        snprintf(prefix, sizeof prefix, "ae.%zu.", k);
-        struct autoencoder *coder = load_coder(m, file, prefix, PARAMETERS_FROZEN);
+        struct autoencoder *coder = load_coder(m, file, replay_text(m->r, "ae.%zu.", k), PARAMETERS_FROZEN);
         must(autoencoder_errors(coder, &m->step, &features, column, &error));
         for (size_t i = 0; i < images; i++)
             errors[i * coders + k] = column[i];
@@ -86,8 +82,6 @@ static void replay_choices(struct model *m, const struct safetensors *file)
     compare_choices(m, file, "image", errors);
     mean_errors(errors, images / batch, batch, coders, column);
     compare_choices(m, file, "batch", column);
-    free(errors);
-    free(column);
 }
 
 static void replay_coder_training(struct model *m, const struct safetensors *file)
@@ -133,7 +127,7 @@ static void compare_matrix(struct model *m, const json_t *entry)
 {
     const json_t *rows = json_object_get(entry, "A");
     size_t tasks = json_array_size(rows);
-    double *accuracy = xcalloc(tasks * tasks, sizeof *accuracy);
+    double *accuracy = replay_take(m->r, tasks * tasks, sizeof *accuracy);
     for (size_t i = 0; i < tasks * tasks; i++)
         accuracy[i] = json_number_value(json_array_get(json_array_get(rows, i / tasks), i % tasks));
     struct accuracy_matrix matrix = {.tasks = tasks, .accuracy = accuracy};
@@ -151,7 +145,6 @@ static void compare_matrix(struct model *m, const json_t *entry)
         report_value(&m->r->report, "metrics", metric_mean(metric, &matrix),
                      recorded_number(json_object_get(entry, "mean"), metric_names[k]), 1e-9);
     }
-    free(accuracy);
 }
 
 /* One task's accuracies after each of the 11 tasks: the other columns of the matrix do not matter. */
@@ -159,7 +152,7 @@ static void compare_column(struct model *m, const json_t *entry)
 {
     const json_t *column = json_object_get(entry, "column"), *printed = json_object_get(entry, "printed");
     size_t tasks = json_array_size(column), j = recorded_size(entry, "j");
-    double *accuracy = xcalloc(tasks * tasks, sizeof *accuracy);
+    double *accuracy = replay_take(m->r, tasks * tasks, sizeof *accuracy);
     for (size_t i = 0; i < tasks; i++)
         accuracy[i * tasks + j] = json_number_value(json_array_get(column, i));
     struct accuracy_matrix matrix = {.tasks = tasks, .accuracy = accuracy};
@@ -172,7 +165,6 @@ static void compare_column(struct model *m, const json_t *entry)
         if (json_is_number(print) && !isnan(got))
             report_value(&m->r->report, "published metrics as printed", got, json_number_value(print), 0.11);
     }
-    free(accuracy);
 }
 
 void model_metrics(struct model *m)

@@ -1,12 +1,9 @@
 /* The three-task trajectory: losses, rates, gates, counts, parameters, merges and freezes. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/freeze.h"
 #include "adapters/merge.h"
-#include "core/alloc.h"
 #include "models/schedule.h"
 #include "tests/adapters/adapters.h"
 #include "tests/replay/model.h"
@@ -34,9 +31,9 @@ static void compare_gates(struct trajectory *r, size_t step, const struct model_
     for (int t = 0; t < TOWERS; t++) {
         const float *expected = step_of(recorded(r->expect, "gates.%s", model_towers[t]), step);
         for (size_t b = 0; b < r->m->clip->towers[t].count; b++) {
-            char where[64];
-            snprintf(where, sizeof where, "task %zu, step %zu, %s block %zu", r->task, step, model_towers[t], b);
-            model_compare_gates(r->m, "trajectory gates", pass, (enum tower)t, b, expected, where);
+            model_compare_gates(
+                r->m, "trajectory gates", pass, (enum tower)t, b, expected,
+                replay_text(r->m->r, "task %zu, step %zu, %s block %zu", r->task, step, model_towers[t], b));
             expected += pass->passes[t].batch * r->experts;
         }
     }
@@ -135,16 +132,15 @@ static void compare_counts(struct trajectory *r)
     }
 }
 
-static const json_t *of_block(const json_t *freeze, const struct expert_change *e, const char *what)
+static const json_t *of_block(const struct trajectory *r, const struct expert_change *e, const char *what)
 {
-    char key[32];
-    snprintf(key, sizeof key, "%s_%s", model_towers[e->tower], what);
-    return json_array_get(json_object_get(freeze, key), e->merge.block);
+    const json_t *freeze = json_array_get(json_object_get(r->events, "freezes"), r->task);
+    return json_array_get(json_object_get(freeze, replay_text(r->m->r, "%s_%s", model_towers[e->tower], what)),
+                          e->merge.block);
 }
 
 static void freeze(struct trajectory *r)
 {
-    const json_t *want = json_array_get(json_object_get(r->events, "freezes"), r->task);
     struct freeze_plan plan = {.policy = &freeze_most_used, .top_k = recorded_size(r->m->r->config, "freeze_top_k")};
     expert_changes_clear(&r->happened);
     must(adapters_freeze(r->m->adapters, &plan, (struct rng){0}, &r->happened, &error));
@@ -154,8 +150,8 @@ static void freeze(struct trajectory *r)
         for (size_t k = 0; k < e->merge.sources; k++)
             picked[k] = e->merge.source[k];
         report_exact(r->report, "freezes",
-                     same_numbers(of_block(want, e, "picked"), picked, e->merge.sources) &&
-                         same_frozen(r, of_block(want, e, "frozen"), e->tower, e->merge.block),
+                     same_numbers(of_block(r, e, "picked"), picked, e->merge.sources) &&
+                         same_frozen(r, of_block(r, e, "frozen"), e->tower, e->merge.block),
                      "task %zu, %s block %zu", r->task, model_towers[e->tower], e->merge.block);
     }
 }
@@ -168,7 +164,7 @@ static void compare_parameters(struct trajectory *r)
     for (size_t i = 0; i < adapters_tensor_count(m->adapters); i++) {
         struct group_tensor t;
         adapters_tensor_at(m->adapters, i, &t);
-        float *values = xmalloc(t.size * sizeof *values);
+        float *values = replay_take(m->r, t.size, sizeof *values);
         must(group_tensor_download(&t, values, &error));
         const struct safetensor *whole = recorded_if_there(r->expect, "adapter.%s", t.name),
                                 *digest = recorded_if_there(r->expect, "digest.%s", t.name);
@@ -184,7 +180,6 @@ static void compare_parameters(struct trajectory *r)
             report_digest(r->report, "parameter digests", values, t.size, digest->data,
                           model_tolerance(m, "trajectory_digest"));
         }
-        free(values);
     }
     if (compared > 0)
         report_value(r->report, "parameters, rms", sqrt(squares / (double)compared), 0,
