@@ -19,5 +19,11 @@ void budget_print(struct backend *backend); /* Markdown; the table of operations
 /* The nodes of one graph of body, which has run before; 0 where the backend records nothing. */
 status budget_nodes(struct backend *backend, recorded_body body, void *context, size_t *nodes, struct error *error);
 
+/* What each operation takes within a step, of a backend that computes at once (a CPU). Products are kept apart by shape and by what is
+ * fused with them. */
+void timed_begin(struct backend *backend);
+void timed_print(struct backend *backend,
+                 size_t steps); /* per step, the longest first; the table is the backend's again */
+
 /* Called by whoever sees nodes of a graph that is being recorded (graph_nodes.cu, the emulated device). */
 void graph_node_met(const char *kernel);

@@ -26,7 +26,6 @@
 #include "tests/bench/budget.h"
 #include "tests/bench/models.h"
 #include "tests/bench/skew.h"
-#include "tests/bench/timed.h"
 #include "tests/models/initialize.h"
 
 enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64, MERGE_EVERY = 100 /* Park */ };
