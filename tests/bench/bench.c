@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "core/alloc.h"
 #include "core/rng.h"
@@ -31,6 +32,21 @@ struct figures figures_of(const double *values, size_t count)
     memcpy(sorted, values, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, ascending);
     return (struct figures){sorted[0], (sorted[(count - 1) / 2] + sorted[count / 2]) / 2, sorted[count - 1]};
+}
+
+static double processor_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+struct effort effort_of(const char *command)
+{
+    double start = clock_seconds(), before = processor_seconds();
+    int ended = system(command);
+    return (struct effort){ended, clock_seconds() - start, processor_seconds() - before};
 }
 
 bool read_backend(struct backend_settings *settings, int count, char **words, int *i)

@@ -24,6 +24,13 @@ struct figures {
 };
 struct figures figures_of(const double *values, size_t count);
 
+/* Of a command of the shell: from its start to its end. */
+struct effort {
+    int ended;                 /* what system(3) answers */
+    double seconds, of_a_core; /* of_a_core: of processors */
+};
+struct effort effort_of(const char *command);
+
 struct bench {
     struct backend *backend;
     const struct backend_ops *ops;

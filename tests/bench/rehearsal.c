@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "core/file.h"
 #include "core/text.h"
@@ -49,16 +47,17 @@ struct rehearsal {
     size_t model;
     bool check;
     struct rehearsal_data data;
-    double whole, processor; /* seconds of the run */
+    struct effort run;
 };
 
 /* The run's own records: its rows of times, and its note on the rest. */
-struct phase {
-    double seconds;
-    size_t rows, iterations, images;
-};
+enum { TRAIN, SELECTING, TESTS, ZERO_SHOT, PHASES };
+static const char *const phase_names[PHASES] = {"train", "selector", "evaluate", "zero-shot"};
 struct records {
-    struct phase train, selector, tests, zero_shot;
+    struct phase {
+        double seconds;
+        size_t rows, iterations, images;
+    } phases[PHASES];
     double opening, inputs, files, files_of_training, images_of_training, images_of_tests;
 };
 
@@ -144,7 +143,6 @@ static void run_suite(struct rehearsal *r)
 {
     char *output = below(r, "run"), *log = below(r, "run/log");
     struct text command = {0};
-    struct rusage usage;
     text_add(&command,
              "rm -rf '%s' && mkdir '%s' && exec '%s' run mtil --verbose run.row=Park-clip "
              "model.weights='%s/clip.safetensors' "
@@ -153,15 +151,10 @@ static void run_suite(struct rehearsal *r)
              "selector.iterations=%zu %s >'%s' 2>&1",
              output, output, program_path(), r->folder, r->folder, output, output, output, scaled(r, ITERATIONS),
              scaled(r, ITERATIONS) > 1 ? scaled(r, WARMUP) : 0, scaled(r, SELECTOR), r->overrides, log);
-    double start = clock_seconds();
-    int ended = system(command.data);
-    r->whole = clock_seconds() - start;
-    if (ended != 0)
-        fprintf(stderr, "rehearsal: mtil run ended with %d; see %s\n", ended, log);
-    require(ended == 0, "there is nothing to show");
-    getrusage(RUSAGE_CHILDREN, &usage);
-    r->processor = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-                   1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    r->run = effort_of(command.data);
+    if (r->run.ended != 0)
+        fprintf(stderr, "rehearsal: mtil run ended with %d; see %s\n", r->run.ended, log);
+    require(r->run.ended == 0, "there is nothing to show");
     text_free(&command);
     free(log);
     free(output);
@@ -177,13 +170,6 @@ static void read_times(const struct rehearsal *r, struct records *records)
                         "'zero-shot' ELSE phase END, count(*), total(seconds), CAST(total(iterations) AS INTEGER), "
                         "CAST(total(images) AS INTEGER) FROM timings GROUP BY 1\"",
                         program_path(), r->folder);
-    struct {
-        const char *name;
-        struct phase *phase;
-    } phases[] = {{"train", &records->train},
-                  {"selector", &records->selector},
-                  {"evaluate", &records->tests},
-                  {"zero-shot", &records->zero_shot}};
     FILE *answer = popen(command, "r");
     require(answer != NULL, "mtil query cannot be started");
     while (fgets(line, sizeof line, answer) != NULL) {
@@ -191,9 +177,9 @@ static void read_times(const struct rehearsal *r, struct records *records)
         struct phase p;
         if (sscanf(line, "%31[^,],%zu,%lf,%zu,%zu", name, &p.rows, &p.seconds, &p.iterations, &p.images) != 5)
             continue; /* the head */
-        for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
-            if (strcmp(phases[i].name, name) == 0)
-                *phases[i].phase = p;
+        for (size_t i = 0; i < PHASES; i++)
+            if (strcmp(phase_names[i], name) == 0)
+                records->phases[i] = p;
     }
     require(pclose(answer) == 0, "mtil query failed");
     free(command);
@@ -220,65 +206,65 @@ static void read_note(const struct rehearsal *r, struct records *records)
 
 /* --- The table --- */
 
-static void print_line(const struct rehearsal *r, const char *name, double seconds, const char *rate)
-{
-    printf("| %-46s | %9.2f | %5.1f%% | %s |\n", name, seconds, 100 * seconds / r->whole, rate);
-}
-
-static const char *rate_of(char text[64], double count, double seconds, const char *what)
-{
-    if (seconds > 0)
-        snprintf(text, 64, "%.4g %s", count / seconds, what);
-    else
-        *text = 0;
-    return text;
-}
-
 static double phases_of(const struct records *n)
 {
-    return n->opening + n->inputs + n->zero_shot.seconds + n->train.seconds + n->selector.seconds + n->tests.seconds +
-           n->files - n->files_of_training;
+    double sum = n->opening + n->inputs + n->files - n->files_of_training;
+    for (size_t i = 0; i < PHASES; i++)
+        sum += n->phases[i].seconds;
+    return sum;
 }
 
 static void print_table(const struct rehearsal *r, const struct records *n)
 {
-    char rate[64];
-    double alone = n->train.seconds - n->images_of_training - n->files_of_training;
-    printf("mtil run mtil, scale %g, %s: %.2f s, %.2f cores busy\n", r->data.scale, models[r->model].name, r->whole,
-           r->processor / r->whole);
+    const struct phase *train = &n->phases[TRAIN], *selector = &n->phases[SELECTING], *tests = &n->phases[TESTS],
+                       *zero_shot = &n->phases[ZERO_SHOT];
+    const struct {
+        const char *name;
+        double seconds;
+        size_t count;
+        const char *what; /* is counted; NULL: nothing */
+    } lines[] = {
+        {"start: model, datasets, prompts", n->opening, 0, NULL},
+        {"start: survey of the inputs", n->inputs, 0, NULL},
+        {"zero-shot", zero_shot->seconds, zero_shot->images, "images/s"},
+        {"training", train->seconds - n->images_of_training - n->files_of_training, train->iterations, "iterations/s"},
+        {"training waits for images", n->images_of_training, 0, NULL},
+        {"training waits for rows and files", n->files_of_training, 0, NULL},
+        {"selector", selector->seconds, selector->iterations, "iterations/s"},
+        {"tests after each task", tests->seconds, tests->images, "images/s"},
+        {"rows and files after each task", n->files - n->files_of_training, 0, NULL},
+        {"the rest: start and end of the process", r->run.seconds - phases_of(n), 0, NULL},
+        {"of all: zero-shot, selector, tests wait for images", n->images_of_tests, 0, NULL},
+    };
+    printf("mtil run mtil, scale %g, %s: %.2f s, %.2f cores busy\n", r->data.scale, models[r->model].name,
+           r->run.seconds, r->run.of_a_core / r->run.seconds);
     printf("| phase | seconds | share | rate |\n| --- | ---: | ---: | ---: |\n");
-    print_line(r, "start: model, datasets, prompts", n->opening, "");
-    print_line(r, "start: survey of the inputs", n->inputs, "");
-    print_line(r, "zero-shot", n->zero_shot.seconds,
-               rate_of(rate, (double)n->zero_shot.images, n->zero_shot.seconds, "images/s"));
-    print_line(r, "training", alone, rate_of(rate, (double)n->train.iterations, alone, "iterations/s"));
-    print_line(r, "training waits for images", n->images_of_training, "");
-    print_line(r, "training waits for rows and files", n->files_of_training, "");
-    print_line(r, "selector", n->selector.seconds,
-               rate_of(rate, (double)n->selector.iterations, n->selector.seconds, "iterations/s"));
-    print_line(r, "tests after each task", n->tests.seconds,
-               rate_of(rate, (double)n->tests.images, n->tests.seconds, "images/s"));
-    print_line(r, "rows and files after each task", n->files - n->files_of_training, "");
-    print_line(r, "the rest: start and end of the process", r->whole - phases_of(n), "");
-    print_line(r, "of all: zero-shot, selector, tests wait for images", n->images_of_tests, "");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        double seconds = lines[i].seconds;
+        printf("| %-46s | %9.2f | %5.1f%% | ", lines[i].name, seconds, 100 * seconds / r->run.seconds);
+        if (lines[i].what != NULL && seconds > 0)
+            printf("%.4g %s", (double)lines[i].count / seconds, lines[i].what);
+        printf(" |\n");
+    }
 }
 
 /* Each phase has its rows, none is counted twice, and what is waited for is a part of its phase. */
 static void check(const struct rehearsal *r, const struct records *n)
 {
-    size_t once = n->zero_shot.images;
-    require(n->zero_shot.rows == 1 && n->train.rows == TASKS && n->selector.rows == TASKS && n->tests.rows == TASKS,
+    const struct phase *train = &n->phases[TRAIN], *selector = &n->phases[SELECTING], *tests = &n->phases[TESTS],
+                       *zero_shot = &n->phases[ZERO_SHOT];
+    size_t once = zero_shot->images;
+    require(zero_shot->rows == 1 && train->rows == TASKS && selector->rows == TASKS && tests->rows == TASKS,
             "a phase lacks rows of its times");
-    require(n->train.iterations == TASKS * scaled(r, ITERATIONS) &&
-                n->selector.iterations == TASKS * scaled(r, SELECTOR),
+    require(train->iterations == TASKS * scaled(r, ITERATIONS) && selector->iterations == TASKS * scaled(r, SELECTOR),
             "iterations are missing in the rows of times");
-    require(once > 0 && n->tests.images == TASKS * once, "test images are missing in the rows of times");
+    require(once > 0 && tests->images == TASKS * once, "test images are missing in the rows of times");
     require(n->opening > 0 && n->inputs > 0 && n->files > 0 && n->images_of_training > 0 && n->images_of_tests > 0,
             "a phase took no time");
-    require(phases_of(n) <= r->whole, "the phases are longer than the run");
-    require(phases_of(n) >= r->whole / 2, "the phases miss more than half of the run");
-    require(n->images_of_training + n->files_of_training <= n->train.seconds &&
-                n->images_of_tests <= n->zero_shot.seconds + n->selector.seconds + n->tests.seconds,
+    require(phases_of(n) <= r->run.seconds, "the phases are longer than the run");
+    require(phases_of(n) >= r->run.seconds / 2, "the phases miss more than half of the run");
+    require(n->images_of_training + n->files_of_training <= train->seconds &&
+                n->images_of_tests <= zero_shot->seconds + selector->seconds + tests->seconds,
             "a phase waited longer than it took");
 }
 
