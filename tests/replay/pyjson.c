@@ -53,6 +53,11 @@ double pyjson_number(const json_t *value)
     return word != NULL ? strtod(word, NULL) : json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
+json_int_t pyjson_integer(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
 const char *pyjson_text(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));

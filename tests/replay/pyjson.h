@@ -15,5 +15,8 @@ status pyjson_read(json_t **json, const char *path, struct error *error);
 
 double pyjson_number(const json_t *value);
 
+/* The whole number of a key, 0 when there is none. */
+json_int_t pyjson_integer(const json_t *object, const char *key);
+
 /* The string of a key, "" when there is none. */
 const char *pyjson_text(const json_t *object, const char *key);

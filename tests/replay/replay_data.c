@@ -21,6 +21,12 @@ json_t *part_json(struct report *report, const char *part, const char *folder, c
     return json;
 }
 
+bool image_fits(const struct image *image, const json_t *entry, char hex[DIGEST_SIZE])
+{
+    digest_bytes(image->pixels, (size_t)image->width * (size_t)image->height * 3, hex);
+    return image->width == pyjson_integer(entry, "w") && image->height == pyjson_integer(entry, "h");
+}
+
 /* Parts that this program knows nothing of are told, so that nobody takes them for checked. */
 static void tell_unknown(const char *folder)
 {

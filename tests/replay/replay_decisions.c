@@ -135,35 +135,28 @@ static void decisions_clear(struct decisions *d)
 
 static void decisions_end(struct decisions *d)
 {
-    if (d->backend == NULL)
-        return;
     decisions_clear(d);
     d->backend->ops = d->watched;
     d->watched->arena_destroy(d->backend, &d->room);
-    d->backend = NULL;
 }
 
-/* The K experts of a sample; NULL where its router is off. Their order says nothing. */
+/* The K experts of a sample; NULL where its router is off. */
 static const int32_t *routing_experts(const struct routing_seen *routing, size_t sample)
 {
     const int32_t *chosen = routing->chosen + sample * routing->width;
     return chosen[0] >= 0 ? chosen : NULL;
 }
 
-/* Whether both chose the same experts for the sample. */
+/* Whether both chose the same experts for the sample, in whatever order. */
 static bool routing_same(const struct routing_seen *a, const struct routing_seen *b, size_t sample)
 {
     const int32_t *of_a = routing_experts(a, sample), *of_b = routing_experts(b, sample);
-    if (of_a == NULL || of_b == NULL)
+    size_t found = 0;
+    if (of_a == NULL || of_b == NULL || a->top_k != b->top_k)
         return of_a == of_b;
-    for (size_t i = 0; i < a->top_k; i++) {
-        bool found = false;
-        for (size_t k = 0; k < b->top_k; k++)
-            found = found || of_a[i] == of_b[k];
-        if (!found)
-            return false;
-    }
-    return a->top_k == b->top_k;
+    for (size_t i = 0; i < a->top_k * a->top_k; i++)
+        found += of_a[i / a->top_k] == of_b[i % a->top_k];
+    return found == a->top_k;
 }
 
 /* K-th logit minus the next one; INFINITY when all experts are chosen or the router is off. Gates of one softmax: the logarithm of
@@ -405,38 +398,25 @@ static void run(struct replay *r)
 
 /* --- Command line --- */
 
-static bool read_number(const char *word, const char *value, struct replay *r)
-{
-    int64_t whole;
-    if (strcmp(word, "--disturb") == 0)
-        return parse_real(value, &r->disturb);
-    if (!parse_integer(value, &whole) || whole < 1 || whole > 10000)
-        return false;
-    if (strcmp(word, "--steps") == 0)
-        r->steps = (size_t)whole;
-    else if (strcmp(word, "--after") == 0)
-        r->after = (size_t)whole;
-    else
-        return false;
-    return true;
-}
-
 static bool read_words(int argc, char **argv, struct replay *r)
 {
     for (int i = 1; i < argc; i++) {
-        bool option = strncmp(argv[i], "--", 2) == 0;
-        if (option && i + 1 == argc)
+        const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
+        int64_t whole = 0;
+        bool number = parse_integer(value, &whole) && whole >= 1 && whole <= 10000;
+        if (strncmp(word, "--", 2) != 0 && r->override_count < OVERRIDES) {
+            r->overrides[r->override_count++] = word;
+            continue;
+        }
+        if (strcmp(word, "--backend") == 0 && *value != 0)
+            r->backend = value;
+        else if (strcmp(word, "--steps") == 0 && number)
+            r->steps = (size_t)whole;
+        else if (strcmp(word, "--after") == 0 && number)
+            r->after = (size_t)whole;
+        else if (strcmp(word, "--disturb") != 0 || !parse_real(value, &r->disturb))
             return false;
-        if (!option && r->override_count == OVERRIDES)
-            return false;
-        if (!option)
-            r->overrides[r->override_count++] = argv[i];
-        else if (strcmp(argv[i], "--backend") == 0)
-            r->backend = argv[++i];
-        else if (!read_number(argv[i], argv[i + 1], r))
-            return false;
-        else
-            i++;
+        i++;
     }
     return r->after < r->steps;
 }

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/digest.h"
 #include "core/file.h"
-#include "datasets/image/image.h"
 #include "models/files/safetensors.h"
 #include "tests/normalize.h"
 #include "tests/replay/replay_data.h"
@@ -37,14 +35,9 @@ static void check_decoded(struct report *report, const char *folder, const json_
 {
     struct image image;
     struct error error = {0};
-    char hex[65] = "";
-    const char *expected = pyjson_text(file, "rgb_sha256");
-    bool read = open_image(&image, folder, file, &error) == OK;
-    if (read)
-        digest_bytes(image.pixels, (size_t)image.width * (size_t)image.height * 3, hex);
-    bool size = read && image.width == json_integer_value(json_object_get(file, "w")) &&
-                image.height == json_integer_value(json_object_get(file, "h"));
-    bool same = strcmp(hex, expected) == 0;
+    char hex[DIGEST_SIZE] = "";
+    bool size = open_image(&image, folder, file, &error) == OK && image_fits(&image, file, hex),
+         same = strcmp(hex, pyjson_text(file, "rgb_sha256")) == 0;
     report_exact(report, "decode", size && (same || recorded_difference(file) > 0), "%s: other pixels %s",
                  base_name(file), error.message);
     if (size && !same && recorded_difference(file) > 0)
@@ -137,7 +130,7 @@ static const json_t *find_box(const json_t *file, const struct key *key)
     snprintf(name, sizeof name, "train%d", key->resolution);
     const json_t *boxes = json_object_get(file, name);
     for (size_t i = 0; i < json_array_size(boxes); i++)
-        if (json_integer_value(json_object_get(json_array_get(boxes, i), "k")) == key->k)
+        if (pyjson_integer(json_array_get(boxes, i), "k") == key->k)
             return json_array_get(boxes, i);
     return NULL;
 }
@@ -150,10 +143,8 @@ static status crop(const json_t *file, const struct key *key, const struct image
     const json_t *box = find_box(file, key);
     if (box == NULL)
         return error_set(error, ERROR_FORMAT, "the manifest has no box of this crop");
-    struct image_box area = {(int)json_integer_value(json_object_get(box, "left")),
-                             (int)json_integer_value(json_object_get(box, "top")),
-                             (int)json_integer_value(json_object_get(box, "width")),
-                             (int)json_integer_value(json_object_get(box, "height"))};
+    struct image_box area = {(int)pyjson_integer(box, "left"), (int)pyjson_integer(box, "top"),
+                             (int)pyjson_integer(box, "width"), (int)pyjson_integer(box, "height")};
     return image_training_crop(image, area, key->resolution, pixels, error);
 }
 

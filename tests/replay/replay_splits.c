@@ -51,7 +51,7 @@ static bool case_holds(const json_t *expected, const uint32_t *order, size_t n, 
 
 static void check_case(struct report *report, const json_t *expected)
 {
-    json_int_t n = json_integer_value(json_object_get(expected, "n"));
+    json_int_t n = pyjson_integer(expected, "n");
     uint64_t seed = read_seed(json_object_get(expected, "seed"));
     if (!json_is_integer(json_object_get(expected, "n")) || n < 0 || (uint64_t)n >= SPLIT_ITEMS_MOST) {
         skip_item("splits", "a split of %lld items: below %llu are expected", (long long)n,

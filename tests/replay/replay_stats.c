@@ -215,8 +215,7 @@ static void check_holm(struct report *report, const json_t *entry)
 
 static void check_mcnemar(struct report *report, const json_t *entry)
 {
-    json_int_t a = json_integer_value(json_object_get(entry, "only_a_right")),
-               b = json_integer_value(json_object_get(entry, "only_b_right"));
+    json_int_t a = pyjson_integer(entry, "only_a_right"), b = pyjson_integer(entry, "only_b_right");
     check(report, "mcnemar", json_object_get(entry, "p_exact"), statistics_mcnemar((uint64_t)a, (uint64_t)b),
           (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
 }
@@ -224,8 +223,8 @@ static void check_mcnemar(struct report *report, const json_t *entry)
 static void check_wilson(struct report *report, const json_t *entry)
 {
     const json_t *interval = json_object_get(entry, "ci");
-    struct interval got = statistics_wilson((uint64_t)json_integer_value(json_object_get(entry, "correct")),
-                                            (uint64_t)json_integer_value(json_object_get(entry, "n")), 0.95);
+    struct interval got =
+        statistics_wilson((uint64_t)pyjson_integer(entry, "correct"), (uint64_t)pyjson_integer(entry, "n"), 0.95);
     struct expectation plain = {.relative = RELATIVE, .rounding = 4 * EPSILON};
     check(report, "wilson95", json_array_get(interval, 0), got.low, plain);
     check(report, "wilson95", json_array_get(interval, 1), got.high, plain);
