@@ -16,8 +16,6 @@
 #include "models/vit.h"
 #include "tests/bench/bench.h"
 
-enum { CLASSES = 100 };
-
 static const struct shape {
     const char *name;
     size_t resolution, patch, width, heads, blocks, images, device_images, repeats;
@@ -26,6 +24,8 @@ static const struct shape {
     {"vit_s_4", 32, 4, 384, 6, 12, 32, 128, 6},
     {"mini", 32, 4, 64, 1, 4, 32, 128, 60},
 };
+
+enum { SHAPES = sizeof shapes / sizeof *shapes, CLASSES = 100 };
 
 struct comparison {
     const struct shape *shape;
@@ -41,6 +41,7 @@ struct comparison {
 };
 
 /* One of the two that are compared. */
+enum { DENSE, EXPERTS, COMPARED };
 struct classifier {
     struct comparison *comparison;
     struct clip *vit;
@@ -49,7 +50,6 @@ struct classifier {
     struct arena step;
     struct repeated repeated;
     uint32_t steps;
-    double trained, evaluated; /* seconds, the fastest so far */
 };
 
 /* --- What is timed --- */
@@ -118,37 +118,17 @@ static void evaluate(void *context)
 
 /* --- Time --- */
 
-static void time_once(struct classifier *c, void (*what)(void *), double *fastest)
+/* After some rounds without a clock, the fastest of the others, by turns. */
+static void compare(struct classifier classifiers[COMPARED], const char *name, void (*what)(void *), size_t before)
 {
-    double seconds = seconds_of(&c->comparison->bench, what, c, 10);
-    *fastest = seconds < *fastest ? seconds : *fastest;
-}
-
-static void compare(struct classifier classifiers[2])
-{
-    for (size_t i = 0; i < 3; i++) /* made, recorded, replayed */
-        for (size_t k = 0; k < 2; k++)
-            train(&classifiers[k]);
-    for (size_t i = 0; i < classifiers[0].comparison->shape->repeats; i++)
-        for (size_t k = 0; k < 2; k++)
-            time_once(&classifiers[k], train, &classifiers[k].trained);
-    for (size_t k = 0; k < 2; k++)
-        evaluate(&classifiers[k]);
-    for (size_t i = 0; i < classifiers[0].comparison->shape->repeats; i++)
-        for (size_t k = 0; k < 2; k++)
-            time_once(&classifiers[k], evaluate, &classifiers[k].evaluated);
-}
-
-static void report(const struct comparison *b, const struct classifier classifiers[2])
-{
-    const struct classifier *dense = &classifiers[0], *experts = &classifiers[1];
-    printf("%s, %s, %zu images, %zu experts in every second block\n", b->shape->name, b->bench.backend->description,
-           b->images, b->experts);
-    printf("                   dense      experts    ratio\n");
-    printf("  training step    %.5f s  %.5f s  %.3f\n", dense->trained, experts->trained,
-           experts->trained / dense->trained);
-    printf("  evaluation       %.5f s  %.5f s  %.3f\n", dense->evaluated, experts->evaluated,
-           experts->evaluated / dense->evaluated);
+    const struct comparison *b = classifiers->comparison;
+    double fastest[COMPARED] = {1e30, 1e30};
+    for (size_t i = 0; i < before + b->shape->repeats; i++)
+        for (size_t k = 0; k < COMPARED; k++) {
+            double seconds = seconds_of(&b->bench, what, &classifiers[k], i < before ? 1 : 10);
+            fastest[k] = i >= before && seconds < fastest[k] ? seconds : fastest[k];
+        }
+    printf("  %-16s %.5f s  %.5f s  %.3f\n", name, fastest[DENSE], fastest[EXPERTS], fastest[EXPERTS] / fastest[DENSE]);
 }
 
 /* --- Opening --- */
@@ -186,7 +166,7 @@ static void open_classifier(struct classifier *c, struct comparison *b, bool exp
                                .heads = s->heads,
                                .blocks = s->blocks,
                                .activation = ACTIVATION_GELU};
-    *c = (struct classifier){.comparison = b, .trained = 1e30, .evaluated = 1e30};
+    *c = (struct classifier){.comparison = b};
     c->repeated = (struct repeated){
         .backend = b->bench.backend, .name = "classifier", .what = "steps", .body = forward_and_backward, .context = c};
     must(b->bench.ops->arena_create(b->bench.backend, &c->step, 0, "step", &error));
@@ -212,15 +192,13 @@ static bool read_words(struct comparison *b, int argc, char **argv)
 {
     size_t numbers[2] = {0}, given = 0;
     for (int i = 1; i < argc; i++) {
-        bool known = false;
-        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
-            if (strcmp(shapes[k].name, argv[i]) == 0) {
-                b->shape = &shapes[k];
-                known = true;
-            }
-        if (known || read_backend(&b->settings, argc, argv, &i))
-            continue;
-        if (given == 2 || (numbers[given++] = strtoul(argv[i], NULL, 10)) == 0)
+        size_t k = 0;
+        while (k < SHAPES && strcmp(shapes[k].name, argv[i]) != 0)
+            k++;
+        if (k < SHAPES)
+            b->shape = &shapes[k];
+        else if (!read_backend(&b->settings, argc, argv, &i) &&
+                 (given == 2 || (numbers[given++] = strtoul(argv[i], NULL, 10)) == 0))
             return false;
     }
     b->images = numbers[0];
@@ -231,7 +209,7 @@ static bool read_words(struct comparison *b, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct comparison b = {.shape = &shapes[0], .settings = {.name = "cpu"}};
-    struct classifier classifiers[2];
+    struct classifier classifiers[COMPARED];
     if (!read_words(&b, argc, argv)) {
         fprintf(stderr, "usage: classifier [--backend cpu|cuda] [--precision f32|bf16] [vit_b_16|vit_s_4|mini] "
                         "[images] [experts]\n");
@@ -242,11 +220,14 @@ int main(int argc, char **argv)
         b.images = b.bench.backend->asynchronous ? b.shape->device_images : b.shape->images;
     open_batch(&b);
     must(options_create(&b.averaging, policy_ewa.options, &error));
-    for (size_t k = 0; k < 2; k++)
-        open_classifier(&classifiers[k], &b, k == 1);
-    compare(classifiers);
-    report(&b, classifiers);
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < COMPARED; k++)
+        open_classifier(&classifiers[k], &b, k == EXPERTS);
+    printf("%s, %s, %zu images, %zu experts in every second block\n", b.shape->name, b.bench.backend->description,
+           b.images, b.experts);
+    printf("                   dense      experts    ratio\n");
+    compare(classifiers, "training step", train, 3); /* made, recorded, replayed */
+    compare(classifiers, "evaluation", evaluate, 1);
+    for (size_t k = 0; k < COMPARED; k++) {
         struct classifier *c = &classifiers[k];
         repeated_close(&c->repeated);
         adapters_destroy(c->adapters);

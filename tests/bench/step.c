@@ -39,7 +39,7 @@ static const struct shape {
     {"mini", SMALL_CLIP, 64, 10, 22, 10, 20},
 };
 
-enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10 };
+enum { SHAPES = sizeof shapes / sizeof *shapes, DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10 };
 
 enum figure { RATE, STEP, UPDATE, MERGE, EVALUATION, FIGURES };
 
@@ -110,49 +110,47 @@ static void open_batch(struct trial *b)
     free(tokens);
 }
 
-static struct encoding encoding_of(struct trial *b, bool training, enum tower tower)
-{
-    return (struct encoding){.arena = &b->arenas[tower],
-                             .training = training,
-                             .hooks = adapters_hooks(b->adapters, tower),
-                             .state = b->state,
-                             .router = b->routers};
-}
-
-static struct tensor images_of(const struct trial *b, size_t count)
-{
-    struct tensor batch = b->pixels;
-    batch.shape[0] = count;
-    return batch;
-}
-
-/* A tower's share of a step. */
+/* A tower's share of a step, or the image tower of an evaluation. */
 struct half {
     struct trial *trial;
+    enum tower tower;
+    struct tensor images; /* of the image tower */
     struct encoding encoding;
     struct tower_pass pass;
     struct tensor features, dfeatures;
 };
 
-static status images_forward(void *context, struct error *failure)
+static struct half half_of(struct trial *b, bool training, enum tower tower)
 {
-    struct half *h = context;
-    struct tensor images = images_of(h->trial, h->trial->images);
-    budget_part("image tower");
-    return clip_encode_images(h->trial->clip, &h->encoding, &images, &h->pass, &h->features, failure);
+    struct half half = {.trial = b,
+                        .tower = tower,
+                        .images = b->pixels,
+                        .encoding = {.arena = &b->arenas[tower],
+                                     .training = training,
+                                     .hooks = adapters_hooks(b->adapters, tower),
+                                     .state = b->state,
+                                     .router = b->routers}};
+    half.images.shape[0] = training ? b->images : b->evaluated;
+    arena_reset(&b->arenas[tower]);
+    return half;
 }
 
-static status texts_forward(void *context, struct error *failure)
+static const char *const tower_parts[TOWERS] = {"image tower", "text tower"};
+
+static status forward(void *context, struct error *failure)
 {
     struct half *h = context;
-    budget_part("text tower");
-    return clip_encode_texts(h->trial->clip, &h->encoding, &h->trial->texts, &h->pass, &h->features, failure);
+    struct clip *clip = h->trial->clip;
+    budget_part(tower_parts[h->tower]);
+    return h->tower == TOWER_IMAGE
+               ? clip_encode_images(clip, &h->encoding, &h->images, &h->pass, &h->features, failure)
+               : clip_encode_texts(clip, &h->encoding, &h->trial->texts, &h->pass, &h->features, failure);
 }
 
 static status backward(void *context, struct error *failure)
 {
     struct half *h = context;
-    budget_part(h->pass.tower == TOWER_IMAGE ? "image tower" : "text tower");
+    budget_part(tower_parts[h->tower]);
     return clip_encode_backward(h->trial->clip, &h->encoding, &h->pass, &h->dfeatures, failure);
 }
 
@@ -160,13 +158,9 @@ static status backward(void *context, struct error *failure)
 static status forward_and_backward(void *context, struct error *failure)
 {
     struct trial *b = context;
-    struct half image = {.trial = b, .encoding = encoding_of(b, true, TOWER_IMAGE)},
-                text = {.trial = b, .encoding = encoding_of(b, true, TOWER_TEXT)};
-    struct branches there = {{{images_forward, &image}, {texts_forward, &text}}},
-                    back = {{{backward, &image}, {backward, &text}}};
+    struct half image = half_of(b, true, TOWER_IMAGE), text = half_of(b, true, TOWER_TEXT);
+    struct branches there = {{{forward, &image}, {forward, &text}}}, back = {{{backward, &image}, {backward, &text}}};
     struct class_head c;
-    arena_reset(image.encoding.arena);
-    arena_reset(text.encoding.arena);
     TRY(b->bench.ops->branches(b->bench.backend, &there, failure));
     budget_part("head and loss");
     TRY(b->bench.backend->ops->zero(b->bench.backend, b->loss, sizeof *b->loss, failure));
@@ -204,13 +198,8 @@ static void train_step(void *context)
 
 static void evaluate(void *context)
 {
-    struct trial *b = context;
-    struct encoding encoding = encoding_of(b, false, TOWER_IMAGE);
-    struct tensor images = images_of(b, b->evaluated);
-    struct tower_pass pass;
-    struct tensor features;
-    arena_reset(&b->arenas[TOWER_IMAGE]);
-    must(clip_encode_images(b->clip, &encoding, &images, &pass, &features, &error));
+    struct half image = half_of(context, false, TOWER_IMAGE);
+    must(forward(&image, &error));
 }
 
 /* --- Time --- */
@@ -305,12 +294,6 @@ static void profile_of(struct trial *b, const char *name, void (*what)(void *))
     timed_print(b->bench.backend, b->shape->rounds);
 }
 
-static void profile(struct trial *b)
-{
-    profile_of(b, "training step", train_step);
-    profile_of(b, "evaluation", evaluate);
-}
-
 static void print_times(const struct trial *b, const char *name, enum figure figure, double work, const char *how)
 {
     double shares[MOST_FIGURES];
@@ -372,13 +355,12 @@ static bool read_words(struct trial *b, int argc, char **argv)
 {
     size_t given = 0;
     for (int i = 1; i < argc; i++) {
-        bool known = false;
-        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
-            if (strcmp(shapes[k].name, argv[i]) == 0) {
-                b->shape = &shapes[k];
-                known = true;
-            }
-        if (read_backend(&b->settings, argc, argv, &i)) {
+        size_t k = 0;
+        while (k < SHAPES && strcmp(shapes[k].name, argv[i]) != 0)
+            k++;
+        if (k < SHAPES) {
+            b->shape = &shapes[k];
+        } else if (read_backend(&b->settings, argc, argv, &i)) {
             b->both = b->both || strcmp(argv[i], "both") == 0;
         } else if (strcmp(argv[i], "--profile") == 0) {
             b->profile = true;
@@ -386,7 +368,7 @@ static bool read_words(struct trial *b, int argc, char **argv)
             b->skew = true;
         } else if (strcmp(argv[i], "--budget") == 0) {
             b->budget = true;
-        } else if (!known) {
+        } else {
             char *end;
             size_t number = strtoul(argv[i], &end, 10);
             if (*end != 0 || number == 0 || given == 3)
@@ -477,8 +459,10 @@ static void run(struct trial *trials, size_t count)
     }
     print_peak_memory();
     for (size_t k = 0; k < count; k++) {
-        if (trials[k].profile)
-            profile(&trials[k]);
+        if (trials[k].profile) {
+            profile_of(&trials[k], "training step", train_step);
+            profile_of(&trials[k], "evaluation", evaluate);
+        }
         close_trial(&trials[k]);
     }
 }
