@@ -18,8 +18,12 @@
 
 enum { TASKS_MOST = 16 };
 
-/* A term of the loss that the method's options can leave out. */
-enum term { TERM_IMAGE, TERM_TEXT, TERM_L2, TERMS };
+/* Terms of the loss that the method's options can leave out. */
+enum { TERM_IMAGE, TERM_TEXT, TERM_L2, TERMS };
+static const struct {
+    const char *option, *quantity, *tolerance;
+} terms[TERMS] = {
+    {"image_weight", "distill_image", "losses"}, {"text_weight", "distill_text", "losses"}, {"l2", "l2", "l2_public"}};
 
 struct trajectory {
     struct replay *r;
@@ -102,15 +106,6 @@ static void open_folder(struct trajectory *p)
         p->data[t] = recorded_open(p->r, "task%zu.data.safetensors", t);
 }
 
-static void free_options(struct trajectory *p)
-{
-    options_destroy(p->options);
-    for (int i = 0; i < TERMS; i++) {
-        options_destroy(p->without[i]);
-        p->without[i] = NULL;
-    }
-}
-
 /* --- A method --- */
 
 static void read_options(const struct trajectory *p, struct options **options)
@@ -133,13 +128,13 @@ static void read_options(const struct trajectory *p, struct options **options)
 
 static void choose(struct trajectory *p, const char *name)
 {
-    static const char *const weights[TERMS] = {"image_weight", "text_weight", "l2"};
     must(method_find(&p->method, name, &error));
     read_options(p, &p->options);
+    memset(p->without, 0, sizeof p->without);
     for (int i = 0; i < TERMS; i++)
-        if (options_find(p->method->options, weights[i]) != NULL) {
+        if (options_find(p->method->options, terms[i].option) != NULL) {
             read_options(p, &p->without[i]);
-            must(options_set(p->without[i], weights[i], "0", "test", &error));
+            must(options_set(p->without[i], terms[i].option, "0", "test", &error));
         }
     p->watched = *p->method;
     p->settings.method = &p->watched;
@@ -263,7 +258,6 @@ static double l2_factor(const struct trajectory *p, size_t step)
 
 static void compare_terms(struct trajectory *p, struct method_run *run, const struct batch *batch)
 {
-    static const char *const names[TERMS] = {"distill_image", "distill_text", "l2"};
     struct step_state state;
     double whole, part;
     must(run->model->backend->ops->download(run->model->backend, &state, run->model->state, sizeof state, &error));
@@ -275,8 +269,8 @@ static void compare_terms(struct trajectory *p, struct method_run *run, const st
             continue;
         loss_with(p, run, p->without[i], batch, false, &part);
         double factor = i == TERM_L2 ? l2_factor(p, state.step) : 1;
-        compare_step(p, names[i], state.step, (whole - part) / factor,
-                     recorded_tolerance(p->r, i == TERM_L2 ? "l2_public" : "losses"));
+        compare_step(p, terms[i].quantity, state.step, (whole - part) / factor,
+                     recorded_tolerance(p->r, terms[i].tolerance));
     }
 }
 
@@ -507,8 +501,8 @@ static void replay_tasks(struct trajectory *p)
 {
     size_t iteration;
     start(p);
-    p->start = xmalloc(weights_of(p)->values_count * sizeof *p->start);
-    p->now = xmalloc(weights_of(p)->values_count * sizeof *p->now);
+    p->start = replay_take(p->r, weights_of(p)->values_count, sizeof *p->start);
+    p->now = replay_take(p->r, weights_of(p)->values_count, sizeof *p->now);
     for (p->task = 0; p->task < p->tasks; p->task++) {
         p->expect = recorded_open(p->r, "%s.task%zu.safetensors", p->method->name, p->task);
         replay_task(p);
@@ -534,9 +528,9 @@ static void replay_method(struct trajectory *p, const char *name, bool stops, st
     }
     replay_tasks(p);
     run_close(p->e);
-    free_options(p);
-    free(p->start);
-    free(p->now);
+    options_destroy(p->options);
+    for (int i = 0; i < TERMS; i++)
+        options_destroy(p->without[i]);
 }
 
 /* 0-based iterations after which the mean takes the weights in: multiples of average_every. */
