@@ -17,8 +17,9 @@
 #include "harness/run/settings.h"
 #include "results/store/store_internal.h"
 #include "tests/bench/bench.h"
+#include "tests/results/sample.h"
 
-enum { TASKS = 11, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100, RUNS_AT_ONCE = 200, REPEATS = 5 };
+enum { TASKS = 11, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100, RUNS_AT_ONCE = 200, REPEATS = 5, CLASSES = 397 };
 
 static const char *const names[TASKS] = {"aircraft", "caltech101", "cifar100",   "dtd",           "eurosat", "flowers",
                                          "food",     "mnist",      "oxford_pet", "stanford_cars", "sun397"};
@@ -80,26 +81,26 @@ static size_t write_run(struct store *store, const struct run_description *about
 {
     struct run_start start;
     static const uint16_t labels[1 << 15]; /* all of the first class */
+    static const char *classes[CLASSES];
+    for (size_t class = 0; class < CLASSES; class ++)
+        classes[class] = "a class";
     size_t rows = 0;
     must(store_run_start(store, about, &start, &error));
     for (size_t task = 0; task < TASKS; task++) {
-        must(store_add(store, start.run, "tasks",
-                       NAMED({"task", value_integer((int64_t)task)}, {"name", value_text(tasks[task]->dataset)},
-                             {"classes", value_integer((int64_t)tasks[task]->classes)},
-                             {"training_images", value_integer((int64_t)tasks[task]->train)},
-                             {"test_images", value_integer((int64_t)tasks[task]->test)},
-                             {"missing_images", value_integer(0)}, {"unreadable_images", value_integer(0)}),
-                       &error));
-        for (size_t class = 0; bits && class < tasks[task]->classes; class ++)
-            must(store_add(store, start.run, "task_classes",
-                           NAMED({"task", value_integer((int64_t)task)}, {"class", value_integer((int64_t) class)},
-                                 {"name", value_text("a class")}),
-                           &error));
+        const struct published *p = tasks[task];
+        must(sample_add_task(store, start.run,
+                             &(struct sample_task){.task = (int64_t)task,
+                                                   .name = p->dataset,
+                                                   .classes = (int64_t)p->classes,
+                                                   .training_images = (int64_t)p->train,
+                                                   .test_images = (int64_t)p->test},
+                             &error));
         if (bits)
-            must(store_add(
-                store, start.run, "test_labels",
-                NAMED({"task", value_integer((int64_t)task)}, {"labels", value_blob(labels, 2 * tasks[task]->test)}),
-                &error));
+            must(sample_add_classes(store, start.run, (int64_t)task, classes, p->classes, &error));
+        if (bits)
+            must(store_add(store, start.run, "test_labels",
+                           NAMED({"task", value_integer((int64_t)task)}, {"labels", value_blob(labels, 2 * p->test)}),
+                           &error));
     }
     for (int64_t after_task = -1; after_task < TASKS; after_task++)
         rows += write_checkpoint(store, start.run, configuration, (size_t)about->seed, after_task, bits);
@@ -231,16 +232,11 @@ static void report(const char *path, size_t runs, const struct written *figures)
 int main(int argc, char **argv)
 {
     size_t runs = argc > 2 ? strtoul(argv[2], NULL, 10) : RUNS;
-    const char *base = getenv("TMPDIR");
-    char *target = path_format("%s/mtil-scale", base != NULL ? base : "/tmp");
-    struct temporary folder;
     if (argc > 3 || runs == 0) {
         fprintf(stderr, "usage: results_scale [FILE] [RUNS]\n");
         return 2;
     }
-    if (argc < 2)
-        must(temporary_create_folder(&folder, target, &error));
-    char *path = argc > 1 ? strdup(argv[1]) : path_format("%s/results.db", folder.path);
+    char *path = argc > 1 ? strdup(argv[1]) : sample_path("results.db");
     struct written figures = {0};
     struct store *store;
     for (size_t task = 0; task < TASKS; task++)
@@ -253,8 +249,8 @@ int main(int argc, char **argv)
     }
     ask_everything(path);
     if (argc < 2)
-        temporary_remove(&folder);
-    free(path);
-    free(target);
+        sample_remove(path);
+    else
+        free(path);
     return 0;
 }
