@@ -22,7 +22,6 @@ json_t *part_json(struct report *report, const char *part, const char *folder, c
 void part_roots(struct report *report, const char *folder);
 void part_mat_variants(struct report *report, const char *folder);
 void part_splits(struct report *report, const char *folder);
-void part_decode(struct report *report, const char *folder);
-void part_preprocess(struct report *report, const char *folder);
+void part_images(struct report *report, const char *folder);
 void part_corrupted(struct report *report, const char *folder);
 void part_tokenizer(struct report *report, const char *folder);

@@ -23,38 +23,6 @@ static const char *base_name(const json_t *file)
     return slash != NULL ? slash + 1 : path;
 }
 
-static status open_image(struct image *image, const char *folder, const json_t *file, struct error *error)
-{
-    char *path = path_format("%s/preprocess/%s", folder, pyjson_text(file, "file"));
-    status result = image_decode_file(image, path, error);
-    free(path);
-    return result;
-}
-
-static void check_decoded(struct report *report, const char *folder, const json_t *file)
-{
-    struct image image;
-    struct error error = {0};
-    char hex[DIGEST_SIZE] = "";
-    bool size = open_image(&image, folder, file, &error) == OK && image_fits(&image, file, hex),
-         same = strcmp(hex, pyjson_text(file, "rgb_sha256")) == 0;
-    report_exact(report, "decode", size && (same || recorded_difference(file) > 0), "%s: other pixels %s",
-                 base_name(file), error.message);
-    if (size && !same && recorded_difference(file) > 0)
-        printf("  decode: %s differs as recorded for another libjpeg-turbo; its transforms are compared within %d\n",
-               base_name(file), 2 * recorded_difference(file));
-    image_free(&image);
-}
-
-void part_decode(struct report *report, const char *folder)
-{
-    json_t *manifest = part_json(report, "decode", folder, "preprocess/manifest.json"),
-           *files = json_object_get(manifest, "files");
-    for (size_t i = 0; i < json_array_size(files); i++)
-        check_decoded(report, folder, json_array_get(files, i));
-    json_decref(manifest);
-}
-
 static int largest_difference(const uint8_t *a, const uint8_t *b, size_t count)
 {
     int largest = 0;
@@ -173,34 +141,51 @@ static void check_tensor(struct report *report, const struct safetensor *expecte
     free(pixels);
 }
 
-static void check_image(struct report *report, const struct safetensors *tensors, const char *folder,
-                        const json_t *file, bool *used)
+static void check_decoded(struct report *report, const json_t *file, const struct image *image)
+{
+    char hex[DIGEST_SIZE];
+    bool size = image_fits(image, file, hex), same = strcmp(hex, pyjson_text(file, "rgb_sha256")) == 0;
+    report_exact(report, "decode", size && (same || recorded_difference(file) > 0), "%s: other pixels",
+                 base_name(file));
+    if (size && !same && recorded_difference(file) > 0)
+        printf("  decode: %s differs as recorded for another libjpeg-turbo; its transforms are compared within %d\n",
+               base_name(file), 2 * recorded_difference(file));
+}
+
+/* A file, and the tensors that belong to it. */
+static void check_file(struct report *report, const char *folder, const json_t *file, const struct safetensors *tensors,
+                       bool *used)
 {
     struct image image;
     struct error error;
-    if (open_image(&image, folder, file, &error) != OK) {
-        report_exact(report, "preprocess", false, "%s", error.message);
-        return;
-    }
-    for (size_t i = 0; i < safetensors_count(tensors); i++) {
+    char *path = path_format("%s/preprocess/%s", folder, pyjson_text(file, "file"));
+    if (image_decode_file(&image, path, &error) == OK)
+        check_decoded(report, file, &image);
+    else
+        report_exact(report, "decode", false, "%s", error.message);
+    for (size_t i = 0; tensors != NULL && i < safetensors_count(tensors); i++) {
         struct key key;
         const struct safetensor *tensor = safetensors_at(tensors, i);
         if (!read_key(&key, tensor->name, base_name(file)))
             continue;
         used[i] = true;
-        check_tensor(report, tensor, &key, file, &image);
+        if (image.pixels != NULL)
+            check_tensor(report, tensor, &key, file, &image);
     }
     image_free(&image);
+    free(path);
 }
 
-static void check_images(struct report *report, const struct safetensors *tensors, const char *folder,
-                         const json_t *files)
+/* tensors: NULL: there are none */
+static void check_files(struct report *report, const char *folder, const json_t *files,
+                        const struct safetensors *tensors)
 {
     static const char other_pillow[] = "newer_pillow."; /* what its later versions do is not expected here */
-    bool *used = xcalloc(safetensors_count(tensors) + 1, sizeof *used);
+    size_t count = tensors != NULL ? safetensors_count(tensors) : 0;
+    bool *used = xcalloc(count + 1, sizeof *used);
     for (size_t i = 0; i < json_array_size(files); i++)
-        check_image(report, tensors, folder, json_array_get(files, i), used);
-    for (size_t i = 0; i < safetensors_count(tensors); i++) {
+        check_file(report, folder, json_array_get(files, i), tensors, used);
+    for (size_t i = 0; i < count; i++) {
         const char *name = safetensors_at(tensors, i)->name;
         if (!used[i] && strncmp(name, other_pillow, sizeof other_pillow - 1) != 0)
             skip_item("preprocess", "%s: belongs to no file of the manifest", name);
@@ -208,17 +193,15 @@ static void check_images(struct report *report, const struct safetensors *tensor
     free(used);
 }
 
-void part_preprocess(struct report *report, const char *folder)
+void part_images(struct report *report, const char *folder)
 {
-    struct safetensors *tensors;
-    json_t *manifest = part_json(report, "preprocess", folder, "preprocess/manifest.json"),
-           *files = json_object_get(manifest, "files");
+    struct safetensors *tensors = NULL;
+    json_t *manifest = part_json(report, "preprocess", folder, "preprocess/manifest.json");
     char *path = path_format("%s/preprocess/preprocess.safetensors", folder);
-    if (manifest != NULL && file_exists(path)) {
+    if (manifest != NULL && file_exists(path))
         must(safetensors_open(&tensors, path, &error));
-        check_images(report, tensors, folder, files);
-        safetensors_close(tensors);
-    }
+    check_files(report, folder, json_object_get(manifest, "files"), tensors);
+    safetensors_close(tensors);
     free(path);
     json_decref(manifest);
 }
