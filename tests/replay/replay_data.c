@@ -46,8 +46,8 @@ static void tell_unknown(const char *folder)
 
 int main(int count, char **arguments)
 {
-    static void (*const parts[])(struct report * report, const char *folder) = {
-        part_roots, part_mat_variants, part_splits, part_images, part_corrupted, part_tokenizer};
+    static void (*const parts[])(struct report * report, const char *folder) = {part_roots, part_splits, part_images,
+                                                                                part_corrupted, part_tokenizer};
     bool good = count > 1;
     if (!good)
         fprintf(stderr, "usage: replay_data DIR…   (folders in the format of fixtures/data)\n");

@@ -20,7 +20,6 @@ bool image_fits(const struct image *image, const json_t *entry, char hex[DIGEST_
 json_t *part_json(struct report *report, const char *part, const char *folder, const char *name);
 
 void part_roots(struct report *report, const char *folder);
-void part_mat_variants(struct report *report, const char *folder);
 void part_splits(struct report *report, const char *folder);
 void part_images(struct report *report, const char *folder);
 void part_corrupted(struct report *report, const char *folder);

@@ -1,5 +1,5 @@
 /* roots/: every reader on its small root: class names, number of templates, and of each item its place, file, label
- * and pixels. */
+ * and pixels; MAT files that are stored in other ways. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,47 +101,6 @@ static void check_versions(struct report *report, const struct dataset_reader *r
     }
 }
 
-/* --- every root ---------------------------------------------------------------------------------------------------- */
-
-/* "stanford cars" of the list is the reader stanford_cars. */
-static const struct dataset_reader *find_reader(const json_t *expected)
-{
-    const struct dataset_reader *reader;
-    char *name = xstrdup(pyjson_text(expected, "name"));
-    for (char *space = name; (space = strchr(space, ' ')) != NULL;)
-        *space = '_';
-    must(dataset_reader_find(&reader, name, &error));
-    free(name);
-    return reader;
-}
-
-static void check_folder(struct report *report, const char *roots, const char *name)
-{
-    char *root = path_format("%s/%s", roots, name);
-    json_t *expected = part_json(report, root, root, "expected.json");
-    const struct dataset_reader *reader = expected != NULL ? find_reader(expected) : NULL;
-    if (reader != NULL && options_find(reader->options, "version") != NULL)
-        check_versions(report, reader, root, expected);
-    else if (reader != NULL)
-        check_root(report, reader, root, NULL, expected);
-    json_decref(expected);
-    free(root);
-}
-
-void part_roots(struct report *report, const char *folder)
-{
-    struct strings names = {0};
-    char *roots = path_format("%s/roots", folder);
-    if (file_is_directory(roots))
-        must(strings_list_folders(&names, roots, &error));
-    else
-        printf("roots: skipped: not in this folder\n");
-    for (size_t i = 0; i < names.count; i++)
-        check_folder(report, roots, names.items[i]);
-    strings_free(&names);
-    free(roots);
-}
-
 /* --- mat_variants/: the same values in other ways of storing them ------------------------------------------------- */
 
 static bool same_numbers(const char *a, const char *b, const char *variable, const char *field)
@@ -216,24 +175,57 @@ static bool is_mat(const char *name)
     return size > 4 && strcmp(name + size - 4, ".mat") == 0;
 }
 
-void part_mat_variants(struct report *report, const char *folder)
+static void check_variants(struct report *report, const char *root)
+{
+    struct strings files = {0};
+    struct error ignored;
+    char *variants = path_format("%s/mat_variants", root);
+    if (file_is_directory(variants) && strings_list_files(&files, root, ".", is_mat, &ignored) == OK)
+        for (size_t i = 0; i < files.count; i++)
+            if (strncmp(files.items[i], "./mat_variants/", 15) == 0)
+                find_original(report, root, &files, files.items[i]);
+    strings_free(&files);
+    free(variants);
+}
+
+/* --- every root ---------------------------------------------------------------------------------------------------- */
+
+/* "stanford cars" of the list is the reader stanford_cars. */
+static const struct dataset_reader *find_reader(const json_t *expected)
+{
+    const struct dataset_reader *reader;
+    char *name = xstrdup(pyjson_text(expected, "name"));
+    for (char *space = name; (space = strchr(space, ' ')) != NULL;)
+        *space = '_';
+    must(dataset_reader_find(&reader, name, &error));
+    free(name);
+    return reader;
+}
+
+static void check_folder(struct report *report, const char *roots, const char *name)
+{
+    char *root = path_format("%s/%s", roots, name);
+    json_t *expected = part_json(report, root, root, "expected.json");
+    const struct dataset_reader *reader = expected != NULL ? find_reader(expected) : NULL;
+    if (reader != NULL && options_find(reader->options, "version") != NULL)
+        check_versions(report, reader, root, expected);
+    else if (reader != NULL)
+        check_root(report, reader, root, NULL, expected);
+    check_variants(report, root);
+    json_decref(expected);
+    free(root);
+}
+
+void part_roots(struct report *report, const char *folder)
 {
     struct strings names = {0};
-    struct error ignored;
     char *roots = path_format("%s/roots", folder);
     if (file_is_directory(roots))
         must(strings_list_folders(&names, roots, &error));
-    for (size_t i = 0; i < names.count; i++) {
-        char *root = path_format("%s/%s", roots, names.items[i]), *variants = path_format("%s/mat_variants", root);
-        struct strings files = {0};
-        if (file_is_directory(variants) && strings_list_files(&files, root, ".", is_mat, &ignored) == OK)
-            for (size_t k = 0; k < files.count; k++)
-                if (strncmp(files.items[k], "./mat_variants/", 15) == 0)
-                    find_original(report, root, &files, files.items[k]);
-        strings_free(&files);
-        free(variants);
-        free(root);
-    }
+    else
+        printf("roots: skipped: not in this folder\n");
+    for (size_t i = 0; i < names.count; i++)
+        check_folder(report, roots, names.items[i]);
     strings_free(&names);
     free(roots);
 }
