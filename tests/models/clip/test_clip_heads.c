@@ -1,12 +1,9 @@
 /* A model whose heads have the widths of ViT-H, g and bigG, and MLPs of another width than four times its own: its block
  * against plain loops, and its weights through a file. */
-#include <stdio.h>
-#include <string.h>
-
 #include "models/clip.h"
-#include "tests/datasets/scratch.h"
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
+#include "tests/models/files/tensor_set.h"
 #include "tests/models/initialize.h"
 
 enum { BATCH = 2, POSITIONS = 5 };
@@ -125,46 +122,37 @@ DEVICE_TEST_OF(blocks_have_the_heads_they_are_told, heads)
     close_model(&m);
 }
 
-static void save_other(struct model *m, struct clip_dimensions dimensions, enum activation activation, const char *path)
+DEVICE_TEST(saved_weights_say_what_they_are)
 {
-    struct clip *other;
-    must(clip_create(&other, m->d->backend, &m->d->memory, &dimensions, PARAMETERS_FROZEN, activation, &error));
-    must(clip_save(other, path, &error));
-    clip_destroy(other);
-}
-
-TEST(saved_weights_say_what_they_are)
-{
-    struct scratch scratch;
-    struct device d;
+    const char *path = test_path();
     struct model m;
     struct clip *read;
-    char path[300];
-    struct clip_dimensions other = dimensions_of(80);
-    scratch_create(&scratch);
-    device_open(&d, 1);
-    open_model(&m, &d, 80);
-    snprintf(path, sizeof path, "%s/clip.safetensors", scratch.path);
+    open_model(&m, d, 80);
     must(clip_save(m.clip, path, &error));
-    must(clip_load(&read, d.backend, &d.memory, path, PARAMETERS_FROZEN, NULL, &error));
+    must(clip_load(&read, d->backend, &d->memory, path, PARAMETERS_FROZEN, NULL, &error));
     assert_int_equal(read->activation, ACTIVATION_GELU);
     assert_memory_equal(&read->dimensions, &m.clip->dimensions, sizeof read->dimensions);
     clip_destroy(read);
     must(clip_reload(m.clip, path, &error));
-
-    other.image_heads = 4;
-    save_other(&m, other, ACTIVATION_GELU, path);
-    must_refuse(clip_reload(m.clip, path, &error), ERROR_FORMAT, path, "2 heads", "the model in use", "4");
-    other = dimensions_of(80);
-    save_other(&m, other, ACTIVATION_QUICK_GELU, path);
-    must_refuse(clip_reload(m.clip, path, &error), ERROR_FORMAT, path, "gelu", "the model in use", "quick_gelu");
-    other.image_blocks = 2; /* the first of which would fit */
-    save_other(&m, other, ACTIVATION_GELU, path);
-    must_refuse(clip_reload(m.clip, path, &error), ERROR_FORMAT, path, "same size", "1 blocks of width 160",
-                "2 blocks of width 160");
+    static const struct {
+        size_t image_heads, image_blocks;
+        enum activation activation;
+        const char *words[3];
+    } others[] = {{4, 1, ACTIVATION_GELU, {"2 heads", "the model in use", "4"}},
+                  {2, 1, ACTIVATION_QUICK_GELU, {"gelu", "the model in use", "quick_gelu"}},
+                  {2, 2, ACTIVATION_GELU, {"same size", "1 blocks of width 160", "2 blocks of width 160"}}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct clip_dimensions dimensions = dimensions_of(80);
+        struct clip *other;
+        dimensions.image_heads = others[i].image_heads;
+        dimensions.image_blocks = others[i].image_blocks;
+        must(clip_create(&other, d->backend, &d->memory, &dimensions, PARAMETERS_FROZEN, others[i].activation, &error));
+        must(clip_save(other, path, &error));
+        clip_destroy(other);
+        must_refuse(clip_reload(m.clip, path, &error), ERROR_FORMAT, path, others[i].words[0], others[i].words[1],
+                    others[i].words[2]);
+    }
     close_model(&m);
-    device_close(&d);
-    scratch_remove(&scratch);
 }
 
 TEST(heads_must_divide_the_width)

@@ -1,9 +1,8 @@
 /* Learned tokens of both towers, as CoOp's context words and VPT's prompts: where they stand, their gradients by differences, and
  * a loss that falls while they learn. */
-#include "tests/models/small.h"
+#include "tests/models/clip/groups.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { WORDS = 1, PROMPTS = 3 };
 
@@ -49,7 +48,7 @@ static void learned_open(struct learned *l, struct small *s, enum tower tower, s
     parameters_create(&l->group, s->d.backend);
     must(parameters_add(l->group, "tokens", 2, (size_t[]){count, l->width}, 1, 0, &l->index, &error));
     must(parameters_allocate(l->group, &s->d.memory, PARAMETERS_TRAINED, &error));
-    must(parameters_upload(l->group, &l->group->list[0], draw(&s->d, count * l->width, 0.5f).host, &error));
+    group_draw(&s->d, l->group, 0.5f);
     l->hook =
         (struct embedding_hook){.state = l, .count = count, .trained = true, .forward = fill, .backward = add_gradient};
     s->embedding[tower] = &l->hook;
@@ -187,55 +186,34 @@ TEST(loss_falls)
     }
 }
 
-/* Features [count, embed] of prompts, on the host. */
-static const float *encode(struct small *s, const int32_t *tokens, size_t count, const struct embedding_hook *hook)
-{
-    struct encoding encoding = {.arena = &s->step, .embedding = hook};
-    struct texts texts;
-    struct tower_pass pass;
-    struct tensor features;
-    arena_reset(&s->step);
-    must(texts_create(&texts, s->clip, &s->step, tokens, count, &error));
-    if (hook != NULL)
-        must(texts_reserve(&texts, s->clip, &s->step, hook->count, &error));
-    must(clip_encode_texts(s->clip, &encoding, &texts, &pass, &features, &error));
-    return from_device(&s->d, features.data, tensor_bytes(&features));
-}
-
 /* Words 4 and 5 as learned tokens are the prompt in which they are words. */
-TEST(words_stand_where_they_are_said_to)
+SMALL_TEST(words_stand_where_they_are_said_to, 2)
 {
     static const int32_t whole[] = {9, 4, 5, 7, 1, 10, 9, 4, 5, 3, 10, 0},
                          rest[] = {9, 7, 1, 10, 0, 0, 9, 3, 10, 0, 0, 0};
-    struct small s;
     struct learned l;
-    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    learned_open(&l, &s, TOWER_TEXT, 2);
-    const struct parameter *table = parameters_find(s.clip->parameters, "token_embedding.weight");
-    const float *words = from_device(&s.d, s.clip->parameters->values + table->offset, table->size * sizeof *words);
+    const float *expected = small_encode_texts(s, whole, 2, false);
+    learned_open(&l, s, TOWER_TEXT, 2);
+    const struct parameter *table = parameters_find(s->clip->parameters, "token_embedding.weight");
+    const float *words = from_device(&s->d, s->clip->parameters->values + table->offset, table->size * sizeof *words);
     must(parameters_upload(l.group, &l.group->list[0], words + 4 * l.width, &error));
-    size_t n = 2 * small_dimensions.embed;
-    const float *expected = encode(&s, whole, 2, NULL), *found = encode(&s, rest, 2, &l.hook);
-    for (size_t i = 0; i < n; i++)
-        assert_true(fabsf(found[i] - expected[i]) < (is_f32(&s) ? 1e-5f : 0.02f));
+    const float *found = small_encode_texts(s, rest, 2, false);
+    for (size_t i = 0; i < 2 * small_dimensions.embed; i++)
+        assert_true(fabsf(found[i] - expected[i]) < (is_f32(s) ? 1e-5f : 0.02f));
     parameters_destroy(l.group);
-    small_close(&s);
 }
 
-TEST(prompts_need_room)
+SMALL_TEST(prompts_need_room, 1)
 {
     static const int32_t tokens[] = {9, 1, 2, 10, 0, 0};
-    struct small s;
     struct texts texts;
-    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    must(texts_create(&texts, s.clip, &s.d.memory, tokens, 1, &error));
-    must(texts_reserve(&texts, s.clip, &s.d.memory, 2, &error));
+    must(texts_create(&texts, s->clip, &s->d.memory, tokens, 1, &error));
+    must(texts_reserve(&texts, s->clip, &s->d.memory, 2, &error));
     assert_int_equal(texts.positions, 6);
-    must_refuse(texts_reserve(&texts, s.clip, &s.d.memory, 3, &error), ERROR_ARGUMENT,
+    must_refuse(texts_reserve(&texts, s->clip, &s->d.memory, 3, &error), ERROR_ARGUMENT,
                 "3 learned tokens: the longest prompt has 4 tokens, and the model's context is 6");
-    must(texts_reserve(&texts, s.clip, &s.d.memory, 1, &error));
-    assert_int_equal(*(const int32_t *)from_device(&s.d, texts.lengths, sizeof(int32_t)), 5);
-    small_close(&s);
+    must(texts_reserve(&texts, s->clip, &s->d.memory, 1, &error));
+    assert_int_equal(*(const int32_t *)from_device(&s->d, texts.lengths, sizeof(int32_t)), 5);
 }
 
 static uint64_t bits_of(size_t threads)
@@ -245,7 +223,7 @@ static uint64_t bits_of(size_t threads)
     open_both(&s, l, threads, PARAMETERS_FROZEN);
     small_loss(&s, true);
     for (int t = 0; t < TOWERS; t++)
-        digest(&s.d, l[t].group->gradients, l[t].group->values_count * sizeof(float));
+        digest_gradients(&s.d, l[t].group);
     uint64_t bits = s.d.bits;
     close_both(&s, l);
     return bits;

@@ -1,11 +1,13 @@
 #include "tests/models/files/tensor_set.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
-#include "tests/test.h"
+#include "tests/models/device.h"
 
 void tensor_set_copy(struct tensor_set *set, const struct safetensors *file)
 {
@@ -76,7 +78,7 @@ void tensor_set_drop(struct tensor_set *set, const char *name)
 
 void tensor_set_write(const struct tensor_set *set, const char *path)
 {
-    assert_ok(safetensors_write(path, set->tensors, set->count, NULL, 0, &error));
+    must(safetensors_write(path, set->tensors, set->count, NULL, 0, &error));
 }
 
 void tensor_set_free(struct tensor_set *set)
@@ -84,4 +86,52 @@ void tensor_set_free(struct tensor_set *set)
     for (size_t i = 0; i < TENSOR_SET_MOST; i++)
         free(set->turned[i]);
     *set = (struct tensor_set){0};
+}
+
+static void remove_test_file(void)
+{
+    unlink(test_path());
+}
+
+const char *test_path(void)
+{
+    static char path[80];
+    if (path[0] == '\0') {
+        snprintf(path, sizeof path, "%s-%ld.safetensors", program_invocation_short_name, (long)getpid());
+        assert_int_equal(atexit(remove_test_file), 0);
+    }
+    return path;
+}
+
+struct safetensors *open_file(const char *path)
+{
+    struct safetensors *file;
+    must(safetensors_open(&file, path, &error));
+    return file;
+}
+
+void edit_file(const char *path, const struct file_edit *edit, const struct safetensors_metadata *metadata,
+               size_t metadata_count)
+{
+    static struct tensor_set set;
+    struct safetensors *file = open_file(path);
+    size_t strip = edit->strip != NULL ? strlen(edit->strip) : 0;
+    assert_true(safetensors_count(file) < TENSOR_SET_MOST);
+    set.count = 0;
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        struct safetensor tensor = *safetensors_at(file, i);
+        if ((edit->without != NULL && strstr(tensor.name, edit->without) != NULL) ||
+            (edit->drop != NULL && strcmp(tensor.name, edit->drop) == 0))
+            continue;
+        if (strip > 0 && strncmp(tensor.name, edit->strip, strip) == 0)
+            tensor.name += strip;
+        char *name = set.names[set.count];
+        snprintf(name, sizeof *set.names, "%s%s", edit->prefix != NULL ? edit->prefix : "", tensor.name);
+        set.tensors[set.count] = tensor;
+        set.tensors[set.count++].name = name;
+    }
+    if (edit->more != NULL)
+        set.tensors[set.count++] = *edit->more;
+    must(safetensors_write(path, set.tensors, set.count, metadata, metadata_count, &error));
+    safetensors_close(file);
 }

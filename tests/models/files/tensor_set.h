@@ -1,9 +1,9 @@
-/* Tensors of a file, to be edited and written again.
+/* The file of a test program, and its tensors, to be edited and written again.
  *
  *     static struct tensor_set set;
  *     tensor_set_rename(&set, file, dimensions, CLIP_HUGGINGFACE);
  *     tensor_set_find(&set, "logit_scale")->shape[0] = 2;      // values and names are borrowed from file and set
- *     tensor_set_write(&set, path);
+ *     tensor_set_write(&set, test_path());
  *     tensor_set_free(&set);
  */
 #pragma once
@@ -34,3 +34,20 @@ void tensor_set_drop(struct tensor_set *set, const char *name);
 
 void tensor_set_write(const struct tensor_set *set, const char *path);
 void tensor_set_free(struct tensor_set *set);
+
+/* In the folder where the program runs; it is removed at its end. */
+const char *test_path(void);
+struct safetensors *open_file(const char *path);
+
+/* What a file of another program has or lacks: all that is not NULL is done, in this order. */
+struct file_edit {
+    const char *without; /* tensors whose names contain it are left out */
+    const char *drop;    /* the tensor of this name, too */
+    const char *strip;   /* names that begin with it lose it */
+    const char *prefix;  /* stands before all names */
+    const struct safetensor *more;
+};
+
+/* Writes a file again with this metadata alone. */
+void edit_file(const char *path, const struct file_edit *edit, const struct safetensors_metadata *metadata,
+               size_t metadata_count);
