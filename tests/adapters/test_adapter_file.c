@@ -3,71 +3,24 @@
 #include "adapters/files/adapter_file.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/small_adapters.h"
+#include "tests/models/clip/groups.h"
+#include "tests/models/files/tensor_set.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static char path[64];
+/* The reference writes such tensors, too. */
+static const struct safetensor other_tensor = {.name = "visual.transformer.resblocks.0.ln_3.weight",
+                                               .type = SAFETENSOR_F32,
+                                               .rank = 1,
+                                               .shape = {2},
+                                               .data = (const float[]){1, 2}};
 
-static int set_up(void **state)
+static void save(const struct adapters *adapters, const char *without, const char *prefix,
+                 const struct safetensors_metadata *metadata, size_t metadata_count)
 {
-    (void)state;
-    snprintf(path, sizeof path, "test_adapter_file-%ld.safetensors", (long)getpid());
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    unlink(path);
-    return 0;
-}
-
-static struct safetensors *open_file(const char *name)
-{
-    struct safetensors *file = NULL;
-    must(safetensors_open(&file, name, &error));
-    return file;
-}
-
-/* Writes path again without the tensors whose names contain `without`, each name with a prefix. */
-static void rewrite(const char *without, const char *prefix, const struct safetensors_metadata *metadata,
-                    size_t metadata_count)
-{
-    struct safetensors *file = open_file(path);
-    size_t count = 0;
-    struct safetensor *tensors = calloc(safetensors_count(file) + 1, sizeof *tensors);
-    char(*names)[160] = calloc(safetensors_count(file), sizeof *names);
-    for (size_t i = 0; i < safetensors_count(file); i++) {
-        const struct safetensor *t = safetensors_at(file, i);
-        if (without != NULL && strstr(t->name, without) != NULL)
-            continue;
-        snprintf(names[count], sizeof names[count], "%s%s", prefix, t->name);
-        tensors[count] = *t;
-        tensors[count].name = names[count];
-        count++;
-    }
-    tensors[count++] = (struct safetensor){.name = "visual.transformer.resblocks.0.ln_3.weight",
-                                           .type = SAFETENSOR_F32,
-                                           .rank = 1,
-                                           .shape = {2},
-                                           .data = (const float[]){1, 2}}; /* the reference writes such */
-    must(safetensors_write(path, tensors, count, metadata, metadata_count, &error));
-    safetensors_close(file);
-    free(names);
-    free(tensors);
-}
-
-/* Every tensor: what lies between two of them belongs to none. */
-static void expect_values(struct small *s, const struct adapters *adapters, enum tower tower, const float *expected)
-{
-    const struct parameters *group = adapters->towers[tower].parameters;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct parameter *p = &group->list[i];
-        expect_floats(&s->d, p->name, group->values + p->offset, expected + p->offset, p->size);
-    }
+    must(adapters_save(adapters, NULL, test_path(), &error));
+    edit_file(test_path(), &(struct file_edit){.without = without, .prefix = prefix, .more = &other_tensor}, metadata,
+              metadata_count);
 }
 
 static void fill(struct small *s, struct adapters *adapters, float value)
@@ -82,47 +35,49 @@ static void fill(struct small *s, struct adapters *adapters, float value)
     }
 }
 
-/* A slice of a stack under its public name, as a matrix, or a vector with columns 0. */
-static void expect_public(struct small *s, const struct adapters *adapters, const struct safetensors *file,
-                          const char *name, enum tower tower, size_t stack, size_t number, size_t rows, size_t columns)
-{
-    const struct safetensor *t;
-    struct expert_slice slice = expert_slice(adapters, tower, stack, number);
-    must(safetensors_expect(file, name, SAFETENSOR_F32, columns > 0 ? 2 : 1, (size_t[]){rows, columns}, &t, &error));
-    assert_int_equal(safetensor_elements(t), slice.size);
-    assert_memory_equal(t->data, slice_values(s, adapters, tower, slice), slice.size * sizeof(float));
-}
-
 /* Name, shape and place of tensors as PyTorch has them; and back. */
 ADAPTERS_TEST(names_and_shapes_are_public, 1, "")
 {
-    const float *before[TOWERS] = {small_values(s, adapters->towers[TOWER_IMAGE].parameters),
-                                   small_values(s, adapters->towers[TOWER_TEXT].parameters)};
-    must(adapters_save(adapters, NULL, path, &error));
-    struct safetensors *file = open_file(path);
-    assert_int_equal(safetensors_count(file), 4 * (4 * 5 + 2 * SMALL_TASKS));
     const struct expert_bank *image = adapters->towers[TOWER_IMAGE].banks, *text = adapters->towers[TOWER_TEXT].banks;
-    expect_public(s, adapters, file, "visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight", TOWER_IMAGE,
-                  image[1].down_weight, 3, 8, 64);
-    expect_public(s, adapters, file, "visual.transformer.resblocks.0.adaptmlp_list.4.up_proj.weight", TOWER_IMAGE,
-                  image[0].up_weight, 4, 64, 8);
-    expect_public(s, adapters, file, "transformer.resblocks.1.adaptmlp_list.0.up_proj.bias", TOWER_TEXT,
-                  text[1].up_bias, 0, 128, 0);
-    expect_public(s, adapters, file, "transformer.resblocks.0.adaptmlp_list.2.down_proj.bias", TOWER_TEXT,
-                  text[0].down_bias, 2, 8, 0);
-    expect_public(s, adapters, file, "visual.transformer.resblocks.1.router_list.2", TOWER_IMAGE, image[1].routers, 2,
-                  64, 5);
-    expect_public(s, adapters, file, "transformer.resblocks.0.w_noise_list.1", TOWER_TEXT, text[0].noise, 1, 128, 5);
+    const struct {
+        const char *name;
+        enum tower tower;
+        size_t stack, number, shape[2]; /* a vector's second size is 0 */
+    } cases[] = {
+        {"visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight",
+         TOWER_IMAGE,
+         image[1].down_weight,
+         3,
+         {8, 64}},
+        {"visual.transformer.resblocks.0.adaptmlp_list.4.up_proj.weight", TOWER_IMAGE, image[0].up_weight, 4, {64, 8}},
+        {"transformer.resblocks.1.adaptmlp_list.0.up_proj.bias", TOWER_TEXT, text[1].up_bias, 0, {128}},
+        {"transformer.resblocks.0.adaptmlp_list.2.down_proj.bias", TOWER_TEXT, text[0].down_bias, 2, {8}},
+        {"visual.transformer.resblocks.1.router_list.2", TOWER_IMAGE, image[1].routers, 2, {64, 5}},
+        {"transformer.resblocks.0.w_noise_list.1", TOWER_TEXT, text[0].noise, 1, {128, 5}}};
+    const float *before[TOWERS];
+    must(adapters_save(adapters, NULL, test_path(), &error));
+    struct safetensors *file = open_file(test_path());
+    assert_int_equal(safetensors_count(file), 4 * (4 * 5 + 2 * SMALL_TASKS));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct safetensor *t;
+        struct expert_slice slice = expert_slice(adapters, cases[i].tower, cases[i].stack, cases[i].number);
+        must(safetensors_expect(file, cases[i].name, SAFETENSOR_F32, cases[i].shape[1] > 0 ? 2 : 1, cases[i].shape, &t,
+                                &error));
+        assert_int_equal(safetensor_elements(t), slice.size);
+        assert_memory_equal(t->data, slice_values(s, adapters, cases[i].tower, slice), slice.size * sizeof(float));
+    }
+    for (int t = 0; t < TOWERS; t++)
+        before[t] = small_values(s, adapters->towers[t].parameters);
     fill(s, adapters, 9);
     must(adapters_load(adapters, file, "", GROUP_COMPLETE, &error));
     for (int t = 0; t < TOWERS; t++)
-        expect_values(s, adapters, (enum tower)t, before[t]);
+        expect_group(&s->d, adapters->towers[t].parameters, before[t]);
     safetensors_close(file);
 }
 
 static status load(struct adapters *adapters, const char *prefix, enum group_missing missing)
 {
-    struct safetensors *file = open_file(path);
+    struct safetensors *file = open_file(test_path());
     status result = adapters_load(adapters, file, prefix, missing, &error);
     safetensors_close(file);
     return result;
@@ -143,12 +98,12 @@ ADAPTERS_TEST(missing_tensors_follow_the_mode, 1, "")
     struct adapters *other;
     const struct expert_bank *bank = &adapters->towers[TOWER_IMAGE].banks[1];
     const float *saved = small_values(s, adapters->towers[TOWER_IMAGE].parameters);
-    must(adapters_save(adapters, NULL, path, &error));
-    rewrite("_list.0", "adapter.", NULL, 0); /* expert 0, router 0, noise 0 of every block */
-    must_refuse(load(adapters, "adapter.", GROUP_COMPLETE), ERROR_FORMAT, path,
+    save(adapters, "_list.0", "adapter.", NULL, 0); /* expert 0, router 0, noise 0 of every block */
+    must_refuse(load(adapters, "adapter.", GROUP_COMPLETE), ERROR_FORMAT, test_path(),
                 "adapter.visual.transformer.resblocks.0.adaptmlp_list.0.down_proj.weight is missing");
     must_refuse(load(adapters, "adapter.", GROUP_ROUTERS_OPTIONAL), ERROR_FORMAT, "is missing");
-    must_refuse(load(adapters, "", GROUP_COMPLETE), ERROR_FORMAT, path); /* under another prefix there is nothing */
+    must_refuse(load(adapters, "", GROUP_COMPLETE), ERROR_FORMAT,
+                test_path()); /* under another prefix there is nothing */
     fill(s, adapters, 9);
     must(load(adapters, "adapter.", GROUP_ZERO_LEFT_OUT));
     expect_slice(s, adapters, bank->up_weight, 0, NULL, 0);
@@ -156,8 +111,7 @@ ADAPTERS_TEST(missing_tensors_follow_the_mode, 1, "")
     expect_slice(s, adapters, bank->routers, 1, saved, 0);
     expect_slice(s, adapters, bank->up_weight, 4, saved, 0);
 
-    must(adapters_save(adapters, NULL, path, &error));
-    rewrite("router_list.1", "", NULL, 0);
+    save(adapters, "router_list.1", "", NULL, 0);
     must_refuse(load(adapters, "", GROUP_COMPLETE), ERROR_FORMAT, "router_list.1 is missing");
     fill(s, adapters, 9);
     must(load(adapters, "", GROUP_ROUTERS_OPTIONAL));
@@ -184,25 +138,19 @@ static status read_settings(const char *name, const char *prefix, struct adapter
 ADAPTERS_TEST(settings_follow_from_the_file, 1, "top_k=3")
 {
     struct adapter_settings read = {0};
-    must(adapters_save(adapters, NULL, path, &error));
-    rewrite("router_list.0", "", NULL, 0);
-    must(read_settings(path, "", &read));
-    assert_int_equal(read.experts, 5);
-    assert_int_equal(read.tasks, SMALL_TASKS);
-    assert_int_equal(read.bottleneck, 8);
-    assert_int_equal(read.top_k, 2);
+    save(adapters, "router_list.0", "", NULL, 0);
+    must(read_settings(test_path(), "", &read));
+    assert_true(read.experts == 5 && read.tasks == SMALL_TASKS && read.bottleneck == 8 && read.top_k == 2);
     assert_true(read.scale == 0.1f);
     must(read_settings(FIXTURES "/model/base/forward.safetensors", "adapter.", &read));
-    assert_int_equal(read.experts, 6);
-    assert_int_equal(read.tasks, 3);
-    assert_int_equal(read_settings(FIXTURES "/model/base/forward.safetensors", "", &read),
-                     OK); /* names are found behind any prefix */
+    assert_true(read.experts == 6 && read.tasks == 3);
+    must(read_settings(FIXTURES "/model/base/forward.safetensors", "", &read)); /* names are found behind any prefix */
 }
 
 static status open_adapters(struct small *s, struct adapters **adapters, size_t first, size_t count)
 {
     int routers[SMALL_TASKS];
-    struct safetensors *file = open_file(path);
+    struct safetensors *file = open_file(test_path());
     for (size_t i = 0; i < count; i++)
         routers[i] = (int)(first + i);
     *adapters = NULL;
@@ -230,7 +178,7 @@ static const char *const choices[] = {"expert_input=post_ln top_k=3 scale=0.25",
 ADAPTERS_TEST_OF(choices_are_in_the_file, 1, choices)
 {
     struct adapters *opened;
-    must(adapters_save(adapters, NULL, path, &error));
+    must(adapters_save(adapters, NULL, test_path(), &error));
     must(open_adapters(s, &opened, 0, SMALL_TASKS));
     const struct adapter_settings *expected = &adapters->settings, *found = &opened->settings;
     assert_true(
@@ -257,24 +205,24 @@ TEST(what_a_file_cannot_mean_is_refused)
         struct safetensors_metadata metadata[2];
         const struct adapter_settings *written; /* NULL: small_settings */
         bool settings;
-        const char *without, *words[2];
+        const char *without, *words[2]; /* one word: and the path */
     } cases[] = {
-        {{{"format", "pt"}}, NULL, false, "resblocks.1.", {"resblocks.1.adaptmlp_list.0.down_proj.weight", path}},
-        {{{"blocks", "2"}}, NULL, false, NULL, {"adapter.blocks is 2", path}},
-        {{{"blocks", "first_two"}}, NULL, false, NULL, {"first_two", path}},
-        {{{"blocks", "by_score_1"}}, NULL, false, NULL, {"by_score_1", path}},
-        {{{"towers", "none"}}, NULL, false, NULL, {"\"none\"", path}},
-        {{{"shared_expert", "true"}}, NULL, false, NULL, {"no such expert", path}},
-        {{{"share_across_blocks", "-1"}}, NULL, false, NULL, {"share_across_blocks", path}},
-        {{{"share_routing", "2"}}, NULL, false, NULL, {"multiple of", path}},
-        {{{"top_k", "0"}}, NULL, true, NULL, {"top_k", path}},
-        {{{"top_k", "two"}}, NULL, true, NULL, {"\"two\"", path}},
-        {{{"scale", "nan"}}, NULL, true, NULL, {"scale", path}},
-        {{{"expert_input", "pre_ln"}}, NULL, true, NULL, {"\"pre_ln\"", path}},
-        {{{"gate_input", "patches"}}, NULL, true, NULL, {"\"patches\"", path}},
-        {{{"routing", "per_patch"}}, NULL, true, NULL, {"\"per_patch\"", path}},
-        {{{"format", "pt"}}, NULL, true, "adaptmlp_list", {"no experts", path}},
-        {{{"format", "pt"}}, NULL, true, "router_list", {"no routers", path}},
+        {{{"format", "pt"}}, NULL, false, "resblocks.1.", {"resblocks.1.adaptmlp_list.0.down_proj.weight"}},
+        {{{"blocks", "2"}}, NULL, false, NULL, {"adapter.blocks is 2"}},
+        {{{"blocks", "first_two"}}, NULL, false, NULL, {"first_two"}},
+        {{{"blocks", "by_score_1"}}, NULL, false, NULL, {"by_score_1"}},
+        {{{"towers", "none"}}, NULL, false, NULL, {"\"none\""}},
+        {{{"shared_expert", "true"}}, NULL, false, NULL, {"no such expert"}},
+        {{{"share_across_blocks", "-1"}}, NULL, false, NULL, {"share_across_blocks"}},
+        {{{"share_routing", "2"}}, NULL, false, NULL, {"multiple of"}},
+        {{{"top_k", "0"}}, NULL, true, NULL, {"top_k"}},
+        {{{"top_k", "two"}}, NULL, true, NULL, {"\"two\""}},
+        {{{"scale", "nan"}}, NULL, true, NULL, {"scale"}},
+        {{{"expert_input", "pre_ln"}}, NULL, true, NULL, {"\"pre_ln\""}},
+        {{{"gate_input", "patches"}}, NULL, true, NULL, {"\"patches\""}},
+        {{{"routing", "per_patch"}}, NULL, true, NULL, {"\"per_patch\""}},
+        {{{"format", "pt"}}, NULL, true, "adaptmlp_list", {"no experts"}},
+        {{{"format", "pt"}}, NULL, true, "router_list", {"no routers"}},
         {{{"expert_kind", "fnf"}, {"activation", "gelu"}}, &small_ffn_settings, true, NULL, {"fnf", "did you mean"}},
         {{{"expert_kind", "ffn"}, {"activation", "relu"}},
          &small_ffn_settings,
@@ -291,10 +239,11 @@ TEST(what_a_file_cannot_mean_is_refused)
         struct small s;
         struct adapter_settings settings = {0};
         struct adapters *adapters = small_adapters_open(&s, 1, cases[i].written), *opened;
-        must(adapters_save(adapters, NULL, path, &error));
-        rewrite(cases[i].without, "", cases[i].metadata, cases[i].metadata[1].key != NULL ? 2 : 1);
-        status result = cases[i].settings ? read_settings(path, "", &settings) : open_adapters(&s, &opened, 0, 1);
-        must_refuse(result, result != ERROR_ARGUMENT ? ERROR_FORMAT : result, cases[i].words[0], cases[i].words[1]);
+        save(adapters, cases[i].without, "", cases[i].metadata, cases[i].metadata[1].key != NULL ? 2 : 1);
+        status result =
+            cases[i].settings ? read_settings(test_path(), "", &settings) : open_adapters(&s, &opened, 0, 1);
+        const char *second = cases[i].words[1] != NULL ? cases[i].words[1] : test_path();
+        must_refuse(result, result != ERROR_ARGUMENT ? ERROR_FORMAT : result, cases[i].words[0], second);
         small_adapters_close(&s, adapters);
     }
 }
@@ -303,19 +252,19 @@ ADAPTERS_TEST(opened_for_inference, 1, "")
 {
     struct text list = {0};
     struct adapters *opened;
-    must(adapters_save(adapters, NULL, path, &error));
+    must(adapters_save(adapters, NULL, test_path(), &error));
     must(open_adapters(s, &opened, 0, SMALL_TASKS));
-    expect_values(s, opened, TOWER_TEXT, small_values(s, adapters->towers[TOWER_TEXT].parameters));
+    expect_same_group(&s->d, opened->towers[TOWER_TEXT].parameters, adapters->towers[TOWER_TEXT].parameters);
     assert_null(opened->towers[TOWER_TEXT].parameters->gradients);
     assert_false(adapters_hooks(opened, TOWER_TEXT)[0].trained);
     adapters_destroy(opened);
 
-    rewrite("router_list.1", "", NULL, 0);
+    save(adapters, "router_list.1", "", NULL, 0);
     must(open_adapters(s, &opened, 2, 1));
     adapters_destroy(opened);
     must_refuse(open_adapters(s, &opened, 1, 2), ERROR_ARGUMENT, "no router 1", "0, 2");
     assert_null(opened);
-    struct safetensors *file = open_file(path);
+    struct safetensors *file = open_file(test_path());
     must(adapter_file_routers(file, &list, &error));
     safetensors_close(file);
     assert_string_equal(list.data, "0, 2");
@@ -325,8 +274,8 @@ ADAPTERS_TEST(opened_for_inference, 1, "")
 ADAPTERS_TEST(experts_in_the_place_of_the_mlp_are_public_under_its_names, 1, "kind=ffn")
 {
     const struct safetensor *tensor;
-    must(adapters_save(adapters, NULL, path, &error));
-    struct safetensors *file = open_file(path);
+    must(adapters_save(adapters, NULL, test_path(), &error));
+    struct safetensors *file = open_file(test_path());
     must(safetensors_expect(file, "transformer.resblocks.1.adaptmlp_list.4.c_proj.weight", SAFETENSOR_F32, 2,
                             (size_t[]){128, 512}, &tensor, &error));
     safetensors_close(file);
@@ -360,12 +309,10 @@ TEST(memory_is_taken_for_what_is_there)
              .data = zeros},
         };
         memcpy(tensors[0].shape, cases[i].shape, sizeof cases[i].shape);
-        must(safetensors_write(path, tensors, 2, NULL, 0, &error));
+        must(safetensors_write(test_path(), tensors, 2, NULL, 0, &error));
         must_refuse(open_adapters(&s, &opened, 0, 1), ERROR_FORMAT, cases[i].words);
         assert_int_equal(s.d.memory.used, used);
         assert_true(s.d.memory.highest <= used);
     }
     small_close(&s);
 }
-
-TEST_GROUP(set_up, tear_down)

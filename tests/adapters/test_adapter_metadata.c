@@ -2,43 +2,19 @@
 #include "adapters/files/adapter_metadata.h"
 #include "adapters/files/selector_file.h"
 #include "tests/models/device.h"
+#include "tests/models/files/tensor_set.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { WIDTH = 6, CODE = 3, CODERS = 2 };
-
-static char path[64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "test_adapter_metadata-%ld.safetensors", (long)getpid());
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    unlink(path);
-    return 0;
-}
-
-static struct safetensors *open_file(void)
-{
-    struct safetensors *file = NULL;
-    must(safetensors_open(&file, path, &error));
-    return file;
-}
 
 /* --- The metadata --- */
 
 static struct safetensors *write_metadata(const struct safetensors_metadata *entries, size_t count)
 {
-    must(safetensors_write(path, NULL, 0, entries, count, &error));
-    return open_file();
+    must(safetensors_write(test_path(), NULL, 0, entries, count, &error));
+    return open_file(test_path());
 }
 
 static const char *classes[] = {"cat", "Katze \"Мур\"\n", "dog"}, *templates[] = {"a photo of a {}.", "{}"};
@@ -148,25 +124,22 @@ TEST(what_is_not_as_it_should_be_is_refused)
         struct adapter_metadata metadata;
         struct safetensors_metadata entries = {cases[i].key, cases[i].value};
         struct safetensors *file = write_metadata(&entries, 1);
-        must_refuse(adapter_metadata_read(&metadata, file, &error), ERROR_FORMAT, cases[i].word, path);
+        must_refuse(adapter_metadata_read(&metadata, file, &error), ERROR_FORMAT, cases[i].word, test_path());
         safetensors_close(file);
     }
 }
 
 /* --- The selector --- */
 
-static void open_coders(struct device *d, struct autoencoder *coders[CODERS], uint64_t seed)
+/* A file of tensors; whether it is one of selectors. */
+static status check_selector(const struct safetensor *tensors, size_t count)
 {
-    for (size_t k = 0; k < CODERS; k++) {
-        must(autoencoder_create(&coders[k], d->backend, &d->memory, WIDTH, CODE, PARAMETERS_FROZEN, &error));
-        must(autoencoder_initialize(coders[k], seed, (uint32_t)k, &error));
-    }
-}
-
-static void close_coders(struct autoencoder *coders[CODERS])
-{
-    for (size_t k = 0; k < CODERS; k++)
-        autoencoder_destroy(coders[k]);
+    size_t trained;
+    must(safetensors_write(test_path(), tensors, count, NULL, 0, &error));
+    struct safetensors *file = open_file(test_path());
+    status result = selector_file_check(file, WIDTH, CODE, 0, &trained, &error);
+    safetensors_close(file);
+    return result;
 }
 
 DEVICE_TEST(damaged_selectors_are_refused)
@@ -179,21 +152,20 @@ DEVICE_TEST(damaged_selectors_are_refused)
                  {7, INFINITY, {"selector.1.decoder.bias", "finite"}},
                  {8, NAN, {"selector.thresholds", "NaN"}}};
     struct autoencoder *coders[CODERS];
-    size_t trained;
-    open_coders(d, coders, 1);
+    for (size_t k = 0; k < CODERS; k++) {
+        must(autoencoder_create(&coders[k], d->backend, &d->memory, WIDTH, CODE, PARAMETERS_FROZEN, &error));
+        must(autoencoder_initialize(coders[k], 1, (uint32_t)k, &error));
+    }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct selector_tensors tensors = {0};
         must(selector_tensors_add_coders(&tensors, coders, CODERS, &error));
         selector_tensors_add_thresholds(&tensors, (const float[CODERS]){0.1f, 0.2f}, CODERS);
         *(float *)(uintptr_t)tensors.list[cases[i].tensor].data = cases[i].value;
-        must(safetensors_write(path, tensors.list, tensors.count, NULL, 0, &error));
+        must_refuse(check_selector(tensors.list, tensors.count), ERROR_FORMAT, cases[i].words[0], cases[i].words[1]);
         selector_tensors_free(&tensors);
-        struct safetensors *file = open_file();
-        must_refuse(selector_file_check(file, WIDTH, CODE, 0, &trained, &error), ERROR_FORMAT, cases[i].words[0],
-                    cases[i].words[1]);
-        safetensors_close(file);
     }
-    close_coders(coders);
+    for (size_t k = 0; k < CODERS; k++)
+        autoencoder_destroy(coders[k]);
 }
 
 /* A threshold more than there are coders: memory must not follow it. */
@@ -202,12 +174,5 @@ TEST(a_coder_that_is_missing_is_named)
     static const float thresholds[1000];
     const struct safetensor tensor = {
         .name = "selector.thresholds", .type = SAFETENSOR_F32, .rank = 1, .shape = {1000}, .data = thresholds};
-    size_t trained;
-    must(safetensors_write(path, &tensor, 1, NULL, 0, &error));
-    struct safetensors *file = open_file();
-    must_refuse(selector_file_check(file, WIDTH, CODE, 0, &trained, &error), ERROR_FORMAT,
-                "'selector.0.encoder.weight' is missing");
-    safetensors_close(file);
+    must_refuse(check_selector(&tensor, 1), ERROR_FORMAT, "'selector.0.encoder.weight' is missing");
 }
-
-TEST_GROUP(set_up, tear_down)

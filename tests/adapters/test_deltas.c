@@ -2,13 +2,12 @@
 #include "adapters/deltas.h"
 #include "adapters/files/delta_file.h"
 #include "adapters/gates/gate.h"
-#include "tests/models/small.h"
+#include "tests/models/clip/groups.h"
+#include "tests/models/files/tensor_set.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { RANK = 4, TASKS = 3, ALL = (1 << DELTA_MATRICES) - 1 };
 
@@ -18,9 +17,7 @@ static struct deltas *add_deltas(struct small *s, const struct delta_settings *s
 {
     struct deltas *deltas;
     must(deltas_create(&deltas, s->clip, &s->d.memory, settings, PARAMETERS_TRAINED, &error));
-    struct parameters *p = deltas->parameters;
-    const float *values = draw(&s->d, p->values_count, 0.1f).host;
-    must(s->d.ops->upload(s->d.backend, parameters_write_all(p), values, p->values_count * sizeof *values, &error));
+    group_draw(&s->d, deltas->parameters, 0.1f);
     return deltas;
 }
 
@@ -58,6 +55,11 @@ static bool is_bf16(void)
 {
     const char *precision = getenv("MTIL_TEST_PRECISION");
     return precision != NULL && strcmp(precision, "bf16") == 0;
+}
+
+static double tolerance(void)
+{
+    return is_bf16() ? 0.02 : 1e-5;
 }
 
 /* Of both towers. */
@@ -112,28 +114,26 @@ TEST(gradients_match_differences)
 }
 
 /* Those of all tasks in use have gradients; the model is that of a weight with every product times its magnitude. */
-TEST(magnitudes_scale_the_tasks)
+SMALL_TEST(magnitudes_scale_the_tasks, 2)
 {
     struct delta_settings settings = everywhere;
-    struct small s;
     size_t n;
     settings.gate = &gate_magnitude;
-    struct deltas *deltas = open_deltas(&s, 2, &settings);
+    struct deltas *deltas = add_deltas(s, &settings);
     must(deltas_begin_task(deltas, 1, 0, DELTA_A | DELTA_B | DELTA_MAGNITUDE, &error));
     float magnitudes[] = {0.7f, -1.5f};
     for (size_t i = 0; i < deltas->count; i++)
         for (size_t k = 0; k < 2; k++)
             must(deltas_write(deltas, &deltas->list[i], DELTA_MAGNITUDE, k, &magnitudes[k], &error));
     if (!is_bf16()) {
-        small_loss(&s, true);
+        small_loss(s, true);
         for (size_t i = 0; i < deltas->count; i++) {
-            check_rows(&s, deltas, deltas->list[i].a, 1, 1);
-            check_rows(&s, deltas, deltas->list[i].b, 1, 1);
-            check_rows(&s, deltas, deltas->list[i].magnitude, 0, 2);
+            check_rows(s, deltas, deltas->list[i].a, 1, 1);
+            check_rows(s, deltas, deltas->list[i].b, 1, 1);
+            check_rows(s, deltas, deltas->list[i].magnitude, 0, 2);
         }
     }
-    double *gated = features(&s, &n), *kept = malloc(n * sizeof *kept);
-    memcpy(kept, gated, n * sizeof *kept);
+    double *gated = features(s, &n);
     must(deltas_begin_task(deltas, 2, 2, 0,
                            &error)); /* of the task in use none is wanted: without the gate it is added */
     for (size_t i = 0; i < deltas->count; i++) {
@@ -141,9 +141,8 @@ TEST(magnitudes_scale_the_tasks)
         must(deltas_add_product(deltas, &deltas->list[i], 1, magnitudes[1] - 1, &error));
         deltas->each[i].rows = 0;
     }
-    assert_true(distance(features(&s, &n), kept, n) < (is_bf16() ? 0.02 : 1e-5));
-    free(kept);
-    close_deltas(&s, deltas);
+    assert_true(distance(features(s, &n), gated, n) < tolerance());
+    deltas_destroy(deltas);
 }
 
 /* With W′ = W + scale · Bᵀ A: dA = scale · B dW′, dB = scale · A dW′ᵀ. */
@@ -179,7 +178,7 @@ TEST(gradients_are_those_of_the_weight)
             size_t n, at = rows_of(deltas, numbers[half], 1, &n);
             const float *gradient = from_device(&s.d, deltas->parameters->gradients + at, n * sizeof *gradient);
             double apart = distance(doubles(&s.d, gradient, n), expected[half], n);
-            if (!(apart <= (is_bf16() ? 0.02 : 1e-5))) /* nor may all be zero */
+            if (!(apart <= tolerance())) /* nor may all be zero */
                 fail_msg("block %zu, %s, half %d: %g apart", e->block, delta_matrix_names[e->matrix], half, apart);
         }
     }
@@ -187,17 +186,15 @@ TEST(gradients_are_those_of_the_weight)
 }
 
 /* Only the rows of the task, and only the halves that are asked for, get gradients and updates. */
-TEST(what_is_not_trained_stays)
+SMALL_TEST(what_is_not_trained_stays, 1)
 {
     static const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1};
-    struct small s;
-    struct deltas *deltas = open_deltas(&s, 1, &everywhere);
-    struct parameters *p = deltas->parameters;
+    struct deltas *deltas = add_deltas(s, &everywhere);
     must(deltas_begin_task(deltas, 1, 0, DELTA_B, &error));
-    const float *before = small_values(&s, p);
-    small_loss(&s, true);
-    must(parameters_step(p, s.state, &rule, &error));
-    const float *after = small_values(&s, p);
+    const float *before = small_values(s, deltas->parameters);
+    small_loss(s, true);
+    must(parameters_step(deltas->parameters, s->state, &rule, &error));
+    const float *after = small_values(s, deltas->parameters);
     for (size_t i = 0; i < deltas->count; i++)
         for (size_t k = 0; k < TASKS; k++) {
             size_t n, a = rows_of(deltas, deltas->list[i].a, k, &n);
@@ -205,88 +202,80 @@ TEST(what_is_not_trained_stays)
             size_t b = rows_of(deltas, deltas->list[i].b, k, &n);
             assert_int_equal(memcmp(before + b, after + b, n * sizeof *after) != 0, k == 1);
         }
-    close_deltas(&s, deltas);
+    deltas_destroy(deltas);
 }
 
-TEST(merged_and_apart_compute_the_same)
+SMALL_TEST(merged_and_apart_compute_the_same, 2)
 {
-    struct small s;
     size_t n;
-    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    double *plain = features(&s, &n);
-    struct deltas *deltas = add_deltas(&s, &everywhere);
-    assert_memory_equal(features(&s, &n), plain, n * sizeof *plain); /* nothing is in use yet */
+    double *plain = features(s, &n);
+    struct deltas *deltas = add_deltas(s, &everywhere);
+    assert_memory_equal(features(s, &n), plain, n * sizeof *plain); /* nothing is in use yet */
     must(deltas_begin_task(deltas, 2, 0, 0, &error));
-    double *apart = features(&s, &n);
+    double *apart = features(s, &n);
     assert_true(distance(apart, plain, n) > 0.05);
-    must(deltas_begin_task(deltas, 2, 2, 0, &error));
-    assert_true(distance(features(&s, &n), apart, n) < (is_bf16() ? 0.02 : 1e-5));
-    must(deltas_begin_task(deltas, 2, 2, 0, &error)); /* as when a run goes on: nothing is merged again */
-    assert_true(distance(features(&s, &n), apart, n) < (is_bf16() ? 0.02 : 1e-5));
-    close_deltas(&s, deltas);
+    for (int again = 0; again < 2; again++) { /* as when a run goes on: nothing is merged again */
+        must(deltas_begin_task(deltas, 2, 2, 0, &error));
+        assert_true(distance(features(s, &n), apart, n) < tolerance());
+    }
+    deltas_destroy(deltas);
 }
 
 /* Fresh deltas change no bit, whatever the precision. */
-TEST(they_start_as_nothing)
+SMALL_TEST(they_start_as_nothing, 2)
 {
-    struct small s;
     size_t n;
-    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    double *plain = features(&s, &n);
+    double *plain = features(s, &n);
     struct deltas *deltas;
-    must(deltas_create(&deltas, s.clip, &s.d.memory, &everywhere, PARAMETERS_TRAINED, &error));
+    must(deltas_create(&deltas, s->clip, &s->d.memory, &everywhere, PARAMETERS_TRAINED, &error));
     must(deltas_initialize(deltas, 1, &error));
     must(deltas_begin_task(deltas, 0, 0, DELTA_A | DELTA_B, &error));
-    assert_memory_equal(features(&s, &n), plain, n * sizeof *plain);
+    assert_memory_equal(features(s, &n), plain, n * sizeof *plain);
     deltas_destroy(deltas);
-    assert_memory_equal(features(&s, &n), plain, n * sizeof *plain);
-    small_close(&s);
+    assert_memory_equal(features(s, &n), plain, n * sizeof *plain);
 }
 
-/* Writes what deltas that are then closed have, and opens it in a fresh model. */
-static status save_and_open(struct small *s, size_t threads, struct deltas **deltas)
+/* Writes what deltas have, and opens it in a fresh model, which the caller closes with what was opened. */
+static status save_and_open(const struct deltas *deltas, struct small *fresh, struct deltas **opened)
 {
     const struct group_extra extra = {.metadata = &(struct safetensors_metadata){"model", "small"},
                                       .metadata_count = 1};
-    struct safetensors *file;
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/mtil_deltas_%ld.safetensors", (long)getpid());
-    must(deltas_save(*deltas, &extra, path, &error));
-    close_deltas(s, *deltas);
-    must(safetensors_open(&file, path, &error));
+    must(deltas_save(deltas, &extra, test_path(), &error));
+    struct safetensors *file = open_file(test_path());
     assert_true(delta_file_is(file));
     assert_string_equal(safetensors_metadata_value(file, "model"), "small");
-    small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    status result = deltas_open(deltas, s->clip, &s->d.memory, file, &error);
+    small_open(fresh, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    status result = deltas_open(opened, fresh->clip, &fresh->d.memory, file, &error);
     safetensors_close(file);
-    unlink(path);
     return result;
 }
 
-TEST(a_file_gives_the_bits_of_the_run)
+SMALL_TEST(a_file_gives_the_bits_of_the_run, 2)
 {
-    struct small s;
+    struct small fresh;
     size_t n;
-    struct deltas *deltas = open_deltas(&s, 2, &everywhere);
+    struct deltas *deltas = add_deltas(s, &everywhere), *opened;
     must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
-    double *expected = features(&s, &n), *kept = malloc(n * sizeof *kept);
-    memcpy(kept, expected, n * sizeof *kept);
-    must(save_and_open(&s, 1, &deltas));
-    assert_memory_equal(features(&s, &n), kept, n * sizeof *kept);
-    free(kept);
-    close_deltas(&s, deltas);
+    double *expected = features(s, &n);
+    must(save_and_open(deltas, &fresh, &opened));
+    assert_memory_equal(features(&fresh, &n), expected, n * sizeof *expected);
+    close_deltas(&fresh, opened);
+    deltas_destroy(deltas);
 }
 
-TEST(scales_that_no_file_has_are_refused)
+SMALL_TEST(scales_that_no_file_has_are_refused, 1)
 {
+    static const float scales[] = {0, NAN};
+    struct deltas *deltas = add_deltas(s, &everywhere), *opened;
+    must(deltas_begin_task(deltas, 0, 0, DELTA_A | DELTA_B, &error));
     for (int i = 0; i < 2; i++) {
-        struct small s;
-        struct deltas *deltas = open_deltas(&s, 1, &everywhere);
-        must(deltas_begin_task(deltas, 0, 0, DELTA_A | DELTA_B, &error));
-        deltas->settings.scale = i == 0 ? 0 : NAN;
-        must_refuse(save_and_open(&s, 1, &deltas), ERROR_FORMAT, "delta_scale", i == 0 ? "found 0" : "found nan");
-        small_close(&s);
+        struct small fresh;
+        deltas->settings.scale = scales[i];
+        must_refuse(save_and_open(deltas, &fresh, &opened), ERROR_FORMAT, "delta_scale",
+                    i == 0 ? "found 0" : "found nan");
+        small_close(&fresh);
     }
+    deltas_destroy(deltas);
 }
 
 static uint64_t bits_of(size_t threads)
@@ -295,7 +284,7 @@ static uint64_t bits_of(size_t threads)
     struct deltas *deltas = open_deltas(&s, threads, &everywhere);
     must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
     small_loss(&s, true);
-    digest(&s.d, deltas->parameters->gradients, deltas->parameters->values_count * sizeof(float));
+    digest_gradients(&s.d, deltas->parameters);
     uint64_t bits = s.d.bits;
     close_deltas(&s, deltas);
     return bits;

@@ -1,12 +1,12 @@
 /* Prefixes of keys and values: against DIKI's public block (record_prefixes.py made the file), their gradients by differences, a
  * prefix per sample, and a loss that falls while they learn. */
 #include "adapters/files/prefix_file.h"
-#include "tests/models/small.h"
+#include "tests/models/clip/groups.h"
+#include "tests/models/files/tensor_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- The public block --- */
 
@@ -65,10 +65,9 @@ DEVICE_TEST_OF(blocks_agree_with_the_public_code, public_cases)
     const struct prefix_settings settings = {.tasks = TASKS, .length = {LENGTH}, .blocks = {1}};
     struct block block = {
         .width = WIDTH, .hidden = 4 * WIDTH, .heads = HEADS, .causal = c->causal, .activation = ACTIVATION_QUICK_GELU};
-    struct safetensors *file;
+    struct safetensors *file = open_file(FIXTURES "/prefixes.safetensors");
     struct prefixes *prefixes;
     uint64_t drawn = 0;
-    must(safetensors_open(&file, FIXTURES "/prefixes.safetensors", &error));
     must(prefixes_create(&prefixes, d->backend, &d->memory, &dimensions, &settings, PARAMETERS_TRAINED, &error));
     draw_linear(d, &drawn, &block.in_proj, 3 * WIDTH, WIDTH);
     draw_linear(d, &drawn, &block.out_proj, WIDTH, WIDTH);
@@ -123,38 +122,23 @@ static struct prefixes *add_prefixes(struct small *s, const int32_t *images, con
 static const int32_t images[SMALL_IMAGES] = {1, -1, 0}, prompts[SMALL_PROMPTS] = {1, 1, 0, -1},
                      task[SMALL_PROMPTS] = {1, 1, 1, 1};
 
-static void close_prefixes(struct small *s, struct prefixes *prefixes)
-{
-    prefixes_destroy(prefixes);
-    small_close(s);
-}
-
-static void disturb(struct small *s, struct prefixes *prefixes)
-{
-    size_t n = prefixes->parameters->values_count;
-    must(s->d.ops->upload(s->d.backend, parameters_write_all(prefixes->parameters), draw(&s->d, n, 0.5f).host,
-                          n * sizeof(float), &error));
-}
-
 /* A fresh prefix, or none, leaves the model as it was: the same bits. Afterwards samples of different tasks in one batch have
  * the features that they have alone, and those without a task their own. */
-TEST(a_prefix_per_sample)
+SMALL_TEST(a_prefix_per_sample, 2)
 {
-    struct small s;
     size_t row = small_dimensions.embed * sizeof(float);
-    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    const float *before[TOWERS] = {small_features(&s, TOWER_IMAGE), small_features(&s, TOWER_TEXT)};
-    struct prefixes *prefixes = add_prefixes(&s, images, prompts);
+    const float *before[TOWERS] = {small_features(s, TOWER_IMAGE), small_features(s, TOWER_TEXT)};
+    struct prefixes *prefixes = add_prefixes(s, images, prompts);
     for (int t = 0; t < TOWERS; t++)
-        assert_memory_equal(small_features(&s, (enum tower)t), before[t], tensor_bytes(&s.features[t]));
-    disturb(&s, prefixes);
-    const float *together = small_features(&s, TOWER_IMAGE);
+        assert_memory_equal(small_features(s, (enum tower)t), before[t], tensor_bytes(&s->features[t]));
+    group_draw(&s->d, prefixes->parameters, 0.5f);
+    const float *together = small_features(s, TOWER_IMAGE);
     for (size_t i = 0; i < SMALL_IMAGES; i++) {
         size_t at = i * small_dimensions.embed;
         assert_int_equal(memcmp(before[TOWER_IMAGE] + at, together + at, row) == 0, images[i] < 0);
     }
-    small_expect_parts(&s);
-    close_prefixes(&s, prefixes);
+    small_expect_parts(s);
+    prefixes_destroy(prefixes);
 }
 
 TEST(gradients_match_differences)
@@ -163,40 +147,37 @@ TEST(gradients_match_differences)
     for (enum parameters_mode mode = PARAMETERS_FROZEN; mode <= PARAMETERS_TRAINED; mode++) {
         small_open(&s, 2, mode, ACTIVATION_QUICK_GELU);
         struct prefixes *prefixes = add_prefixes(&s, images, prompts);
-        struct parameters *group = prefixes->parameters;
-        disturb(&s, prefixes);
-        small_loss(&s, true);
-        for (size_t i = 0; s.d.backend->precision == PRECISION_F32 && i < group->count; i++)
-            small_check_gradient(&s, group->list[i].name,
-                                 parameters_write(group, group->list[i].offset, group->list[i].size),
-                                 group->gradients + group->list[i].offset, group->list[i].size);
-        const struct parameters *towers = s.clip->parameters;
+        struct parameters *towers = s.clip->parameters;
         const struct parameter *out = parameters_find(towers, "visual.transformer.resblocks.0.attn.out_proj.weight");
-        if (mode == PARAMETERS_TRAINED && s.d.backend->precision == PRECISION_F32)
-            small_check_gradient(&s, out->name, parameters_write(s.clip->parameters, out->offset, out->size),
-                                 towers->gradients + out->offset, out->size);
-        close_prefixes(&s, prefixes);
+        group_draw(&s.d, prefixes->parameters, 0.5f);
+        small_loss(&s, true);
+        if (s.d.backend->precision == PRECISION_F32) {
+            small_check_gradients(&s, "", prefixes->parameters);
+            if (mode == PARAMETERS_TRAINED)
+                small_check_gradient(&s, out->name, parameters_write(towers, out->offset, out->size),
+                                     towers->gradients + out->offset, out->size);
+        }
+        prefixes_destroy(prefixes);
+        small_close(&s);
     }
 }
 
 /* The prefixes of one task learn; those of the others keep their bits, whatever the optimizer's decay. */
-TEST(one_task_learns)
+SMALL_TEST(one_task_learns, 2)
 {
     const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1};
-    struct small s;
-    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    struct prefixes *prefixes = add_prefixes(&s, task, task);
+    struct prefixes *prefixes = add_prefixes(s, task, task);
     struct parameters *group = prefixes->parameters;
-    disturb(&s, prefixes);
-    const float *before = small_values(&s, group);
+    group_draw(&s->d, group, 0.5f);
+    const float *before = small_values(s, group);
     must(prefixes_begin_task(prefixes, 1, &error));
-    float first = small_loss(&s, false);
+    float first = small_loss(s, false);
     for (int i = 0; i < 10; i++) {
-        small_loss(&s, true);
-        must(parameters_step(group, s.state, &rule, &error));
+        small_loss(s, true);
+        must(parameters_step(group, s->state, &rule, &error));
     }
-    assert_true(small_loss(&s, false) < first - 0.01f);
-    const float *after = small_values(&s, group);
+    assert_true(small_loss(s, false) < first - 0.01f);
+    const float *after = small_values(s, group);
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         size_t n = p->size / p->segments;
@@ -204,71 +185,42 @@ TEST(one_task_learns)
             assert_true((memcmp(after + p->offset + t * n, before + p->offset + t * n, n * sizeof *after) == 0) ==
                         (t != 1));
     }
-    close_prefixes(&s, prefixes);
+    prefixes_destroy(prefixes);
 }
 
-TEST(towers_need_the_blocks)
+SMALL_TEST(towers_need_the_blocks, 1)
 {
-    struct small s;
     struct prefixes *prefixes;
     struct prefix_settings deep = small_prefixes;
-    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
     deep.blocks[TOWER_TEXT] = 3;
     must_refuse(
-        prefixes_create(&prefixes, s.d.backend, &s.d.memory, &small_dimensions, &deep, PARAMETERS_FROZEN, &error),
+        prefixes_create(&prefixes, s->d.backend, &s->d.memory, &small_dimensions, &deep, PARAMETERS_FROZEN, &error),
         ERROR_ARGUMENT,
         "prefixes of 2 keys in 3 blocks: expected at most 64 keys, and a tower of this model has 2 blocks");
-    small_close(&s);
 }
 
-/* The file without the tensor. */
-static void spoil(const char *path, const char *tensor)
+static status open_prefixes(struct small *s, struct prefixes **prefixes)
 {
-    struct safetensors *file;
-    must(safetensors_open(&file, path, &error));
-    size_t count = 0;
-    struct safetensor *list = calloc(safetensors_count(file), sizeof *list);
-    for (size_t i = 0; i < safetensors_count(file); i++) {
-        list[count] = *safetensors_at(file, i);
-        count += strcmp(list[count].name, tensor) != 0;
-    }
-    must(safetensors_write(path, list, count, NULL, 0, &error));
-    free(list);
-    safetensors_close(file);
-}
-
-static status open_file(struct small *s, const char *path, struct prefixes **prefixes)
-{
-    struct safetensors *file;
-    must(safetensors_open(&file, path, &error));
+    struct safetensors *file = open_file(test_path());
     assert_true(prefix_file_is(file));
     status result = prefixes_open(prefixes, s->clip, &s->d.memory, file, &error);
     safetensors_close(file);
     return result;
 }
 
-TEST(a_file_has_the_values_of_all_tasks)
+SMALL_TEST(a_file_has_the_values_of_all_tasks, 2)
 {
     static const char last[] = "transformer.resblocks.0.attn.prefix_pool.1";
-    struct small s;
-    struct prefixes *opened = NULL;
-    char path[64];
-    snprintf(path, sizeof path, "test_prefixes-%ld.safetensors", (long)getpid());
-    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    struct prefixes *prefixes = add_prefixes(&s, task, task);
-    struct parameters *group = prefixes->parameters;
+    struct prefixes *opened = NULL, *prefixes = add_prefixes(s, task, task);
     for (int again = 0; again < 2; again++) { /* the second time into those that are there */
-        disturb(&s, prefixes);
-        must(prefixes_save(prefixes, NULL, path, &error));
-        must(open_file(&s, path, &opened));
-        assert_int_equal(opened->parameters->values_count, group->values_count);
+        group_draw(&s->d, prefixes->parameters, 0.5f);
+        must(prefixes_save(prefixes, NULL, test_path(), &error));
+        must(open_prefixes(s, &opened));
         assert_memory_equal(&opened->settings, &prefixes->settings, sizeof opened->settings);
-        assert_memory_equal(small_values(&s, opened->parameters), small_values(&s, group),
-                            group->values_count * sizeof(float));
+        expect_same_group(&s->d, opened->parameters, prefixes->parameters);
     }
-    spoil(path, last);
-    must_refuse(open_file(&s, path, &opened), ERROR_FORMAT, last, path);
-    unlink(path);
+    edit_file(test_path(), &(struct file_edit){.drop = last}, NULL, 0);
+    must_refuse(open_prefixes(s, &opened), ERROR_FORMAT, last, test_path());
     prefixes_destroy(opened);
-    close_prefixes(&s, prefixes);
+    prefixes_destroy(prefixes);
 }
