@@ -1,7 +1,6 @@
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "adapters/options.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/adapters.h"
+#include "tests/models/clip/groups.h"
 
 const struct adapter_settings small_settings = {
     .experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f, .noise_epsilon = 0.01f};
@@ -191,16 +191,8 @@ double deviation(const float *values, const float *around, size_t n)
 void small_adapters_check_gradients(struct small *s, struct adapters *adapters)
 {
     small_loss(s, true);
-    for (int t = 0; t < TOWERS; t++) {
-        struct parameters *group = adapters->towers[t].parameters;
-        for (size_t i = 0; i < group->count; i++) {
-            const struct parameter *p = &group->list[i];
-            char name[64];
-            snprintf(name, sizeof name, "%s, %s", t == TOWER_IMAGE ? "image" : "text", p->name);
-            small_check_gradient(s, name, parameters_write(group, p->offset, p->size), group->gradients + p->offset,
-                                 p->size);
-        }
-    }
+    for (int t = 0; t < TOWERS; t++)
+        small_check_gradients(s, t == TOWER_IMAGE ? "image, " : "text, ", adapters->towers[t].parameters);
 }
 
 void small_adapters_check(const struct adapter_settings *settings)

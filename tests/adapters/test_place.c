@@ -1,10 +1,11 @@
-/* Adapters in some blocks of some towers: which ones, their gradients, and that the others are the original CLIP's. */
+/* Adapters in some blocks of some towers: which ones, and which share a bank, their gradients, and that the others are the original CLIP's. */
 #include "tests/adapters/small_adapters.h"
 
 #include <string.h>
 
 #include "models/clip.h"
 #include "tests/adapters/adapters.h"
+#include "tests/models/clip/groups.h"
 
 static const struct clip_dimensions vit_l_14 = {
     .image_blocks = 24, .image_width = 1024, .text_blocks = 12, .text_width = 768};
@@ -21,34 +22,44 @@ TEST(rules_choose_blocks)
     static const struct {
         const char *rule;
         enum adapted_towers towers;
-        const char *image, *text; /* a letter per block: x with, . without */
+        const char *image, *text; /* a letter per block: x with, o in the bank of an x before, . without */
+        size_t banks, decisions;  /* share_across_blocks, share_routing */
     } cases[] = {
-        {"all", ADAPT_BOTH, "xxxxxxxxxxxxxxxxxxxxxxxx", "xxxxxxxxxxxx"},
-        {"first_3", ADAPT_BOTH, "xxx.....................", "xxx........."},
-        {"last_2", ADAPT_BOTH, "......................xx", "..........xx"},
-        {"last_20", ADAPT_BOTH, "....xxxxxxxxxxxxxxxxxxxx", "xxxxxxxxxxxx"},
-        {"every_2", ADAPT_BOTH, ".x.x.x.x.x.x.x.x.x.x.x.x", ".x.x.x.x.x.x"},
-        {"every_5", ADAPT_TEXT, "........................", "....x....x.."},
-        {"0, 3 5", ADAPT_BOTH, "x..x.x..................", "x..x.x......"},
-        {"23, 0", ADAPT_BOTH, "x......................x", "x..........."},
-        {"23", ADAPT_IMAGE, ".......................x", "............"},
-        {"image.23, 2, text.0", ADAPT_BOTH, "..x....................x", "x.x........."},
-        {"by_score_2", ADAPT_BOTH, "......................xx", "..........xx"},
+        {"all", ADAPT_BOTH, "xxxxxxxxxxxxxxxxxxxxxxxx", "xxxxxxxxxxxx", 0, 0},
+        {"first_3", ADAPT_BOTH, "xxx.....................", "xxx.........", 0, 0},
+        {"last_2", ADAPT_BOTH, "......................xx", "..........xx", 0, 0},
+        {"last_20", ADAPT_BOTH, "....xxxxxxxxxxxxxxxxxxxx", "xxxxxxxxxxxx", 0, 0},
+        {"every_2", ADAPT_BOTH, ".x.x.x.x.x.x.x.x.x.x.x.x", ".x.x.x.x.x.x", 0, 0},
+        {"every_5", ADAPT_TEXT, "........................", "....x....x..", 0, 0},
+        {"0, 3 5", ADAPT_BOTH, "x..x.x..................", "x..x.x......", 0, 0},
+        {"23, 0", ADAPT_BOTH, "x......................x", "x...........", 0, 0},
+        {"23", ADAPT_IMAGE, ".......................x", "............", 0, 0},
+        {"image.23, 2, text.0", ADAPT_BOTH, "..x....................x", "x.x.........", 0, 0},
+        {"by_score_2", ADAPT_BOTH, "......................xx", "..........xx", 0, 0},
+        {"all", ADAPT_BOTH, "xoooooooooooxooooooooooo", "xoooooxooooo", 2, 4},
+        {"every_2", ADAPT_BOTH, ".x.o.o.o.x.o.o.o.x.o.o.o", ".x.o.x.o.x.o", 3, 0},
+        {"1, 2, 3, 7", ADAPT_IMAGE, ".xox...o................", "............", 2, 2},
+        {"all", ADAPT_IMAGE, "xooxooxooxooxooxooxooxoo", "............", 8, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adapter_place place = place_of(cases[i].rule, cases[i].towers);
         const char *const expected[TOWERS] = {cases[i].image, cases[i].text};
+        place.banks = cases[i].banks;
+        place.decisions = cases[i].decisions;
         must(adapter_place_check("adapter", &place, &vit_l_14, &error));
         for (int t = 0; t < TOWERS; t++) {
-            size_t count = 0;
+            size_t count = 0, banks = 0;
             for (size_t block = 0; block < strlen(expected[t]); block++) {
-                bool has = adapter_place_has(&place, &vit_l_14, (enum tower)t, block);
+                bool has = adapter_place_has(&place, &vit_l_14, (enum tower)t, block),
+                     first = adapter_place_has_bank(&place, &vit_l_14, (enum tower)t, block);
                 count += has;
-                if (has != (expected[t][block] == 'x'))
-                    fail_msg("%s: tower %d, block %zu: %d", cases[i].rule, t, block, has);
+                banks += first;
+                if (expected[t][block] != (first ? 'x' : has ? 'o' : '.'))
+                    fail_msg("%s: tower %d, block %zu: %d, %d", cases[i].rule, t, block, has, first);
             }
             assert_false(adapter_place_has(&place, &vit_l_14, (enum tower)t, strlen(expected[t])));
             assert_int_equal(adapter_place_count(&place, &vit_l_14, (enum tower)t), count);
+            assert_int_equal(adapter_place_count_banks(&place, &vit_l_14, (enum tower)t), banks);
         }
     }
 }
@@ -76,20 +87,28 @@ TEST(what_no_model_has_is_refused)
         const char *blocks;
         enum adapted_towers towers;
         const char *words[2];
+        size_t banks, decisions;
     } places[] = {
-        {"24", ADAPT_BOTH, {"24", "24 blocks"}},
-        {"first_13", ADAPT_TEXT, {"first_13", "12 blocks"}},
-        {"last_25", ADAPT_IMAGE, {"last_25", "24 blocks"}},
-        {"23", ADAPT_BOTH, {"text tower", "towers both"}},
-        {"every_20", ADAPT_BOTH, {"every_20", "text tower"}},
-        {"image.1, text.12", ADAPT_BOTH, {"text.12", "text tower can have adapters in only 12 blocks"}},
-        {"image.1, text.0", ADAPT_TEXT, {"image.1", "image tower can have adapters in only 0 blocks"}},
+        {"24", ADAPT_BOTH, {"24", "24 blocks"}, 0, 0},
+        {"first_13", ADAPT_TEXT, {"first_13", "12 blocks"}, 0, 0},
+        {"last_25", ADAPT_IMAGE, {"last_25", "24 blocks"}, 0, 0},
+        {"23", ADAPT_BOTH, {"text tower", "towers both"}, 0, 0},
+        {"every_20", ADAPT_BOTH, {"every_20", "text tower"}, 0, 0},
+        {"image.1, text.12", ADAPT_BOTH, {"text.12", "text tower can have adapters in only 12 blocks"}, 0, 0},
+        {"image.1, text.0", ADAPT_TEXT, {"image.1", "image tower can have adapters in only 0 blocks"}, 0, 0},
+        {"all", ADAPT_BOTH, {"12 blocks with adapters of the text tower", ""}, 8, 0},
+        {"all", ADAPT_IMAGE, {"24 blocks", ""}, 48, 0},
+        {"all", ADAPT_IMAGE, {"share_routing is 16, but the 24 blocks", ""}, 2, 16},
+        {"all", ADAPT_IMAGE, {"multiple of adapter.share_across_blocks", "which is 2"}, 2, 3},
+        {"all", ADAPT_IMAGE, {"which is 0", ""}, 0, 3},
     };
     struct block_choice choice;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         must_refuse(block_choice_parse(&choice, words[i], &error), ERROR_ARGUMENT, "first_N");
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct adapter_place place = place_of(places[i].blocks, places[i].towers);
+        place.banks = places[i].banks;
+        place.decisions = places[i].decisions;
         must_refuse(adapter_place_check("adapter", &place, &vit_l_14, &error), ERROR_ARGUMENT, places[i].words[0],
                     places[i].words[1]);
     }
@@ -126,14 +145,8 @@ TEST(blocks_left_out_are_the_original_clips)
         struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
         const struct adapter_settings settings = small_settings_of(forms[i]);
         must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error));
-        for (int t = 0; t < TOWERS; t++) {
-            const struct parameters *from = whole->towers[t].parameters;
-            struct parameters *to = part->towers[t].parameters;
-            for (size_t k = 0; k < to->count; k++)
-                must(parameters_upload(to, &to->list[k],
-                                       small_values(&s, from) + parameters_find(from, to->list[k].name)->offset,
-                                       &error));
-        }
+        for (int t = 0; t < TOWERS; t++)
+            group_spread(&s.d, whole->towers[t].parameters, part->towers[t].parameters, 1);
         silence(&s, whole, &settings.place);
         const float *expected[] = {small_features(&s, TOWER_IMAGE), small_features(&s, TOWER_TEXT)};
         small_adapters_use(&s, part);

@@ -1,5 +1,5 @@
 /* Blocks that share experts, a router and its decisions: the same as blocks of their own with equal weights; gradients,
- * counts, sizes, and what is refused. */
+ * counts, and what a way through them is. */
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
 #include "adapters/identity.h"
@@ -7,10 +7,10 @@
 #include "adapters/statistics.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
+#include "tests/models/clip/groups.h"
 #include "tests/models/initialize.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCKS = 4 };
@@ -34,46 +34,6 @@ static struct adapters *open_deep(struct small *s, size_t banks, size_t decision
     return small_adapters_add(s, &settings);
 }
 
-/* The tensor of a tower that shares, for one of a tower with all blocks: "3.c_fc.weight" → "2.c_fc.weight". */
-static const struct parameter *shared_tensor(const struct adapter_tower *shared, const char *name)
-{
-    char other[64], *rest;
-    size_t run = shared->adapted / shared->blocks, block = strtoul(name, &rest, 10);
-    snprintf(other, sizeof other, "%zu%s", block - block % run, rest);
-    return parameters_find(shared->parameters, other);
-}
-
-/* Gives every block its own copy of what it shares. */
-static void copy_values(struct small *s, const struct adapters *from, struct adapters *to)
-{
-    for (int t = 0; t < TOWERS; t++) {
-        struct parameters *group = to->towers[t].parameters;
-        for (size_t i = 0; i < group->count; i++) {
-            const struct parameter *p = &group->list[i], *shared = shared_tensor(&from->towers[t], p->name);
-            if (shared != NULL)
-                must(s->d.ops->copy(s->d.backend, parameters_write(group, p->offset, p->size),
-                                    from->towers[t].parameters->values + shared->offset, p->size * sizeof(float),
-                                    &error));
-        }
-    }
-}
-
-static void expect_sum_of_gradients(struct small *s, const struct adapter_tower *shared,
-                                    const struct adapter_tower *apart)
-{
-    const struct parameters *one = shared->parameters, *many = apart->parameters;
-    const float *each = from_device(&s->d, many->gradients, many->values_count * sizeof *each);
-    for (size_t i = 0; i < one->count; i++) {
-        const struct parameter *p = &one->list[i];
-        double *sum = memset(arena_take(&s->d.host, p->size * sizeof *sum), 0, p->size * sizeof *sum);
-        for (size_t j = 0; j < many->count; j++)
-            if (shared_tensor(shared, many->list[j].name) == p)
-                for (size_t k = 0; k < p->size; k++)
-                    sum[k] += (double)each[many->list[j].offset + k];
-        expect_close(&s->d, p->name, one->gradients + p->offset, sum, p->size, 1e-4);
-    }
-}
-
 /* Counts add up, and whoever was used in one of the blocks is updated. */
 static void expect_counts_of_all(struct small *s, const struct adapter_tower *shared, const struct adapter_tower *apart)
 {
@@ -89,10 +49,8 @@ static void expect_counts_of_all(struct small *s, const struct adapter_tower *sh
                 single += i % run < run - 1 && u[e];
             }
         }
-        assert_memory_equal(from_device(&s->d, shared->banks[b].counts, experts * sizeof *counts), counts,
-                            experts * sizeof *counts);
-        assert_memory_equal(from_device(&s->d, shared->banks[b].used, experts * sizeof *used), used,
-                            experts * sizeof *used);
+        expect_integers(&s->d, "counts", shared->banks[b].counts, counts, experts);
+        expect_integers(&s->d, "used", shared->banks[b].used, used, experts);
     }
     assert_true(single > 0);
 }
@@ -105,14 +63,15 @@ static void check_twins(const char *form, size_t banks)
     struct adapter_settings settings = apart->settings;
     settings.place.banks = banks;
     shared = small_adapters_add(&s, &settings);
-    copy_values(&s, shared, apart);
+    for (int t = 0; t < TOWERS; t++)
+        group_spread(&s.d, shared->towers[t].parameters, apart->towers[t].parameters, BLOCKS / banks);
     float loss = small_loss(&s, true);
     small_adapters_use(&s, apart);
     assert_true(small_loss(&s, true) == loss);
     for (int t = 0; t < TOWERS; t++) {
         if (!adapters_in_tower(shared, (enum tower)t))
             continue;
-        expect_sum_of_gradients(&s, &shared->towers[t], &apart->towers[t]);
+        expect_sums_of_gradients(&s.d, shared->towers[t].parameters, apart->towers[t].parameters, BLOCKS / banks, 1e-4);
         expect_counts_of_all(&s, &shared->towers[t], &apart->towers[t]);
         const float *of_apart = small_features(&s, (enum tower)t);
         small_adapters_use(&s, shared);
@@ -150,7 +109,7 @@ TEST(weights_of_aligned_outputs_are_shared)
     const struct adapter_settings settings = small_settings_of(
         "kind=ffn share_across_blocks=1 share_routing=1 top_k=1 router=softmax_topk aligned_output=shared");
     struct adapters *softmax = small_adapters_add(&s, &settings);
-    copy_values(&s, noisy, softmax);
+    group_spread(&s.d, noisy->towers[TOWER_IMAGE].parameters, softmax->towers[TOWER_IMAGE].parameters, 1);
     const float *aligned = small_features(&s, TOWER_IMAGE);
     small_adapters_use(&s, noisy);
     assert_memory_equal(small_features(&s, TOWER_IMAGE), aligned, tensor_bytes(&s.features[TOWER_IMAGE]));
@@ -257,40 +216,5 @@ TEST(a_way_is_what_it_is_decided_on)
             assert_int_equal(changes_the_way(adapters, &identity, banks[0].routers, task), task == SMALL_TASK);
         adapter_identity_free(&identity);
         small_adapters_close(&s, adapters);
-    }
-}
-
-TEST(runs_are_of_equal_length)
-{
-    static const struct clip_dimensions clip = {
-        .image_blocks = 24, .image_width = 64, .text_blocks = 12, .text_width = 64};
-    static const struct {
-        const char *blocks;
-        enum adapted_towers towers;
-        size_t banks, decisions;
-        const char *refusal; /* NULL: none */
-        const char *image;   /* x: the first of a run */
-    } cases[] = {{"all", ADAPT_BOTH, 2, 4, NULL, "x...........x..........."},
-                 {"every_2", ADAPT_BOTH, 3, 0, NULL, ".x.......x.......x......"},
-                 {"1, 2, 3, 7", ADAPT_IMAGE, 2, 2, NULL, ".x.x...................."},
-                 {"all", ADAPT_BOTH, 8, 0, "12 blocks with adapters of the text tower", NULL},
-                 {"all", ADAPT_IMAGE, 8, 0, NULL, "x..x..x..x..x..x..x..x.."},
-                 {"all", ADAPT_IMAGE, 48, 0, "24 blocks", NULL},
-                 {"all", ADAPT_IMAGE, 2, 16, "share_routing is 16, but the 24 blocks", NULL},
-                 {"all", ADAPT_IMAGE, 2, 3, "multiple of adapter.share_across_blocks, which is 2", NULL},
-                 {"all", ADAPT_IMAGE, 0, 3, "which is 0", NULL}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct adapter_place place = {
-            .towers = cases[i].towers, .banks = cases[i].banks, .decisions = cases[i].decisions};
-        must(block_choice_parse(&place.blocks, cases[i].blocks, &error));
-        status result = adapter_place_check("adapter", &place, &clip, &error);
-        if (cases[i].refusal != NULL) {
-            must_refuse(result, ERROR_ARGUMENT, cases[i].refusal);
-            continue;
-        }
-        must(result);
-        assert_int_equal(adapter_place_count_banks(&place, &clip, TOWER_IMAGE), cases[i].banks);
-        for (size_t block = 0; block < 24; block++)
-            assert_int_equal(adapter_place_has_bank(&place, &clip, TOWER_IMAGE, block), cases[i].image[block] == 'x');
     }
 }
