@@ -7,32 +7,8 @@
 #include "models/files/torch/tensors.h"
 #include "models/files/torch/torch_file.h"
 #include "models/files/weights_file.h"
-#include "tests/datasets/scratch.h"
 #include "tests/models/device.h"
-
-static struct scratch scratch;
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_create(&scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(&scratch);
-    return 0;
-}
-
-/* Until the next call. */
-static const char *in_scratch(const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s", scratch_file(&scratch, name));
-    return path;
-}
+#include "tests/models/files/tensor_set.h"
 
 static struct safetensors *open_fixture(const char *name)
 {
@@ -131,18 +107,16 @@ TEST(test_written)
 {
     static const struct safetensors_metadata metadata[] = {{"heads", "16"}, {"empty", ""}};
     struct safetensors *from = open_fixture("plain.pth"), *file;
-    const char *path = in_scratch("written.pth");
+    const char *path = test_path();
     size_t count = safetensors_count(from);
     for (int times = 0; times < 2; times++) /* the second time over the first */
         must(torch_file_write(path, safetensors_at(from, 0), count, metadata, 2, &error));
     must(weights_file_open(&file, path, &error));
     assert_int_equal(safetensors_count(file), count);
     for (size_t i = 0; i < count; i++) {
-        const struct safetensor *a = safetensors_at(from, i), *b = safetensors_at(file, i);
-        assert_string_equal(a->name, b->name);
-        assert_int_equal(a->type, b->type);
-        assert_int_equal(a->rank, b->rank);
-        assert_memory_equal(a->shape, b->shape, sizeof a->shape);
+        const struct safetensor *a = safetensors_at(from, i), *b;
+        assert_string_equal(a->name, safetensors_at(file, i)->name);
+        must(safetensors_expect(file, a->name, a->type, a->rank, a->shape, &b, &error));
         assert_memory_equal(a->data, b->data, safetensor_elements(a) * safetensor_type_size(a->type));
     }
     assert_string_equal(safetensors_metadata_value(file, "heads"), "16");
@@ -157,10 +131,9 @@ TEST(test_not_written)
 {
     static const uint16_t data[2] = {0};
     const struct safetensor tensor = {.name = "a", .type = SAFETENSOR_U16, .rank = 1, .shape = {2}, .data = data};
-    const char *path = in_scratch("unwritten.pth");
-    must_refuse(torch_file_write(path, &tensor, 1, NULL, 0, &error), ERROR_ARGUMENT, "no type U16");
-    assert_false(file_exists(path));
-    must_refuse(torch_file_write(in_scratch("nowhere/a.pth"), NULL, 0, NULL, 0, &error), ERROR_IO, "nowhere");
+    must_refuse(torch_file_write("unwritten.pth", &tensor, 1, NULL, 0, &error), ERROR_ARGUMENT, "no type U16");
+    assert_false(file_exists("unwritten.pth"));
+    must_refuse(torch_file_write("nowhere/a.pth", NULL, 0, NULL, 0, &error), ERROR_IO, "nowhere");
 }
 
 /* ---- what is refused ---- */
@@ -177,13 +150,12 @@ TEST(test_forms_refused)
 {
     static const float one = 1;
     const struct safetensor tensor = {.name = "a\xff", .type = SAFETENSOR_F32, .rank = 1, .shape = {1}, .data = &one};
-    const char *path = in_scratch("name.pth");
-    must(torch_file_write(path, &tensor, 1, NULL, 0, &error));
-    expect_refused(path, "its name is not valid UTF-8");
+    must(torch_file_write(test_path(), &tensor, 1, NULL, 0, &error));
+    expect_refused(test_path(), "its name is not valid UTF-8");
     expect_refused(FIXTURES "/torch/legacy.pth", "before version 1.6");
     expect_refused(FIXTURES "/torch/foreign.pth", "asks for __main__.Foreign; refused");
-    scratch_write_text(&scratch, "text", "hello");
-    expect_refused(scratch_file(&scratch, "text"), "safetensors");
+    must(file_write(test_path(), "hello", 5, &error));
+    expect_refused(test_path(), "safetensors");
 }
 
 static void add(zip_t *zip, const char *name, const void *data, size_t size, int method)
@@ -205,17 +177,17 @@ static void add(zip_t *zip, const char *name, const void *data, size_t size, int
     "a" tensor "s."
 #define SIX PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x03K\x01\x86"))
 
+/* x/data.pkl, byteorder and more: NULL: not there. */
 struct archive {
-    const char *words;
-    const char *pickle_name, *data_name, *byte_order, *more; /* NULL: not there */
+    const char *pickle_name, *data_name, *byte_order, *more;
     int method;
     size_t data_size;
 };
 
-static void write_archive(const struct archive *a, const char *path)
+static void write_archive(const struct archive *a)
 {
     static const uint8_t data[64] = {0};
-    zip_t *zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, NULL);
+    zip_t *zip = zip_open(test_path(), ZIP_CREATE | ZIP_TRUNCATE, NULL);
     assert_non_null(zip);
     if (a->pickle_name != NULL)
         add(zip, a->pickle_name, SIX, sizeof SIX - 1, ZIP_CM_STORE);
@@ -228,99 +200,99 @@ static void write_archive(const struct archive *a, const char *path)
     assert_int_equal(zip_close(zip), 0);
 }
 
+/* In the whole file, one text is then replaced by another. */
 TEST(test_archives_refused)
 {
-    static const struct archive archives[] = {
-        {"'x/data/0' is missing", "x/data.pkl", NULL, "little", NULL, 0, 0},
-        {"found 20 bytes", "x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_STORE, 20},
-        {"found 'x/data/0' compressed", "x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_DEFLATE, 24},
-        {"found another order", "x/data.pkl", "x/data/0", "big", NULL, ZIP_CM_STORE, 24},
-        {"found 1 entries", NULL, "x/data/0", NULL, NULL, ZIP_CM_STORE, 24},
-        {"expected one data.pkl", "x/data.pkl", "x/data/0", "little", "y/data.pkl", ZIP_CM_STORE, 24},
+    static const struct {
+        const char *words;
+        struct archive archive;
+        const char *text, *written;
+    } cases[] = {
+        {"'x/data/0' is missing", {"x/data.pkl", NULL, "little", NULL, 0, 0}, NULL, NULL},
+        {"found 20 bytes", {"x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_STORE, 20}, NULL, NULL},
+        {"found 'x/data/0' compressed", {"x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_DEFLATE, 24}, NULL, NULL},
+        {"found another order", {"x/data.pkl", "x/data/0", "big", NULL, ZIP_CM_STORE, 24}, NULL, NULL},
+        {"found 1 entries", {NULL, "x/data/0", NULL, NULL, ZIP_CM_STORE, 24}, NULL, NULL},
+        {"expected one data.pkl", {"x/data.pkl", "x/data/0", "little", "y/data.pkl", ZIP_CM_STORE, 24}, NULL, NULL},
+        {"found 'x/data/0' twice",
+         {"x/data.pkl", "x/data/0", "little", "x/data/1", ZIP_CM_STORE, 24},
+         "data/1",
+         "data/0"},
+        {"CRC", {"x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_STORE, 24}, "FloatStorage", "FloatStoragf"},
+        {"cut off or damaged",
+         {"x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_STORE, 24},
+         "PK\x05\x06",
+         "PK\x05\x07"},
     };
-    const char *path = in_scratch("archive");
-    for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
-        write_archive(&archives[i], path);
-        expect_refused(path, archives[i].words);
+    struct bytes bytes;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *text = cases[i].text;
+        write_archive(&cases[i].archive);
+        must(file_read(test_path(), 1 << 16, &bytes, &error));
+        for (uint8_t *at; text != NULL && (at = memmem(bytes.data, bytes.size, text, strlen(text))) != NULL;)
+            memcpy(at, cases[i].written, strlen(text));
+        must(file_write(test_path(), bytes.data, bytes.size, &error));
+        bytes_free(&bytes);
+        expect_refused(test_path(), cases[i].words);
     }
-}
-
-/* Writes a good archive in which one text is replaced by another everywhere. */
-static void write_replaced(const char *path, const char *more, const char *found, const char *written)
-{
-    struct bytes bytes;
-    write_archive(&(struct archive){NULL, "x/data.pkl", "x/data/0", "little", more, ZIP_CM_STORE, 24}, path);
-    must(file_read(path, 1 << 16, &bytes, &error));
-    for (uint8_t *at; (at = memmem(bytes.data, bytes.size, found, strlen(found))) != NULL;)
-        memcpy(at, written, strlen(written));
-    must(file_write(path, bytes.data, bytes.size, &error));
-    bytes_free(&bytes);
-}
-
-TEST(test_damaged_archives)
-{
-    const char *path = in_scratch("archive");
-    struct bytes bytes;
-    write_replaced(path, "x/data/1", "data/1", "data/0");
-    expect_refused(path, "found 'x/data/0' twice");
-    write_replaced(path, NULL, "FloatStorage", "FloatStoragf");
-    expect_refused(path, "CRC");
-    write_replaced(path, NULL, "PK\x05\x06", "PK\x05\x07");
-    expect_refused(path, "cut off or damaged");
     must(file_read(FIXTURES "/torch/plain.pth", 1 << 16, &bytes, &error));
     for (size_t size = 8; size < bytes.size; size += 101) {
-        must(file_write(path, bytes.data, size, &error));
-        expect_refused(path, "cut off or damaged");
+        must(file_write(test_path(), bytes.data, size, &error));
+        expect_refused(test_path(), "cut off or damaged");
     }
     bytes_free(&bytes);
 }
 
-#define EXPECT_PICKLE_REFUSED(pickle, words) expect_pickle_refused(pickle, sizeof pickle - 1, words)
-static void expect_pickle_refused(const char *pickle, size_t size, const char *words)
-{
-    struct torch_tensors tensors;
-    must_refuse(torch_tensors_find(&tensors, "file", pickle, size, &error), ERROR_FORMAT, words);
-    torch_tensors_free(&tensors);
-}
+/* A dictionary of two tensors. */
+#define PAIR(second, tensor)                                                                                           \
+    "\x80\x02}(U\x01"                                                                                                  \
+    "a" TENSOR("K\x06", "K\x00", "K\x02\x85", "K\x01\x85") "U\x01" second tensor "u."
+#define ROW(elements) TENSOR(elements, "K\x00", "K\x02\x85", "K\x01\x85")
+#define OUTSIDE "lies outside its storage"
+#define NO_TENSOR "expected a storage"
 
 TEST(test_tensors_refused)
 {
-    static const char outside[] = "lies outside its storage";
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x05", "K\x00", "K\x02K\x03\x86", "K\x03K\x01\x86")), outside);
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x01", "K\x02K\x03\x86", "K\x03K\x01\x86")), outside);
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x04K\x01\x86")), outside);
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x00", "K\x09K\x03\x86", "K\x00K\x01\x86")), outside);
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x07", "K\x00\x85", "K\x01\x85")), outside);
-    EXPECT_PICKLE_REFUSED(
-        PICKLE(TENSOR("K\x06", "K\x00", "\x8a\x08\x01\x00\x00\x00\x00\x00\x00\x40K\x04\x86", "K\x04K\x01\x86")),
-        outside);
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "J\xff\xff\xff\xff", "K\x02\x85", "K\x01\x85")), "expected a storage");
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x01\x85")), "expected a storage");
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("N", "K\x00", "K\x02\x85", "K\x01\x85")), "expected a storage");
-    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR_WITH("K\x06", "K\x00", "K\x02\x85", "K\x01\x85", "}U\x03neg\x88s")), "negates");
-    EXPECT_PICKLE_REFUSED("\x80\x02}(U\x01"
-                          "a" TENSOR("K\x06", "K\x00", "K\x02\x85",
-                                     "K\x01\x85") "U\x01"
-                                                  "a" TENSOR("K\x06", "K\x00", "K\x02\x85", "K\x01\x85") "u.",
-                          "found 'a' twice");
-    EXPECT_PICKLE_REFUSED("\x80\x02}(U\x01"
-                          "a" TENSOR("K\x06", "K\x00", "K\x02\x85",
-                                     "K\x01\x85") "U\x01"
-                                                  "b" TENSOR("K\x07", "K\x00", "K\x02\x85", "K\x01\x85") "u.",
-                          "one type and size");
-    EXPECT_PICKLE_REFUSED("\x80\x02}U\x05"
-                          "epochK\x03s.",
-                          "first key is 'epoch'");
-    EXPECT_PICKLE_REFUSED("\x80\x02]q\x01h\x01"
-                          "a.",
-                          "found no dictionary");
-    EXPECT_PICKLE_REFUSED("\x80\x02"
-                          "c__torch__\nM\n)\x81q\x00}U\x01"
-                          "ah\x00sb.",
-                          "holds itself");
-    EXPECT_PICKLE_REFUSED("\x80\x02"
-                          "c__torch__\nM\n)\x81}b.",
-                          "expected tensors, found none");
+#define CASE(pickle, words)                                                                                            \
+    {                                                                                                                  \
+        pickle, sizeof pickle - 1, words                                                                               \
+    }
+    static const struct {
+        const char *pickle;
+        size_t size;
+        const char *words;
+    } cases[] = {
+        CASE(PICKLE(TENSOR("K\x05", "K\x00", "K\x02K\x03\x86", "K\x03K\x01\x86")), OUTSIDE),
+        CASE(PICKLE(TENSOR("K\x06", "K\x01", "K\x02K\x03\x86", "K\x03K\x01\x86")), OUTSIDE),
+        CASE(PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x04K\x01\x86")), OUTSIDE),
+        CASE(PICKLE(TENSOR("K\x06", "K\x00", "K\x09K\x03\x86", "K\x00K\x01\x86")), OUTSIDE),
+        CASE(PICKLE(TENSOR("K\x06", "K\x07", "K\x00\x85", "K\x01\x85")), OUTSIDE),
+        CASE(PICKLE(TENSOR("K\x06", "K\x00", "\x8a\x08\x01\x00\x00\x00\x00\x00\x00\x40K\x04\x86", "K\x04K\x01\x86")),
+             OUTSIDE),
+        CASE(PICKLE(TENSOR("K\x06", "J\xff\xff\xff\xff", "K\x02\x85", "K\x01\x85")), NO_TENSOR),
+        CASE(PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x01\x85")), NO_TENSOR),
+        CASE(PICKLE(ROW("N")), NO_TENSOR),
+        CASE(PICKLE(TENSOR_WITH("K\x06", "K\x00", "K\x02\x85", "K\x01\x85", "}U\x03neg\x88s")), "negates"),
+        CASE(PAIR("a", ROW("K\x06")), "found 'a' twice"),
+        CASE(PAIR("b", ROW("K\x07")), "one type and size"),
+        CASE("\x80\x02}U\x05"
+             "epochK\x03s.",
+             "first key is 'epoch'"),
+        CASE("\x80\x02]q\x01h\x01"
+             "a.",
+             "found no dictionary"),
+        CASE("\x80\x02"
+             "c__torch__\nM\n)\x81q\x00}U\x01"
+             "ah\x00sb.",
+             "holds itself"),
+        CASE("\x80\x02"
+             "c__torch__\nM\n)\x81}b.",
+             "expected tensors, found none"),
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct torch_tensors tensors;
+        must_refuse(torch_tensors_find(&tensors, "file", cases[i].pickle, cases[i].size, &error), ERROR_FORMAT,
+                    cases[i].words);
+        torch_tensors_free(&tensors);
+    }
 }
-
-TEST_GROUP(set_up, tear_down)
