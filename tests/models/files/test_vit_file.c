@@ -5,7 +5,7 @@
 
 #include "models/vit.h"
 #include "tests/datasets/scratch.h"
-#include "tests/models/device.h"
+#include "tests/models/clip/groups.h"
 #include "tests/models/files/tensor_set.h"
 #include "tests/models/vit.h"
 
@@ -20,12 +20,6 @@ static struct {
     struct linear_head *head;
     char path[300];
 } f;
-
-static void fill(struct device *d, struct parameters *group)
-{
-    const float *values = draw(d, group->values_count, 1.0f).device;
-    must(d->ops->copy(d->backend, parameters_write_all(group), values, group->values_count * sizeof *values, &error));
-}
 
 static int close_files(void **state)
 {
@@ -48,25 +42,14 @@ static void open_files(const struct vit_settings *settings)
     device_open(&f.d, 1);
     must(vit_create(&f.vit, f.d.backend, &f.d.memory, settings, PARAMETERS_FROZEN, &error));
     must(linear_head_create(&f.head, f.d.backend, &f.d.memory, settings->width, 3, PARAMETERS_FROZEN, &error));
-    fill(&f.d, f.vit->parameters);
-    fill(&f.d, f.head->parameters);
+    group_draw(&f.d, f.vit->parameters, 1.0f);
+    group_draw(&f.d, f.head->parameters, 1.0f);
     snprintf(f.path, sizeof f.path, "%s/vit.safetensors", f.scratch.path);
 }
 
 static status load(struct clip **vit, const struct vit_stated *stated)
 {
     return vit_load(vit, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, stated, &error);
-}
-
-static void expect_same_group(const struct parameters *read, const struct parameters *written)
-{
-    assert_int_equal(read->count, written->count);
-    for (size_t i = 0; i < written->count; i++) {
-        const struct parameter *p = &written->list[i], *q = &read->list[i];
-        assert_string_equal(q->name, p->name);
-        expect_floats(&f.d, p->name, read->values + q->offset,
-                      from_device(&f.d, written->values + p->offset, p->size * sizeof(float)), p->size);
-    }
 }
 
 static void through_a_file(const struct vit_settings *settings, enum clip_naming names)
@@ -83,13 +66,11 @@ static void through_a_file(const struct vit_settings *settings, enum clip_naming
     must(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error));
     struct vit_settings read = vit_settings_of(vit);
     assert_memory_equal(&read.resolution, &settings->resolution, 6 * sizeof read.resolution);
-    assert_int_equal(read.activation, settings->activation);
-    assert_int_equal(read.ln_pre, settings->ln_pre);
-    assert_int_equal(read.pool, settings->pool);
-    assert_int_equal(read.share_groups, settings->share_groups);
-    assert_int_equal(read.share_norms, settings->share_norms);
-    expect_same_group(vit->parameters, f.vit->parameters);
-    expect_same_group(head->parameters, f.head->parameters);
+    assert_true(read.activation == settings->activation && read.ln_pre == settings->ln_pre &&
+                read.pool == settings->pool && read.share_groups == settings->share_groups &&
+                read.share_norms == settings->share_norms);
+    expect_same_group(&f.d, vit->parameters, f.vit->parameters);
+    expect_same_group(&f.d, head->parameters, f.head->parameters);
     clip_destroy(vit);
     linear_head_destroy(head);
 }
@@ -108,99 +89,59 @@ TEST(what_is_written_is_read)
     through_a_file(&form, VIT_TIMM);
 }
 
-struct expected_tensor {
-    const char *name;
-    int rank;
-    size_t shape[4];
-    const char *own;
-    size_t offset; /* in our tensor */
-};
-
-static void expect_tensors(const struct expected_tensor *expected, size_t count, size_t all)
-{
-    struct safetensors *file;
-    must(safetensors_open(&file, f.path, &error));
-    assert_int_equal(safetensors_count(file), all);
-    for (size_t i = 0; i < count; i++) {
-        const struct expected_tensor *e = &expected[i];
-        const struct safetensor *tensor;
-        const struct parameter *p = parameters_find(f.vit->parameters, e->own);
-        must(safetensors_expect(file, e->name, SAFETENSOR_F32, e->rank, e->shape, &tensor, &error));
-        size_t bytes = safetensor_elements(tensor) * sizeof(float);
-        assert_memory_equal(tensor->data, from_device(&f.d, f.vit->parameters->values + p->offset + e->offset, bytes),
-                            bytes);
-    }
-    safetensors_close(file);
-}
-
 static const char qkv[] = "visual.transformer.resblocks.1.attn.in_proj_weight",
                   qkv_bias[] = "visual.transformer.resblocks.1.attn.in_proj_bias",
                   hidden[] = "visual.transformer.resblocks.0.mlp.c_fc.weight";
 
-TEST(timm_finds_its_names)
+TEST(others_find_their_names)
 {
-    static const struct expected_tensor expected[] = {
-        {"cls_token", 3, {1, 1, 16}, "visual.class_embedding", 0},
-        {"pos_embed", 3, {1, 5, 16}, "visual.positional_embedding", 0},
-        {"patch_embed.proj.weight", 4, {16, 3, 4, 4}, "visual.conv1.weight", 0},
-        {"patch_embed.proj.bias", 1, {16}, "visual.conv1.bias", 0},
-        {"blocks.1.attn.qkv.weight", 2, {48, 16}, qkv, 0},
-        {"blocks.1.attn.qkv.bias", 1, {48}, qkv_bias, 0},
-        {"blocks.0.mlp.fc1.weight", 2, {24, 16}, hidden, 0},
-        {"norm.weight", 1, {16}, "visual.ln_post.weight", 0},
+    static const struct {
+        enum clip_naming names;
+        const char *name;
+        int rank;
+        size_t shape[4];
+        const char *own;
+        size_t offset; /* in our tensor */
+    } cases[] = {
+        {VIT_TIMM, "cls_token", 3, {1, 1, 16}, "visual.class_embedding", 0},
+        {VIT_TIMM, "pos_embed", 3, {1, 5, 16}, "visual.positional_embedding", 0},
+        {VIT_TIMM, "patch_embed.proj.weight", 4, {16, 3, 4, 4}, "visual.conv1.weight", 0},
+        {VIT_TIMM, "patch_embed.proj.bias", 1, {16}, "visual.conv1.bias", 0},
+        {VIT_TIMM, "blocks.1.attn.qkv.weight", 2, {48, 16}, qkv, 0},
+        {VIT_TIMM, "blocks.1.attn.qkv.bias", 1, {48}, qkv_bias, 0},
+        {VIT_TIMM, "blocks.0.mlp.fc1.weight", 2, {24, 16}, hidden, 0},
+        {VIT_TIMM, "norm.weight", 1, {16}, "visual.ln_post.weight", 0},
+        {VIT_HUGGINGFACE, "vit.embeddings.cls_token", 3, {1, 1, 16}, "visual.class_embedding", 0},
+        {VIT_HUGGINGFACE, "vit.embeddings.position_embeddings", 3, {1, 5, 16}, "visual.positional_embedding", 0},
+        {VIT_HUGGINGFACE,
+         "vit.embeddings.patch_embeddings.projection.weight",
+         4,
+         {16, 3, 4, 4},
+         "visual.conv1.weight",
+         0},
+        {VIT_HUGGINGFACE, "vit.encoder.layer.1.attention.attention.query.weight", 2, {16, 16}, qkv, 0},
+        {VIT_HUGGINGFACE, "vit.encoder.layer.1.attention.attention.key.weight", 2, {16, 16}, qkv, 16 * 16},
+        {VIT_HUGGINGFACE, "vit.encoder.layer.1.attention.attention.value.bias", 1, {16}, qkv_bias, 2 * 16},
+        {VIT_HUGGINGFACE, "vit.encoder.layer.0.intermediate.dense.weight", 2, {24, 16}, hidden, 0},
+        {VIT_HUGGINGFACE, "vit.layernorm.bias", 1, {16}, "visual.ln_post.bias", 0},
     };
     open_files(&plain);
-    must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
-    expect_tensors(expected, sizeof expected / sizeof *expected, 6 + 2 * 12 + 2);
-}
-
-TEST(hugging_face_finds_its_names)
-{
-    static const struct expected_tensor expected[] = {
-        {"vit.embeddings.cls_token", 3, {1, 1, 16}, "visual.class_embedding", 0},
-        {"vit.embeddings.position_embeddings", 3, {1, 5, 16}, "visual.positional_embedding", 0},
-        {"vit.embeddings.patch_embeddings.projection.weight", 4, {16, 3, 4, 4}, "visual.conv1.weight", 0},
-        {"vit.encoder.layer.1.attention.attention.query.weight", 2, {16, 16}, qkv, 0},
-        {"vit.encoder.layer.1.attention.attention.key.weight", 2, {16, 16}, qkv, 16 * 16},
-        {"vit.encoder.layer.1.attention.attention.value.bias", 1, {16}, qkv_bias, 2 * 16},
-        {"vit.encoder.layer.0.intermediate.dense.weight", 2, {24, 16}, hidden, 0},
-        {"vit.layernorm.bias", 1, {16}, "visual.ln_post.bias", 0},
-    };
-    open_files(&plain);
-    must(vit_save(f.vit, NULL, VIT_HUGGINGFACE, f.path, &error));
-    expect_tensors(expected, sizeof expected / sizeof *expected, 6 + 2 * 16);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool timm = cases[i].names == VIT_TIMM;
+        const struct safetensor *tensor;
+        const struct parameter *p = parameters_find(f.vit->parameters, cases[i].own);
+        must(vit_save(f.vit, timm ? f.head : NULL, cases[i].names, f.path, &error));
+        struct safetensors *file = open_file(f.path);
+        assert_int_equal(safetensors_count(file), timm ? 6 + 2 * 12 + 2 : 6 + 2 * 16);
+        must(safetensors_expect(file, cases[i].name, SAFETENSOR_F32, cases[i].rank, cases[i].shape, &tensor, &error));
+        size_t bytes = safetensor_elements(tensor) * sizeof(float);
+        assert_memory_equal(tensor->data,
+                            from_device(&f.d, f.vit->parameters->values + p->offset + cases[i].offset, bytes), bytes);
+        safetensors_close(file);
+    }
 }
 
 /* ---- files of others ---- */
-
-/* A copy of the file without metadata: tensors whose names start with `without` lose that start, and one more may come
- * or one may be changed. */
-struct change {
-    const char *without, *drop, *spoil;
-    const struct safetensor *more;
-};
-
-static void rewrite(const struct change *change, const struct safetensors_metadata *metadata, size_t metadata_count)
-{
-    static struct tensor_set set;
-    struct safetensors *file;
-    must(safetensors_open(&file, f.path, &error));
-    set.count = 0;
-    tensor_set_copy(&set, file);
-    if (change->drop != NULL)
-        tensor_set_drop(&set, change->drop);
-    if (change->spoil != NULL) {
-        struct safetensor *tensor = tensor_set_find(&set, change->spoil);
-        tensor->data = draw(&f.d, safetensor_elements(tensor), 1.0f).host;
-    }
-    for (size_t i = 0; change->without != NULL && i < set.count; i++)
-        if (strncmp(set.tensors[i].name, change->without, strlen(change->without)) == 0)
-            set.tensors[i].name += strlen(change->without);
-    if (change->more != NULL)
-        set.tensors[set.count++] = *change->more;
-    must(safetensors_write(f.path, set.tensors, set.count, metadata, metadata_count, &error));
-    safetensors_close(file);
-}
 
 static const struct vit_stated stated = {.heads = 2, .activation = ACTIVATION_GELU, .by = "model.heads"};
 static const float zeros[16 * 16] = {0};
@@ -212,9 +153,9 @@ TEST(bare_models_of_hugging_face_are_read)
     struct clip *vit;
     open_files(&plain);
     must(vit_save(f.vit, NULL, VIT_HUGGINGFACE, f.path, &error));
-    rewrite(&(struct change){.without = "vit.", .more = &pooler}, NULL, 0);
+    edit_file(f.path, &(struct file_edit){.strip = "vit.", .more = &pooler}, NULL, 0);
     must(load(&vit, &stated));
-    expect_same_group(vit->parameters, f.vit->parameters);
+    expect_same_group(&f.d, vit->parameters, f.vit->parameters);
     assert_int_equal(vit_settings_of(vit).heads, 2);
     clip_destroy(vit);
 }
@@ -235,7 +176,7 @@ TEST(damaged_files_are_refused)
     const struct safetensor narrow = {
         .name = "blocks.1.norm2.weight", .type = SAFETENSOR_F32, .rank = 1, .shape = {8}, .data = zeros};
     const struct {
-        struct change change;
+        struct file_edit change;
         const char *words[3];
     } cases[] = {
         {{.drop = "blocks.1.mlp.fc2.bias"}, {"'blocks.1.mlp.fc2.bias' is missing", "[16]"}},
@@ -247,7 +188,7 @@ TEST(damaged_files_are_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         open_files(&plain);
         must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
-        rewrite(&cases[i].change, NULL, 0);
+        edit_file(f.path, &cases[i].change, NULL, 0);
         refused(&stated, cases[i].words);
     }
 }
@@ -263,12 +204,12 @@ TEST(what_is_not_stated_is_not_guessed)
     other.activation = ACTIVATION_QUICK_GELU;
     REFUSED(&other, "activation gelu", "quick_gelu");
     other.activation = ACTIVATION_GELU;
-    rewrite(&(struct change){0}, NULL, 0);
+    edit_file(f.path, &(struct file_edit){0}, NULL, 0);
     other.heads = 3;
     struct clip *vit;
     must_refuse(load(&vit, &other), ERROR_ARGUMENT, "vit.safetensors: vit: expected a number of heads that divides");
     REFUSED(NULL, "number of heads and the activation");
-    rewrite(&(struct change){0}, &(struct safetensors_metadata){"pool", "first"}, 1);
+    edit_file(f.path, &(struct file_edit){0}, &(struct safetensors_metadata){"pool", "first"}, 1);
     REFUSED(&stated, "'pool'", "'first'");
     struct linear_head *head;
     must_refuse(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error), ERROR_FORMAT,
@@ -278,16 +219,20 @@ TEST(what_is_not_stated_is_not_guessed)
 TEST(copies_of_shared_weights_must_be_equal)
 {
     const struct safetensors_metadata metadata = {"share_groups", "1"};
+    struct safetensor other = {
+        .name = "blocks.1.norm1.weight", .type = SAFETENSOR_F32, .rank = 1, .shape = {16}, .data = zeros};
     struct vit_settings form = plain;
     form.share_groups = 1;
     open_files(&form);
     must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
-    rewrite(&(struct change){.spoil = "blocks.1.norm1.weight"}, &metadata, 1); /* not shared */
+    edit_file(f.path, &(struct file_edit){.drop = other.name, .more = &other}, &metadata, 1); /* not shared */
     struct clip *vit;
     must(load(&vit, &stated));
     clip_destroy(vit);
-    rewrite(&(struct change){.spoil = "blocks.1.mlp.fc1.weight"}, &metadata, 1);
-    REFUSED(&stated, "'blocks.1.mlp.fc1.weight'", "shares");
+    other.name = "blocks.1.mlp.fc1.bias";
+    other.shape[0] = 24;
+    edit_file(f.path, &(struct file_edit){.drop = other.name, .more = &other}, &metadata, 1);
+    REFUSED(&stated, "'blocks.1.mlp.fc1.bias'", "shares");
 }
 
 /* MLPs that are set apart are not written, and are only missed where no experts stand for them. */
@@ -309,7 +254,7 @@ TEST(experts_stand_for_an_mlp)
             must(parameters_govern(group, &group->list[i], CLIP_FLAG_APART, &error));
     must(vit_save(f.vit, f.head, VIT_TIMM, f.path, &error));
     REFUSED(&stated, "'blocks.1.mlp.fc1.weight' is missing");
-    rewrite(&(struct change){.more = &first}, NULL, 0);
+    edit_file(f.path, &(struct file_edit){.more = &first}, NULL, 0);
     REFUSED(&stated, "experts in place of MLPs", "adaptmlp_list.0.c_fc");
     struct vit_stated experts = stated;
     experts.experts = true;
@@ -323,7 +268,7 @@ TEST(experts_stand_for_an_mlp)
     assert_int_equal(found.replaced, 1 << 1);
     assert_int_equal(found.classes, 3);
     assert_int_equal(found.settings.hidden, 24);
-    rewrite(&(struct change){.drop = "blocks.0.mlp.fc2.bias"}, NULL, 0);
+    edit_file(f.path, &(struct file_edit){.drop = "blocks.0.mlp.fc2.bias"}, NULL, 0);
     REFUSED(&experts, "'blocks.0.mlp.fc2.bias' is missing");
     clip_destroy(vit);
 }
@@ -353,7 +298,7 @@ TEST(norms_and_pixels_are_those_of_their_program)
         form.ln_pre = cases[i].ln_pre;
         open_files(&form);
         must(vit_save(f.vit, f.head, cases[i].names, f.path, &error));
-        rewrite(&(struct change){0}, NULL, 0);
+        edit_file(f.path, &(struct file_edit){0}, NULL, 0);
         if (cases[i].file != NULL)
             scratch_write(&f.scratch, cases[i].file, cases[i].config, strlen(cases[i].config));
         must(vit_file_look(&found, &is_vit, f.path, &stated, &error));
