@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "tests/models/device.h"
 #include "tests/models/files/tensor_set.h"
 
-static const char source_path[] = FIXTURES "/model/base/clip.safetensors";
 static const struct clip_dimensions expected_dimensions = {.embed = 48,
                                                            .resolution = 16,
                                                            .patch = 4,
@@ -22,15 +20,13 @@ static const struct clip_dimensions expected_dimensions = {.embed = 48,
                                                            .text_width = 64,
                                                            .text_hidden = 256,
                                                            .text_blocks = 2};
-static char path[64];
 static struct safetensors *source;
 static struct tensor_set openai, huggingface, set; /* set: one of them, edited */
 
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "test_clip_file-%ld.safetensors", (long)getpid());
-    must(safetensors_open(&source, source_path, &error));
+    source = open_file(FIXTURES "/model/base/clip.safetensors");
     tensor_set_copy(&openai, source);
     tensor_set_rename(&huggingface, source, &expected_dimensions, CLIP_HUGGINGFACE);
     return 0;
@@ -39,7 +35,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    unlink(path);
     safetensors_close(source);
     tensor_set_free(&huggingface);
     return 0;
@@ -48,17 +43,9 @@ static int tear_down(void **state)
 static struct clip_file *open_set(void)
 {
     struct clip_file *file;
-    tensor_set_write(&set, path);
-    must(clip_file_open(&file, path, &error));
+    tensor_set_write(&set, test_path());
+    must(clip_file_open(&file, test_path(), &error));
     return file;
-}
-
-static size_t elements_of(const struct clip_tensor *tensor)
-{
-    size_t elements = 1;
-    for (int i = 0; i < tensor->rank; i++)
-        elements *= tensor->shape[i];
-    return elements;
 }
 
 static void expect_same_model(void)
@@ -68,23 +55,25 @@ static void expect_same_model(void)
     assert_int_equal(clip_tensors(&expected_dimensions), openai.count);
     for (size_t i = 0; i < openai.count; i++) {
         struct clip_tensor tensor = clip_tensor_at(&expected_dimensions, CLIP_OPENAI, i);
-        const struct safetensor *expected = safetensors_find(source, tensor.openai);
-        float *values = xmalloc(elements_of(&tensor) * sizeof *values);
+        const struct safetensor *expected;
+        must(safetensors_expect(source, tensor.openai, SAFETENSOR_F32, tensor.rank, tensor.shape, &expected, &error));
+        size_t bytes = safetensor_elements(expected) * sizeof(float);
+        float *values = xmalloc(bytes);
         must(clip_file_read(file, i, values, &error));
-        assert_int_equal(elements_of(&tensor), safetensor_elements(expected));
-        assert_memory_equal(values, expected->data, elements_of(&tensor) * sizeof *values);
+        assert_memory_equal(values, expected->data, bytes);
         free(values);
     }
     clip_file_close(file);
 }
 
-#define EXPECT_REFUSED(...)                                                                                            \
-    do {                                                                                                               \
-        struct clip_file *file;                                                                                        \
-        tensor_set_write(&set, path);                                                                                  \
-        must_refuse(clip_file_open(&file, path, &error), ERROR_FORMAT, path, __VA_ARGS__);                             \
-        assert_null(file);                                                                                             \
-    } while (0)
+#define EXPECT_REFUSED(...) expect_refused((const char *const[]){test_path(), __VA_ARGS__, NULL})
+static void expect_refused(const char *const *words)
+{
+    struct clip_file *file;
+    tensor_set_write(&set, test_path());
+    check_refusal(clip_file_open(&file, test_path(), &error), ERROR_FORMAT, words);
+    assert_null(file);
+}
 
 /* OpenAI's and Hugging Face's; and with a wrapper's prefix and what other programs add. */
 TEST(all_namings_give_the_same_model)
@@ -141,13 +130,14 @@ TEST(numbers_that_are_none_are_refused)
     float values[192];
     set = openai;
     tensor_set_find(&set, "logit_scale")->data = &nan;
-    must_refuse(read_tensor("logit_scale", values), ERROR_FORMAT, path, "logit_scale", "nan");
+    must_refuse(read_tensor("logit_scale", values), ERROR_FORMAT, test_path(), "logit_scale", "nan");
     must(read_tensor("visual.ln_post.bias", values));
 
     set = huggingface; /* recognised by the file's own name, not by the one it is stacked under */
     assert_int_equal(tensor_set_find(&set, key)->shape[0], 64);
     tensor_set_find(&set, key)->data = infinite;
-    must_refuse(read_tensor("transformer.resblocks.1.attn.in_proj_bias", values), ERROR_FORMAT, path, key, "-inf");
+    must_refuse(read_tensor("transformer.resblocks.1.attn.in_proj_bias", values), ERROR_FORMAT, test_path(), key,
+                "-inf");
     must(read_tensor("transformer.resblocks.0.attn.in_proj_bias", values));
 }
 
@@ -162,13 +152,13 @@ TEST(wrong_tensors_are_named)
     tensor_set_find(&set, "visual.ln_post.bias")->shape[0] = 127;
     EXPECT_REFUSED("visual.ln_post.bias", "[128]", "[127]");
 
-    set = openai;
-    tensor_set_find(&set, "visual.ln_post.bias")->name = "visual.ln_past.bias";
-    EXPECT_REFUSED("visual.ln_post.bias", "missing", "[128]", "'visual.ln_past.bias'");
-
-    set = openai;
-    tensor_set_find(&set, "visual.proj")->name = "visual.project";
-    EXPECT_REFUSED("visual.proj", "missing", "'visual.project'");
+    static const char *const renamed[][2] = {{"visual.ln_post.bias", "visual.ln_past.bias"},
+                                             {"visual.proj", "visual.project"}};
+    for (size_t i = 0; i < 2; i++) {
+        set = openai;
+        tensor_set_find(&set, renamed[i][0])->name = renamed[i][1];
+        EXPECT_REFUSED(renamed[i][0], "missing", renamed[i][1]);
+    }
 
     set = openai; /* the other layer's bias is no misnamed one */
     tensor_set_drop(&set, "visual.ln_pre.bias");

@@ -7,27 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "core/file.h"
 #include "models/files/safetensors.h"
 #include "tests/models/device.h"
-
-static char path[64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "test_safetensors-%ld.safetensors", (long)getpid());
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    unlink(path);
-    return 0;
-}
+#include "tests/models/files/tensor_set.h"
 
 /* A file with this header and data_size bytes 0, 1, 2, … in memory; the caller frees. */
 static uint8_t *make_file(const char *header, size_t data_size, size_t *size)
@@ -59,7 +43,7 @@ static void expect_refused(const uint8_t *bytes, size_t size, const char *first,
     assert_null(file);
 }
 
-TEST_WITH(what_is_written_is_read, NULL, tear_down)
+TEST(what_is_written_is_read)
 {
     static const float rows[2][3] = {{1, 2, 3}, {4, 5, 6}};
     static const int64_t number = -7;
@@ -71,9 +55,8 @@ TEST_WITH(what_is_written_is_read, NULL, tear_down)
         {.name = "a \"scalar\" é", .type = SAFETENSOR_I64, .rank = 0, .data = &number},
     };
     const struct safetensors_metadata metadata[] = {{"names", "one\ntwo"}, {"seed", "3"}};
-    struct safetensors *file;
-    must(safetensors_write(path, tensors, 4, metadata, 2, &error));
-    must(safetensors_open(&file, path, &error));
+    must(safetensors_write(test_path(), tensors, 4, metadata, 2, &error));
+    struct safetensors *file = open_file(test_path());
     assert_int_equal(safetensors_count(file), 4);
     for (size_t i = 0; i < 4; i++) {
         const struct safetensor *found;
@@ -91,17 +74,16 @@ TEST_WITH(what_is_written_is_read, NULL, tear_down)
     safetensors_close(file);
 }
 
-TEST_WITH(data_starts_at_a_multiple_of_64, NULL, tear_down)
+TEST(data_starts_at_a_multiple_of_64)
 {
     char name[80] = "";
     for (size_t length = 1; length < 70; length++) {
-        struct safetensor tensor = {.name = memset(name, 'n', length), .type = SAFETENSOR_U8, .data = "x"};
+        const struct safetensor tensor = {
+            .name = memset(name, 'n', length), .type = SAFETENSOR_U8, .rank = 1, .shape = {1}, .data = "x"};
         struct bytes bytes;
         uint64_t header;
-        tensor.rank = 1;
-        tensor.shape[0] = 1;
-        must(safetensors_write(path, &tensor, 1, NULL, 0, &error));
-        must(file_read(path, FILE_LIMIT, &bytes, &error));
+        must(safetensors_write(test_path(), &tensor, 1, NULL, 0, &error));
+        must(file_read(test_path(), FILE_LIMIT, &bytes, &error));
         memcpy(&header, bytes.data, sizeof header);
         assert_int_equal((8 + header) % 64, 0);
         assert_int_equal(bytes.size, 8 + header + 1);
@@ -195,20 +177,20 @@ static void write_small(bool turned)
                                          {.name = "v", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = v},
                                          {.name = "w", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = w}};
     const struct safetensors_metadata metadata[] = {{"task", "3"}, {"iteration", "41"}, {"task", "3"}};
-    must(safetensors_write(path, tensors + turned, 2, metadata + turned, 2, &error));
+    must(safetensors_write(test_path(), tensors + turned, 2, metadata + turned, 2, &error));
 }
 
 /* A file that was written here proves itself: the one flip that can go unnoticed is in the name of the digest. */
-TEST_WITH(every_flipped_bit_of_a_written_file_is_refused_or_harmless, set_up, tear_down)
+TEST(every_flipped_bit_of_a_written_file_is_refused_or_harmless)
 {
     struct bytes bytes;
     struct safetensors *file;
     size_t harmless = 0;
     write_small(false);
-    must(file_read(path, FILE_LIMIT, &bytes, &error));
+    must(file_read(test_path(), FILE_LIMIT, &bytes, &error));
     for (size_t i = 0; i < bytes.size * 8; i++) {
         bytes.data[i / 8] ^= (uint8_t)(1 << i % 8);
-        if (safetensors_open_memory(&file, path, bytes.data, bytes.size, &error) == OK) {
+        if (safetensors_open_memory(&file, test_path(), bytes.data, bytes.size, &error) == OK) {
             harmless++;
             assert_null(safetensors_metadata_value(file, SAFETENSORS_DIGEST));
             assert_string_equal(safetensors_metadata_value(file, "task"), "3");
@@ -224,7 +206,7 @@ TEST_WITH(every_flipped_bit_of_a_written_file_is_refused_or_harmless, set_up, te
 }
 
 /* Changes that keep the header well-formed: another position, tensors exchanged, a digest of another file. */
-TEST_WITH(edited_files_are_refused, set_up, tear_down)
+TEST(edited_files_are_refused)
 {
     static const char *const edits[][2] = {{"\"iteration\":\"41\"", "\"iteration\":\"14\""},
                                            {"\"task\":\"3\"", "\"task\":\"4\""},
@@ -236,7 +218,7 @@ TEST_WITH(edited_files_are_refused, set_up, tear_down)
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         struct bytes bytes;
         write_small(false);
-        must(file_read(path, FILE_LIMIT, &bytes, &error));
+        must(file_read(test_path(), FILE_LIMIT, &bytes, &error));
         uint8_t *at = memmem(bytes.data, bytes.size, edits[i][0], strlen(edits[i][0]));
         assert_non_null(at);
         memcpy(at, edits[i][1], strlen(edits[i][1]));
@@ -246,12 +228,12 @@ TEST_WITH(edited_files_are_refused, set_up, tear_down)
 }
 
 /* Who rewrites a file with the same contents in another order has the same file. */
-TEST_WITH(the_order_of_entries_is_no_part_of_the_digest, set_up, tear_down)
+TEST(the_order_of_entries_is_no_part_of_the_digest)
 {
     struct safetensors *files[2];
     for (int turned = 0; turned < 2; turned++) {
         write_small(turned);
-        must(safetensors_open(&files[turned], path, &error));
+        files[turned] = open_file(test_path());
     }
     assert_string_equal(safetensors_metadata_value(files[0], SAFETENSORS_DIGEST),
                         safetensors_metadata_value(files[1], SAFETENSORS_DIGEST));
@@ -284,25 +266,33 @@ TEST(expectations_name_both_shapes)
 
 TEST(numbers_widen_to_floats)
 {
-    static const uint16_t half[] = {0x0000, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xc248, 0x7bff, 0x7c00, 0x7e00};
-    static const float expected[] = {0, -0x1p-24F, 0x3ffp-24F, 0x1p-14F, 1, -3.140625F, 65504, INFINITY, NAN};
-    static const uint16_t brain[] = {0x3f80, 0xc049};
-    static const double wide[] = {0.1, -2};
+    const struct {
+        struct safetensor tensor;
+        float expected[9];
+    } cases[] = {
+        {{.name = "h",
+          .type = SAFETENSOR_F16,
+          .rank = 1,
+          .shape = {9},
+          .data = (const uint16_t[]){0x0000, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xc248, 0x7bff, 0x7c00, 0x7e00}},
+         {0, -0x1p-24F, 0x3ffp-24F, 0x1p-14F, 1, -3.140625F, 65504, INFINITY, NAN}},
+        {{.name = "b", .type = SAFETENSOR_BF16, .rank = 1, .shape = {2}, .data = (const uint16_t[]){0x3f80, 0xc049}},
+         {1, -3.140625F}},
+        {{.name = "d", .type = SAFETENSOR_F64, .rank = 1, .shape = {2}, .data = (const double[]){0.1, -2}},
+         {0.1F, -2}}};
     float values[9];
-    struct safetensor tensor = {.name = "h", .type = SAFETENSOR_F16, .rank = 1, .shape = {9}, .data = half};
-    must(safetensor_to_floats(&tensor, values, &error));
-    for (size_t i = 0; i < 8; i++)
-        assert_true(values[i] == expected[i]);
-    assert_true(isnan(values[8]));
-    tensor = (struct safetensor){.name = "b", .type = SAFETENSOR_BF16, .rank = 1, .shape = {2}, .data = brain};
-    must(safetensor_to_floats(&tensor, values, &error));
-    assert_true(values[0] == 1 && values[1] == -3.140625F);
-    tensor = (struct safetensor){.name = "d", .type = SAFETENSOR_F64, .rank = 1, .shape = {2}, .data = wide};
-    must(safetensor_to_floats(&tensor, values, &error));
-    assert_true(values[0] == 0.1F && values[1] == -2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        must(safetensor_to_floats(&cases[i].tensor, values, &error));
+        for (size_t k = 0; k < cases[i].tensor.shape[0]; k++)
+            assert_true(values[k] == cases[i].expected[k] || (isnan(values[k]) && isnan(cases[i].expected[k])));
+    }
+    struct safetensor tensor = cases[2].tensor;
     tensor.type = SAFETENSOR_I64;
     must_refuse(safetensor_to_floats(&tensor, values, &error), ERROR_FORMAT, "found I64");
 }
+
+/* No other test writes it. */
+static const char unwritten[] = "unwritten.safetensors";
 
 TEST(impossible_requests_write_nothing)
 {
@@ -314,10 +304,10 @@ TEST(impossible_requests_write_nothing)
     cases[3][0].rank = 2;
     cases[3][0].shape[0] = cases[3][0].shape[1] = SIZE_MAX / 2;
     for (size_t i = 0; i < 5; i++)
-        must_refuse(safetensors_write(path, cases[i], i == 0 ? 2 : 1, &bad, i == 4, &error), ERROR_ARGUMENT, "");
+        must_refuse(safetensors_write(unwritten, cases[i], i == 0 ? 2 : 1, &bad, i == 4, &error), ERROR_ARGUMENT, "");
     must_refuse(safetensors_write("absent-folder/w.safetensors", &fine, 1, NULL, 0, &error), ERROR_IO,
                 "absent-folder/w.safetensors");
-    assert_false(file_exists(path));
+    assert_false(file_exists(unwritten));
 }
 
 /* As on a full disk: the file may not grow. */
@@ -330,15 +320,13 @@ TEST(a_full_disk_leaves_nothing_behind)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     void (*action)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, before.rlim_max}), 0);
-    status result = safetensors_write(path, &tensor, 1, NULL, 0, &error);
+    status result = safetensors_write(unwritten, &tensor, 1, NULL, 0, &error);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, action);
-    must_refuse(result, ERROR_IO, path);
+    must_refuse(result, ERROR_IO, unwritten);
     glob_t left = {0};
     char pattern[128];
-    snprintf(pattern, sizeof pattern, "%s*", path);
+    snprintf(pattern, sizeof pattern, "%s*", unwritten);
     assert_int_equal(glob(pattern, 0, NULL, &left), GLOB_NOMATCH);
     globfree(&left);
 }
-
-TEST_GROUP(set_up, NULL)

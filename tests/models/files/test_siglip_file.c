@@ -1,21 +1,13 @@
 /* A SigLIP through files under transformers' names, open_clip's and this program's, and what it has of its own. */
-#include <stdio.h>
-
-#include "models/vit.h"
-#include "tests/datasets/scratch.h"
+#include "tests/models/clip/groups.h"
 #include "tests/models/files/tensor_set.h"
-#include "tests/models/small.h"
 
-static struct scratch scratch;
 static struct small small;
-static char path[300];
 
 static int set_up(void **state)
 {
     (void)state;
-    scratch_create(&scratch);
     small_open_siglip(&small, 1, PARAMETERS_FROZEN);
-    snprintf(path, sizeof path, "%s/siglip.safetensors", scratch.path);
     return 0;
 }
 
@@ -23,7 +15,6 @@ static int tear_down(void **state)
 {
     (void)state;
     small_close(&small);
-    scratch_remove(&scratch);
     return 0;
 }
 
@@ -31,30 +22,22 @@ static int tear_down(void **state)
 static void write_named(enum clip_naming naming)
 {
     static struct tensor_set set;
-    struct safetensors *saved;
-    must(clip_save(small.clip, path, &error));
-    must(safetensors_open(&saved, path, &error));
+    must(clip_save(small.clip, test_path(), &error));
+    struct safetensors *saved = open_file(test_path());
     tensor_set_rename(&set, saved, &small.clip->dimensions, naming);
-    tensor_set_write(&set, path);
+    tensor_set_write(&set, test_path());
     tensor_set_free(&set);
     safetensors_close(saved);
 }
 
 static status load(struct clip **clip, const struct clip_stated *stated)
 {
-    return clip_load(clip, small.d.backend, &small.d.memory, path, PARAMETERS_FROZEN, stated, &error);
+    return clip_load(clip, small.d.backend, &small.d.memory, test_path(), PARAMETERS_FROZEN, stated, &error);
 }
 
 static void expect_same(const struct clip *read)
 {
-    const struct parameters *a = small.clip->parameters, *b = read->parameters;
-    assert_int_equal(a->count, b->count);
-    for (size_t i = 0; i < a->count; i++) {
-        assert_string_equal(a->list[i].name, b->list[i].name);
-        expect_floats(&small.d, a->list[i].name, b->values + b->list[i].offset,
-                      from_device(&small.d, a->values + a->list[i].offset, a->list[i].size * sizeof(float)),
-                      a->list[i].size);
-    }
+    expect_same_group(&small.d, read->parameters, small.clip->parameters);
     assert_true(read->epsilon == 1e-6f && read->pixels == PIXELS_HALF && read->pool == POOL_ATTENTION);
     assert_true(read->activation == ACTIVATION_GELU_TANH && read->dimensions.pool_hidden == 96);
 }
@@ -91,10 +74,9 @@ TEST(others_find_their_names)
         {CLIP_OPEN_CLIP, "text.text_projection.bias", 1, {64}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct safetensors *file;
         const struct safetensor *found;
         write_named(cases[i].naming);
-        must(safetensors_open(&file, path, &error));
+        struct safetensors *file = open_file(test_path());
         must(safetensors_expect(file, cases[i].name, SAFETENSOR_F32, cases[i].rank, cases[i].shape, &found, &error));
         safetensors_close(file);
     }
@@ -103,22 +85,11 @@ TEST(others_find_their_names)
 TEST(what_is_saved_is_read)
 {
     struct clip *clip;
-    must(clip_save(small.clip, path, &error));
+    must(clip_save(small.clip, test_path(), &error));
     must(load(&clip, NULL));
     expect_same(clip);
-    must(clip_reload(clip, path, &error));
+    must(clip_reload(clip, test_path(), &error));
     clip_destroy(clip);
-}
-
-/* A ViT has a class token or the patches' mean, so it cannot take a SigLIP's tower. */
-TEST(a_vit_refuses_its_tower)
-{
-    struct clip *vit;
-    struct vit_settings settings = vit_settings_of(small.clip);
-    settings.pool = POOL_CLASS_TOKEN;
-    must(vit_create(&vit, small.d.backend, &small.d.memory, &settings, PARAMETERS_FROZEN, &error));
-    must_refuse(vit_copy_image_tower(vit, small.clip, &error), ERROR_ARGUMENT, "SigLIP");
-    clip_destroy(vit);
 }
 
 TEST_GROUP(set_up, tear_down)
