@@ -10,16 +10,6 @@
 #include "tests/adapters/adapters.h"
 #include "tests/models/clip/groups.h"
 
-const struct adapter_settings small_settings = {
-    .experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f, .noise_epsilon = 0.01f};
-const struct adapter_settings small_ffn_settings = {.kind = &expert_ffn,
-                                                    .experts = 5,
-                                                    .top_k = 2,
-                                                    .tasks = SMALL_TASKS,
-                                                    .scale = 1,
-                                                    .noise_epsilon = 0.01f,
-                                                    .input = EXPERT_INPUT_POST_LN,
-                                                    .activation = ACTIVATION_QUICK_GELU};
 const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
 
 static void set_words(struct options *options, const char *words)
@@ -71,22 +61,17 @@ static void draw_values(struct small *s, const struct adapter_tower *tower)
                           &error));
 }
 
-struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings)
-{
-    small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    return small_adapters_add(s, settings != NULL ? settings : &small_settings);
-}
-
-struct adapters *small_adapters_form(struct small *s, size_t threads, const char *words)
+struct adapters *small_adapters_open(struct small *s, size_t threads, const char *words)
 {
     const struct adapter_settings settings = small_settings_of(words);
-    return small_adapters_open(s, threads, &settings);
+    small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    return small_adapters_add(s, &settings);
 }
 
 void with_adapters(size_t threads, const char *form, adapters_body body)
 {
     struct small s;
-    struct adapters *adapters = small_adapters_form(&s, threads, form);
+    struct adapters *adapters = small_adapters_open(&s, threads, form);
     print_message("adapters: %s\n", form);
     body(&s, adapters);
     small_adapters_close(&s, adapters);
@@ -195,21 +180,9 @@ void small_adapters_check_gradients(struct small *s, struct adapters *adapters)
         small_check_gradients(s, t == TOWER_IMAGE ? "image, " : "text, ", adapters->towers[t].parameters);
 }
 
-void small_adapters_check(const struct adapter_settings *settings)
+void small_adapters_check(struct small *s, struct adapters *adapters)
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, settings);
-    assert_int_equal(adapters_count_values(&small_dimensions, settings), adapters_values(adapters));
-    small_adapters_check_gradients(&s, adapters);
-    must(adapters_step(adapters, s.state, &small_rule, &error));
-    small_adapters_close(&s, adapters);
-}
-
-void small_adapters_check_forms(const char *const *forms, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct adapter_settings settings = small_settings_of(forms[i]);
-        print_message("%s\n", forms[i]);
-        small_adapters_check(&settings);
-    }
+    assert_int_equal(adapters_count_values(&small_dimensions, &adapters->settings), adapters_values(adapters));
+    small_adapters_check_gradients(s, adapters);
+    must(adapters_step(adapters, s->state, &small_rule, &error));
 }

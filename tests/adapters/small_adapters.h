@@ -1,7 +1,7 @@
 /* The small model of tests/models/small.h with adapters beside both towers.
  *
  *     struct small s;
- *     struct adapters *adapters = small_adapters_open(&s, 2, &settings);  // random, router 1, hooks set
+ *     struct adapters *adapters = small_adapters_open(&s, 2, "top_k=3 dropout=0.25");  // random, router 1, hooks set
  *     float loss = small_loss(&s, true);
  *     small_adapters_close(&s, adapters);
  */
@@ -10,21 +10,18 @@
 #include "adapters/adapter.h"
 #include "tests/models/small.h"
 
-enum { SMALL_TASKS = 3, SMALL_TASK = 1 };
-extern const struct adapter_settings small_settings;
-extern const struct adapter_settings small_ffn_settings; /* experts in the place of the MLPs */
+enum { SMALL_TASKS = 3, SMALL_TASK = 1, SMALL_EXPERTS = 5, SMALL_TOP_K = 2 };
 extern const struct update_rule small_rule;
 
-/* Keys of section adapter over those of small_settings, or small_ffn_settings with kind=ffn: "top_k=3 dropout=0.25". */
+/* Keys of section adapter over those of the small adapters: 5 experts of 8 hidden units, or, with kind=ffn, in the place of the MLPs,
+ * of which 2 are chosen. */
 struct adapter_settings small_settings_of(const char *words);
 
 struct options *small_options(const struct option *table, const char *words); /* the caller destroys them */
 
-/* settings NULL: small_settings. Values are normal numbers, none zero; every sample has router SMALL_TASK. */
-struct adapters *small_adapters_open(struct small *s, size_t threads, const struct adapter_settings *settings);
+/* Of settings in words. Values are normal numbers, none zero; every sample has router SMALL_TASK. */
+struct adapters *small_adapters_open(struct small *s, size_t threads, const char *words);
 void small_adapters_close(struct small *s, struct adapters *adapters);
-
-struct adapters *small_adapters_form(struct small *s, size_t threads, const char *words); /* small_settings_of */
 
 /* A test with the small model and adapters of a form on so many threads, s and adapters, which are closed behind it. */
 typedef void (*adapters_body)(struct small *s, struct adapters *adapters);
@@ -47,7 +44,7 @@ void with_adapters(size_t threads, const char *form, adapters_body body);
     }                                                                                                                  \
     static void name##_with(__attribute__((unused)) struct small *s, __attribute__((unused)) struct adapters *adapters)
 
-/* The same in a model that is open; the caller destroys them. */
+/* More of them in a model that is open; the caller destroys them. */
 struct adapters *small_adapters_add(struct small *s, const struct adapter_settings *settings);
 
 /* Puts these into the model's blocks. */
@@ -55,10 +52,13 @@ void small_adapters_use(struct small *s, const struct adapters *adapters);
 
 /* Every tensor of both towers, stacked ones whole, along its gradient of the loss. */
 void small_adapters_check_gradients(struct small *s, struct adapters *adapters);
-/* The same of fresh adapters with these settings, whose number of values must be what it was said to be; and a step. */
-void small_adapters_check(const struct adapter_settings *settings);
-/* The same of every form, in words. */
-void small_adapters_check_forms(const char *const *forms, size_t count);
+/* The same once per row of a table of forms, whose number of values must be what it was said to be; and a step. */
+void small_adapters_check(struct small *s, struct adapters *adapters);
+#define GRADIENTS_TEST(forms)                                                                                          \
+    ADAPTERS_TEST_OF(gradients_match_differences, 2, forms)                                                            \
+    {                                                                                                                  \
+        small_adapters_check(s, adapters);                                                                             \
+    }
 
 /* Gives every sample of a tower its router; [batch of the tower] */
 void small_set_routers(struct small *s, enum tower tower, const int32_t *routers);

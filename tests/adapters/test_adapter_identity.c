@@ -85,7 +85,7 @@ TEST(merges_are_marked)
                                                       &combine_slerp}; /* a weighted sum, and a formula on the host */
     for (size_t i = 0; i < 2; i++) {
         struct small s;
-        struct adapters *adapters = small_adapters_open(&s, 2, NULL);
+        struct adapters *adapters = small_adapters_open(&s, 2, "");
         struct options *options = small_options(combine_slerp.options, "");
         struct merge_plan plan = {.moments = MOMENTS_AVERAGE, .combiner = combiners[i], .combiner_options = options};
         struct expert_changes events = {0};

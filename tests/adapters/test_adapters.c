@@ -9,11 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-ADAPTERS_TEST(values_of_vit_b_16_are_the_papers, 1, "")
+TEST(values_of_vit_b_16_are_the_papers)
 {
     const struct adapter_settings paper = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64};
     assert_int_equal(adapters_count_values(&vit_b_16, &paper), 127649280);
-    assert_int_equal(adapters_count_values(&small_dimensions, &small_settings), adapters_values(adapters));
 }
 
 /* Both weights of an expert in 12 blocks of 768 and 12 of 512; what goes through slots is rounded anew each time. */
@@ -122,7 +121,7 @@ ADAPTERS_TEST(counts_are_per_task, 2, "")
     must(adapters_read_counts(adapters, TOWER_TEXT, 1, counts, &error));
     for (int e = 0; e < 5; e++)
         total += counts[e];
-    assert_int_equal(total, 2 * SMALL_PROMPTS * small_settings.top_k);
+    assert_int_equal(total, 2 * SMALL_PROMPTS * SMALL_TOP_K);
 
     small_loss(s, true);
     must(adapters_step(adapters, s->state, &small_rule, &error));
@@ -142,29 +141,27 @@ ADAPTERS_TEST(counts_are_per_task, 2, "")
 
 /* Every stacked tensor that the task trains, along its gradient. With 12 or 20 hidden units, none is so near 0 that a
  * difference crosses it. */
-TEST(gradients_match_differences)
-{
-    static const char *const forms[] = {
-        "",
-        "dropout=0.25",
-        "dropout=0.25 expert_input=post_ln top_k=3",
-        "dropout=0.25 expert_input=post_ln top_k=5",
-        "gate_input=mean",
-        "gate_input=mean dropout=0.25 expert_input=post_ln top_k=3",
-        "gate_input=mean dropout=0.25 expert_input=post_ln top_k=3 balance_loss=cv balance_weight=0.5 "
-        "shared_expert=true bottleneck=20",
-        "routing=per_token",
-        "routing=per_token dropout=0.25 expert_input=post_ln top_k=3 bottleneck=20",
-        "routing=per_token dropout=0.25 expert_input=post_ln top_k=3 bottleneck=20 balance_loss=cv balance_weight=0.5 "
-        "shared_expert=true",
-        "shared_expert=true dropout=0.25 bottleneck=20",
-        "shared_expert=true dropout=0.25 bottleneck=12 expert_input=post_ln",
-        "balance_loss=cv balance_weight=0.5",
-        "balance_loss=cv balance_weight=0.5 dropout=0.25 top_k=3",
-        "balance_loss=cv balance_weight=0.5 dropout=0.25 top_k=5",
-    };
-    small_adapters_check_forms(forms, sizeof forms / sizeof *forms);
-}
+static const char *const gradient_forms[] = {
+    "",
+    "dropout=0.25",
+    "dropout=0.25 expert_input=post_ln top_k=3",
+    "dropout=0.25 expert_input=post_ln top_k=5",
+    "gate_input=mean",
+    "gate_input=mean dropout=0.25 expert_input=post_ln top_k=3",
+    "gate_input=mean dropout=0.25 expert_input=post_ln top_k=3 balance_loss=cv balance_weight=0.5 "
+    "shared_expert=true bottleneck=20",
+    "routing=per_token",
+    "routing=per_token dropout=0.25 expert_input=post_ln top_k=3 bottleneck=20",
+    "routing=per_token dropout=0.25 expert_input=post_ln top_k=3 bottleneck=20 balance_loss=cv balance_weight=0.5 "
+    "shared_expert=true",
+    "shared_expert=true dropout=0.25 bottleneck=20",
+    "shared_expert=true dropout=0.25 bottleneck=12 expert_input=post_ln",
+    "balance_loss=cv balance_weight=0.5",
+    "balance_loss=cv balance_weight=0.5 dropout=0.25 top_k=3",
+    "balance_loss=cv balance_weight=0.5 dropout=0.25 top_k=5",
+};
+
+GRADIENTS_TEST(gradient_forms)
 
 ADAPTERS_TEST(the_shared_expert_starts_apart_from_the_others, 2, "shared_expert=true")
 {
@@ -174,7 +171,7 @@ ADAPTERS_TEST(the_shared_expert_starts_apart_from_the_others, 2, "shared_expert=
         const struct expert_bank *bank = &adapters->towers[t].banks[1];
         const float *values = small_values(s, group), *shared = values + group->list[bank->shared.down_weight].offset;
         size_t n = group->list[bank->shared.down_weight].size;
-        for (size_t e = 0; e < small_settings.experts; e++)
+        for (size_t e = 0; e < SMALL_EXPERTS; e++)
             assert_memory_not_equal(shared, values + group->list[bank->down_weight].offset + e * n, n * sizeof *shared);
     }
 }
@@ -184,7 +181,7 @@ ADAPTERS_TEST(the_shared_expert_starts_apart_from_the_others, 2, "shared_expert=
 TEST(the_shared_expert_is_an_expert)
 {
     struct small s;
-    struct adapters *plain = small_adapters_form(&s, 2, "experts=1 top_k=1"), *shared;
+    struct adapters *plain = small_adapters_open(&s, 2, "experts=1 top_k=1"), *shared;
     const struct adapter_settings settings = small_settings_of("experts=1 top_k=1 shared_expert=true");
     must(adapters_create(&shared, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error));
     for (int t = 0; t < TOWERS; t++)
@@ -218,7 +215,7 @@ ADAPTERS_TEST(the_shared_expert_is_neither_frozen_nor_merged, 2, "shared_expert=
     small_loss(s, true);
     const float *before = from_device(&s->d, tower->parameters->values + p->offset, p->size * sizeof *before);
     must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &changes, &error));
-    const struct freeze_plan all = {.policy = &freeze_most_used, .top_k = small_settings.experts};
+    const struct freeze_plan all = {.policy = &freeze_most_used, .top_k = SMALL_EXPERTS};
     must(adapters_freeze(adapters, &all, (struct rng){0}, &changes, &error));
     expect_floats(&s->d, "after a merge", tower->parameters->values + p->offset, before, p->size);
     for (int step = 1; step <= 2; step++) {
@@ -237,7 +234,7 @@ TEST(balance_loss_is_added)
     float losses[3];
     for (int i = 0; i < 3; i++) {
         struct small s;
-        struct adapters *adapters = small_adapters_form(&s, 1, i > 0 ? "balance_loss=cv balance_weight=2" : "");
+        struct adapters *adapters = small_adapters_open(&s, 1, i > 0 ? "balance_loss=cv balance_weight=2" : "");
         adapters_add_loss(adapters, s.loss, NULL, i == 2 ? 0.25f : 1.0f);
         losses[i] = small_loss(&s, false);
         small_adapters_close(&s, adapters);
@@ -252,7 +249,7 @@ static const char *form_of_bits;
 static uint64_t bits_of(size_t threads)
 {
     struct small s;
-    struct adapters *adapters = small_adapters_form(&s, threads, form_of_bits);
+    struct adapters *adapters = small_adapters_open(&s, threads, form_of_bits);
     for (int step = 0; step < 3; step++) {
         small_loss(&s, true);
         digest(&s.d, s.loss, sizeof *s.loss);

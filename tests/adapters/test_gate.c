@@ -156,7 +156,7 @@ ADAPTERS_TEST(tokens_are_counted, 2, "routing=per_token balance_loss=cv balance_
             must(adapters_read_counts(adapters, (enum tower)t, b, counts, &error));
             for (size_t e = 0; e < 5; e++)
                 total += counts[e];
-            assert_int_equal(total, expected[t] * small_settings.top_k);
+            assert_int_equal(total, expected[t] * SMALL_TOP_K);
         }
 }
 
@@ -164,7 +164,7 @@ ADAPTERS_TEST(tokens_are_counted, 2, "routing=per_token balance_loss=cv balance_
 static uint64_t features_bits(size_t threads)
 {
     struct small s;
-    struct adapters *adapters = small_adapters_form(&s, threads, "routing=per_token shared_expert=true");
+    struct adapters *adapters = small_adapters_open(&s, threads, "routing=per_token shared_expert=true");
     small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){2, -1, 0});
     small_expect_parts(&s);
     uint64_t bits = s.d.bits;

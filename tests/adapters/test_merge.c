@@ -14,7 +14,7 @@ enum { EXPERTS = 5 };
 /* Counts for which expert 2 becomes the mean of 1 and 3, in every block but one that has no free expert. */
 static struct adapters *open_counted(struct small *s)
 {
-    struct adapters *adapters = small_adapters_open(s, 2, NULL);
+    struct adapters *adapters = small_adapters_open(s, 2, "");
     for (int t = 0; t < TOWERS; t++) {
         struct parameters *group = adapters->towers[t].parameters;
         float *const moments[] = {group->first_moment, group->second_moment};

@@ -44,7 +44,7 @@ static void check_average(const char *words, size_t iteration, double beta)
 {
     static const int32_t frozen[4][EXPERTS] = {{0}, {0, 1, 0, 0, 1}, {1, 1, 1, 0, 1}, {0, 0, 1, 0, 0}};
     struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 2, NULL);
+    struct adapters *adapters = small_adapters_open(&s, 2, "");
     struct options *options = small_options(policy_ewa.options, words);
     for (size_t i = 0; i < 4; i++)
         must(adapters_write_frozen(adapters, (enum tower)(i / 2), i % 2, frozen[i], &error));
@@ -99,7 +99,7 @@ TEST(free_experts_move_towards_the_others)
 static float *merge_with_noise(enum tower tower, float noise, uint32_t step)
 {
     struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
+    struct adapters *adapters = small_adapters_open(&s, 1, "");
     struct merge_plan plan = {.policy = &policy_most_used, .noise = noise};
     struct options *options = small_options(policy_most_used.options, "target=noise noise=0.5");
     small_write_counts(adapters, (const int32_t[]){4, 9, 1, 7, 2});
@@ -119,7 +119,7 @@ TEST(noise_is_around_the_mean)
     double drawn[2 * TOWERS];
     for (int t = 0; t < TOWERS; t++) {
         struct small s;
-        struct adapters *shape = small_adapters_open(&s, 1, NULL);
+        struct adapters *shape = small_adapters_open(&s, 1, "");
         float *mean = merge_with_noise((enum tower)t, 0, 3), *found = merge_with_noise((enum tower)t, 0.5f, 3),
               *other = merge_with_noise((enum tower)t, 0.5f, 4);
         size_t n = shape->towers[t].parameters->values_count, tensors[PARTS], inside = 0, changed = 0;

@@ -5,6 +5,7 @@
 #include "models/vit.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
+#include "tests/models/clip/groups.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,36 +13,33 @@
 
 #define EWA "kind=ffn router=random_uniform routing=per_token top_k=1 routers=one"
 
-TEST(gradients_match_differences)
-{
-    static const char *const forms[] = {
-        "kind=ffn",
-        "kind=ffn top_k=3 gate_input=mean blocks=last_1",
-        "kind=ffn top_k=2 towers=text routing=per_token balance_loss=cv balance_weight=0.5",
-        "kind=ffn router=softmax_topk router_noise=0.2 towers=image",
-        "kind=ffn router=softmax_topk router_noise=0.2 towers=image gate_input=mean balance_loss=widenet "
-        "balance_weight=0.5",
-        "kind=ffn router=softmax_topk router_noise=0.2 towers=text routing=per_token capacity=0.8 balance_loss=rmoe "
-        "balance_weight=0.5",
-        "router=softmax_topk bottleneck=12", /* no hidden unit so near 0 that a difference crosses it */
-        EWA " towers=text",
-        EWA " towers=image routing=per_sample experts=3", /* as many as images: every one has a gradient */
-    };
-    small_adapters_check_forms(forms, sizeof forms / sizeof *forms);
-}
+static const char *const gradient_forms[] = {
+    "kind=ffn",
+    "kind=ffn top_k=3 gate_input=mean blocks=last_1",
+    "kind=ffn top_k=2 towers=text routing=per_token balance_loss=cv balance_weight=0.5",
+    "kind=ffn router=softmax_topk router_noise=0.2 towers=image",
+    "kind=ffn router=softmax_topk router_noise=0.2 towers=image gate_input=mean balance_loss=widenet "
+    "balance_weight=0.5",
+    "kind=ffn router=softmax_topk router_noise=0.2 towers=text routing=per_token capacity=0.8 balance_loss=rmoe "
+    "balance_weight=0.5",
+    "router=softmax_topk bottleneck=12", /* no hidden unit so near 0 that a difference crosses it */
+    EWA " towers=text",
+    EWA " towers=image routing=per_sample experts=3", /* as many as images: every one has a gradient */
+};
+
+GRADIENTS_TEST(gradient_forms)
 
 /* Experts drop hidden units as the MLPs do that they replace. */
-TEST(gradients_with_dropout_match_differences)
+SMALL_TEST(gradients_with_dropout_match_differences, 2)
 {
-    static const char *const forms[] = {"kind=ffn blocks=last_1", EWA " towers=image"};
-    for (size_t i = 0; i < 2; i++) {
-        struct adapter_settings settings = small_settings_of(forms[i]);
-        struct small s;
-        settings.activation = i == 0 ? ACTIVATION_GELU : settings.activation;
-        struct adapters *adapters = small_adapters_open(&s, 2, &settings);
-        s.dropout = 0.3f;
-        small_adapters_check_gradients(&s, adapters);
-        small_adapters_close(&s, adapters);
+    struct adapter_settings settings[] = {small_settings_of("kind=ffn blocks=last_1"),
+                                          small_settings_of(EWA " towers=image")};
+    settings[0].activation = ACTIVATION_GELU;
+    s->dropout = 0.3f;
+    for (int i = 0; i < 2; i++) {
+        struct adapters *adapters = small_adapters_add(s, &settings[i]);
+        small_adapters_check_gradients(s, adapters);
+        adapters_destroy(adapters);
     }
 }
 
@@ -64,7 +62,7 @@ ADAPTERS_TEST(capacity_is_the_exact_product_rounded_up, 2,
 /* Fresh experts of kind ffn of the small model; the features with them. */
 static struct adapters *start_from_mlps(struct small *s, const char *form)
 {
-    struct adapters *adapters = small_adapters_form(s, 2, form);
+    struct adapters *adapters = small_adapters_open(s, 2, form);
     const struct block *const blocks[TOWERS] = {s->clip->towers[0].blocks, s->clip->towers[1].blocks};
     for (int t = 0; t < TOWERS; t++)
         small_clear(s, adapters->towers[t].parameters, 0, adapters->towers[t].parameters->values_count);
@@ -149,7 +147,7 @@ TEST(the_mean_answers_as_it_is_in_bf16)
     struct small s;
     if (strcmp(test_backend_name(), "cuda") == 0) /* others may have no bf16 */
         assert_int_equal(setenv("MTIL_TEST_PRECISION", "bf16", 1), 0);
-    struct adapters *adapters = small_adapters_form(&s, 2, "router=random_uniform top_k=1 routers=one");
+    struct adapters *adapters = small_adapters_open(&s, 2, "router=random_uniform top_k=1 routers=one");
     small_encode(&s);
     small_loss(&s, true);
     must(adapters_step(adapters, s.state, &small_rule, &error));
@@ -173,7 +171,7 @@ TEST(rows_that_nobody_needs_are_dealt_out_all_the_same)
     for (int t = 0; t < TOWERS; t++) {
         struct small s;
         struct adapters *adapters =
-            small_adapters_form(&s, 2, t == TOWER_IMAGE ? EWA " towers=image" : EWA " towers=text");
+            small_adapters_open(&s, 2, t == TOWER_IMAGE ? EWA " towers=image" : EWA " towers=text");
         const struct adapter_tower *tower = &adapters->towers[t];
         const struct dispatch *dispatch = &tower->passes[1].routed.dispatch;
         int32_t counts[2][EXPERTS];

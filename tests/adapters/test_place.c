@@ -118,11 +118,9 @@ TEST(what_no_model_has_is_refused)
 }
 
 /* Every tensor there is, along its gradient: also where no block below is trained. */
-TEST(gradients_match_differences)
-{
-    static const char *const forms[] = {"blocks=last_1", "blocks=first_1", "towers=image", "blocks=1 towers=text"};
-    small_adapters_check_forms(forms, sizeof forms / sizeof *forms);
-}
+static const char *const gradient_forms[] = {"blocks=last_1", "blocks=first_1", "towers=image", "blocks=1 towers=text"};
+
+GRADIENTS_TEST(gradient_forms)
 
 /* Of adapters in both blocks of both towers, makes those that a place leaves out add nothing. */
 static void silence(struct small *s, struct adapters *adapters, const struct adapter_place *place)
@@ -137,44 +135,35 @@ static void silence(struct small *s, struct adapters *adapters, const struct ada
         }
 }
 
-TEST(blocks_left_out_are_the_original_clips)
+static const char *const parts[] = {"blocks=0", "blocks=last_1 towers=text", "towers=image"};
+
+ADAPTERS_TEST_OF(blocks_left_out_are_the_original_clips, 2, parts)
 {
-    static const char *const forms[] = {"blocks=0", "blocks=last_1 towers=text", "towers=image"};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        struct small s;
-        struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
-        const struct adapter_settings settings = small_settings_of(forms[i]);
-        must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error));
-        for (int t = 0; t < TOWERS; t++)
-            group_spread(&s.d, whole->towers[t].parameters, part->towers[t].parameters, 1);
-        silence(&s, whole, &settings.place);
-        const float *expected[] = {small_features(&s, TOWER_IMAGE), small_features(&s, TOWER_TEXT)};
-        small_adapters_use(&s, part);
-        for (int t = 0; t < TOWERS; t++)
-            assert_memory_equal(small_features(&s, (enum tower)t), expected[t], tensor_bytes(&s.features[t]));
-        adapters_destroy(part);
-        small_adapters_close(&s, whole);
-    }
+    const struct adapter_settings settings = small_settings_of("");
+    struct adapters *whole = small_adapters_add(s, &settings);
+    for (int t = 0; t < TOWERS; t++)
+        group_spread(&s->d, whole->towers[t].parameters, adapters->towers[t].parameters, 1);
+    silence(s, whole, &adapters->settings.place);
+    const float *expected[] = {small_features(s, TOWER_IMAGE), small_features(s, TOWER_TEXT)};
+    small_adapters_use(s, adapters);
+    for (int t = 0; t < TOWERS; t++)
+        assert_memory_equal(small_features(s, (enum tower)t), expected[t], tensor_bytes(&s->features[t]));
+    adapters_destroy(whole);
 }
 
 /* What is drawn belongs to the block, whichever others have adapters. */
-TEST(blocks_start_and_draw_as_among_all)
+ADAPTERS_TEST(blocks_start_and_draw_as_among_all, 2, "")
 {
-    struct small s;
-    struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
     const struct adapter_settings settings = small_settings_of("blocks=1 towers=text");
-    must(adapters_create(&part, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_TRAINED, &error));
+    struct adapters *part = small_adapters_add(s, &settings);
+    const struct parameters *texts = part->towers[TOWER_TEXT].parameters;
     assert_false(adapters_in_tower(part, TOWER_IMAGE));
     assert_int_equal(part->towers[TOWER_TEXT].banks[0].block, 1);
-    must(adapters_initialize(whole, NULL, 7, &error));
+    must(adapters_initialize(adapters, NULL, 7, &error));
     must(adapters_initialize(part, NULL, 7, &error));
-    size_t index = part->towers[TOWER_TEXT].banks[0].down_weight,
-           other = whole->towers[TOWER_TEXT].banks[1].down_weight;
-    const struct parameter *p = &part->towers[TOWER_TEXT].parameters->list[index];
-    const float *expected = from_device(&s.d, parameters_weight(whole->towers[TOWER_TEXT].parameters, other).value,
-                                        p->size * sizeof(float));
-    expect_floats(&s.d, "W_down", parameters_weight(part->towers[TOWER_TEXT].parameters, index).value, expected,
-                  p->size);
+    const struct parameter *p = &texts->list[part->towers[TOWER_TEXT].banks[0].down_weight],
+                           *q = parameters_find(adapters->towers[TOWER_TEXT].parameters, p->name);
+    expect_floats(&s->d, "W_down", texts->values + p->offset,
+                  small_values(s, adapters->towers[TOWER_TEXT].parameters) + q->offset, p->size);
     adapters_destroy(part);
-    small_adapters_close(&s, whole);
 }

@@ -21,33 +21,25 @@ static double expected_norm(struct small *s, const struct adapters *adapters, en
     return sqrt(sum);
 }
 
-static void expect_norms(const char *form)
+static const char *const forms[] = {"", "shared_expert=true", "kind=ffn"};
+
+ADAPTERS_TEST_OF(norms_are_of_the_experts, 2, forms)
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_form(&s, 2, form);
     struct layer_scores scores;
-    small_loss(&s, true);
+    small_loss(s, true);
     layer_scores_create(&scores, 3, (const size_t[]){2, 2});
     must(layer_scores_add(&scores, adapters, 1, 0.5, &error));
     must(layer_scores_add(&scores, adapters, 1, 0.25, &error));
     must(layer_scores_add(&scores, adapters, 2, 1, &error));
     for (int t = 0; t < TOWERS; t++)
         for (size_t block = 0; block < 2; block++) {
-            double norm = expected_norm(&s, adapters, (enum tower)t, block);
+            double norm = expected_norm(s, adapters, (enum tower)t, block);
             assert_true(norm > 0);
             assert_true(scores.values[t][block] == 0);
             assert_true(fabs(scores.values[t][2 + block] - 0.75 * norm) < 1e-9 * norm);
             assert_true(fabs(layer_scores_sum(&scores, (enum tower)t, block) - 1.75 * norm) < 1e-9 * norm);
         }
     layer_scores_free(&scores);
-    small_adapters_close(&s, adapters);
-}
-
-TEST(norms_are_of_the_experts)
-{
-    expect_norms("");
-    expect_norms("shared_expert=true");
-    expect_norms("kind=ffn");
 }
 
 ADAPTERS_TEST(a_gradient_that_is_not_finite_is_an_error, 1, "")

@@ -92,20 +92,18 @@ TEST(sharing_is_the_same_as_equal_weights)
 }
 
 /* Of experts alone the twins show them. With 12 hidden units, none is so near 0 that a difference crosses it. */
-TEST(gradients_of_shared_decisions_match_differences)
-{
-    static const char *const forms[] = {
-        "bottleneck=12 balance_loss=cv balance_weight=0.5 share_across_blocks=1 share_routing=1 towers=image",
-        "kind=ffn towers=text share_across_blocks=1 share_routing=1 router=softmax_topk routing=per_token capacity=0.8 "
-        "balance_loss=widenet balance_weight=0.5"};
-    small_adapters_check_forms(forms, 2);
-}
+static const char *const shared_decisions[] = {
+    "bottleneck=12 balance_loss=cv balance_weight=0.5 share_across_blocks=1 share_routing=1 towers=image",
+    "kind=ffn towers=text share_across_blocks=1 share_routing=1 router=softmax_topk routing=per_token capacity=0.8 "
+    "balance_loss=widenet balance_weight=0.5"};
+
+GRADIENTS_TEST(shared_decisions)
 
 /* With one choice each, the weights of aligned outputs and the gates of noisy top-k are 1. */
 TEST(weights_of_aligned_outputs_are_shared)
 {
     struct small s;
-    struct adapters *noisy = small_adapters_form(&s, 2, "kind=ffn share_across_blocks=1 share_routing=1 top_k=1");
+    struct adapters *noisy = small_adapters_open(&s, 2, "kind=ffn share_across_blocks=1 share_routing=1 top_k=1");
     const struct adapter_settings settings = small_settings_of(
         "kind=ffn share_across_blocks=1 share_routing=1 top_k=1 router=softmax_topk aligned_output=shared");
     struct adapters *softmax = small_adapters_add(&s, &settings);
@@ -135,9 +133,9 @@ TEST(decisions_are_counted_and_kept_once)
         size_t decisions = sharings[i].decisions > 0 ? sharings[i].decisions : BLOCKS, banks = sharings[i].banks;
         struct adapters *adapters = open_deep(&s, banks, sharings[i].decisions, "");
         const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
-        size_t experts = small_settings.experts, all = banks * experts;
+        size_t experts = SMALL_EXPERTS, all = banks * experts;
         must(adapters_collect(adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS | NEEDS_PROBES, &s.d.memory, &error));
-        assert_int_equal(adapters_choices(adapters, TOWER_IMAGE), decisions * small_settings.top_k);
+        assert_int_equal(adapters_choices(adapters, TOWER_IMAGE), decisions * SMALL_TOP_K);
         small_loss(&s, false);
         struct adapter_counts counts = adapters_counts(adapters, TOWER_IMAGE);
         assert_int_equal(counts.n, all);
