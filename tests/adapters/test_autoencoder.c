@@ -49,29 +49,20 @@ static void close_coder(struct device *d, struct coder *c)
     d->ops->arena_destroy(d->backend, &c->step);
 }
 
-static const float *tensor_on_host(struct device *d, const struct coder *c, const char *name)
+DEVICE_TEST(starts_as_a_linear_layer_does)
 {
-    const struct parameter *p = parameters_find(c->coder->parameters, name);
-    assert_non_null(p);
-    return from_device(d, c->coder->parameters->values + p->offset, p->size * sizeof(float));
-}
-
-TEST(starts_as_a_linear_layer_does)
-{
-    struct device d;
-    device_open(&d, 1);
-    struct coder c = open_coder(&d);
-    const char *const names[] = {"encoder.0.weight", "encoder.0.bias", "decoder.0.weight", "decoder.0.bias"};
+    static const char *const names[] = {"encoder.0.weight", "encoder.0.bias", "decoder.0.weight", "decoder.0.bias"};
+    struct coder c = open_coder(d);
+    const struct parameters *group = c.coder->parameters;
     for (size_t i = 0; i < 4; i++) {
-        const struct parameter *p = parameters_find(c.coder->parameters, names[i]);
-        const float *values = tensor_on_host(&d, &c, names[i]);
+        const struct parameter *p = parameters_find(group, names[i]);
+        const float *values = from_device(d, group->values + p->offset, p->size * sizeof *values);
         float bound = 1.0f / sqrtf(i < 2 ? WIDTH : CODE), largest = 0;
         for (size_t k = 0; k < p->size; k++)
             largest = fmaxf(largest, fabsf(values[k]));
         assert_true(largest <= bound && largest > 0.5f * bound);
     }
-    close_coder(&d, &c);
-    device_close(&d);
+    close_coder(d, &c);
 }
 
 static double mean_error(struct coder *c)

@@ -51,6 +51,14 @@ static void check_rows(struct small *s, struct deltas *deltas, size_t parameter,
                          tasks * n);
 }
 
+static void check_task(struct small *s, struct deltas *deltas, size_t task)
+{
+    for (size_t i = 0; i < deltas->count; i++) {
+        check_rows(s, deltas, deltas->list[i].a, task, 1);
+        check_rows(s, deltas, deltas->list[i].b, task, 1);
+    }
+}
+
 static bool is_bf16(void)
 {
     const char *precision = getenv("MTIL_TEST_PRECISION");
@@ -104,11 +112,7 @@ TEST(gradients_match_differences)
             s.dropout = dropout ? 0.2f : 0;
             must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
             small_loss(&s, true);
-            for (size_t i = 0; i < deltas->count; i++) {
-                const struct delta_entry *e = &deltas->list[i];
-                check_rows(&s, deltas, e->a, 2, 1);
-                check_rows(&s, deltas, e->b, 2, 1);
-            }
+            check_task(&s, deltas, 2);
             close_deltas(&s, deltas);
         }
 }
@@ -127,11 +131,9 @@ SMALL_TEST(magnitudes_scale_the_tasks, 2)
             must(deltas_write(deltas, &deltas->list[i], DELTA_MAGNITUDE, k, &magnitudes[k], &error));
     if (!is_bf16()) {
         small_loss(s, true);
-        for (size_t i = 0; i < deltas->count; i++) {
-            check_rows(s, deltas, deltas->list[i].a, 1, 1);
-            check_rows(s, deltas, deltas->list[i].b, 1, 1);
+        check_task(s, deltas, 1);
+        for (size_t i = 0; i < deltas->count; i++)
             check_rows(s, deltas, deltas->list[i].magnitude, 0, 2);
-        }
     }
     double *gated = features(s, &n);
     must(deltas_begin_task(deltas, 2, 2, 0,

@@ -45,49 +45,42 @@ static void expect_tensor(const struct safetensors *file, const struct expected 
         assert_true(values[i] == (e->values != NULL ? e->values[i] : 0.5f * (float)i));
 }
 
-TEST(test_plain)
+static const float one_and_a_half[] = {1.5f}, transposed[] = {0, 1, 2, 0.5f, 1.5f, 2.5f},
+                   rows[] = {1.5f, 2, 2.5f, 3, 3.5f, 4}, column[] = {0.5f, 2, 3.5f, 5}, resolution[] = {224};
+
+/* The third one has a parameter under "model", beside values that are no tensors. */
+TEST(test_read)
 {
-    static const float scalar[] = {1.5f}, transposed[] = {0, 1, 2, 0.5f, 1.5f, 2.5f},
-                       rows[] = {1.5f, 2, 2.5f, 3, 3.5f, 4}, column[] = {0.5f, 2, 3.5f, 5};
-    static const struct expected tensors[] = {{"f32", SAFETENSOR_F32, 2, {2, 3}, NULL},
-                                              {"f16", SAFETENSOR_F16, 2, {2, 3}, NULL},
-                                              {"bf16", SAFETENSOR_BF16, 2, {2, 3}, NULL},
-                                              {"f64", SAFETENSOR_F64, 2, {2, 3}, NULL},
-                                              {"i64", SAFETENSOR_I64, 1, {6}, NULL},
-                                              {"scalar", SAFETENSOR_F32, 0, {0}, scalar},
-                                              {"empty", SAFETENSOR_F32, 2, {0, 3}, NULL},
-                                              {"transposed", SAFETENSOR_F32, 2, {2, 3}, transposed},
-                                              {"channels_last", SAFETENSOR_F32, 4, {2, 3, 2, 2}, NULL},
-                                              {"rows", SAFETENSOR_F32, 2, {2, 3}, rows},
-                                              {"column", SAFETENSOR_F32, 1, {4}, column}};
-    static const char *const names[] = {"plain.pth", "nested.pth"};
-    for (size_t n = 0; n < 2; n++) {
-        struct safetensors *file = open_fixture(names[n]);
-        assert_int_equal(safetensors_count(file), sizeof tensors / sizeof *tensors);
-        for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
-            expect_tensor(file, &tensors[i]);
+    static const struct {
+        const char *name;
+        struct expected tensors[12];
+    } files[] = {{"plain.pth",
+                  {{"f32", SAFETENSOR_F32, 2, {2, 3}, NULL},
+                   {"f16", SAFETENSOR_F16, 2, {2, 3}, NULL},
+                   {"bf16", SAFETENSOR_BF16, 2, {2, 3}, NULL},
+                   {"f64", SAFETENSOR_F64, 2, {2, 3}, NULL},
+                   {"i64", SAFETENSOR_I64, 1, {6}, NULL},
+                   {"scalar", SAFETENSOR_F32, 0, {0}, one_and_a_half},
+                   {"empty", SAFETENSOR_F32, 2, {0, 3}, NULL},
+                   {"transposed", SAFETENSOR_F32, 2, {2, 3}, transposed},
+                   {"channels_last", SAFETENSOR_F32, 4, {2, 3, 2, 2}, NULL},
+                   {"rows", SAFETENSOR_F32, 2, {2, 3}, rows},
+                   {"column", SAFETENSOR_F32, 1, {4}, column}}},
+                 {"nested.pth", {{NULL}}}, /* the same */
+                 {"model.bin", {{"weight", SAFETENSOR_F32, 2, {2, 3}, NULL}}},
+                 {"script.pt",
+                  {{"inner.0.weight", SAFETENSOR_F32, 2, {2, 3}, NULL},
+                   {"input_resolution", SAFETENSOR_I64, 0, {0}, resolution},
+                   {"scale", SAFETENSOR_F16, 1, {2}, NULL}}}};
+    for (size_t n = 0; n < sizeof files / sizeof *files; n++) {
+        struct safetensors *file = open_fixture(files[n].name);
+        const struct expected *tensors = files[n == 1 ? 0 : n].tensors;
+        size_t count = 0;
+        for (; tensors[count].name != NULL; count++)
+            expect_tensor(file, &tensors[count]);
+        assert_int_equal(safetensors_count(file), count);
         safetensors_close(file);
     }
-}
-
-/* Under "model", a parameter, beside values that are no tensors. */
-TEST(test_parameter)
-{
-    struct safetensors *file = open_fixture("model.bin");
-    assert_int_equal(safetensors_count(file), 1);
-    expect_tensor(file, &(struct expected){"weight", SAFETENSOR_F32, 2, {2, 3}, NULL});
-    safetensors_close(file);
-}
-
-TEST(test_script)
-{
-    static const float resolution[] = {224};
-    struct safetensors *file = open_fixture("script.pt");
-    assert_int_equal(safetensors_count(file), 3);
-    expect_tensor(file, &(struct expected){"inner.0.weight", SAFETENSOR_F32, 2, {2, 3}, NULL});
-    expect_tensor(file, &(struct expected){"input_resolution", SAFETENSOR_I64, 0, {0}, resolution});
-    expect_tensor(file, &(struct expected){"scale", SAFETENSOR_F16, 1, {2}, NULL});
-    safetensors_close(file);
 }
 
 TEST(test_header)
