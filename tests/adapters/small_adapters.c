@@ -68,13 +68,15 @@ struct adapters *small_adapters_open(struct small *s, size_t threads, const char
     return small_adapters_add(s, &settings);
 }
 
-void with_adapters(size_t threads, const char *form, adapters_body body)
+void with_adapters(size_t threads, const char *const *forms, size_t count, adapters_body body)
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, threads, form);
-    print_message("adapters: %s\n", form);
-    body(&s, adapters);
-    small_adapters_close(&s, adapters);
+    for (size_t i = 0; i < count; i++) {
+        struct small s;
+        struct adapters *adapters = small_adapters_open(&s, threads, forms[i]);
+        print_message("adapters: %s\n", forms[i]);
+        body(&s, adapters);
+        small_adapters_close(&s, adapters);
+    }
 }
 
 void small_adapters_use(struct small *s, const struct adapters *adapters)

@@ -23,26 +23,20 @@ struct options *small_options(const struct option *table, const char *words); /*
 struct adapters *small_adapters_open(struct small *s, size_t threads, const char *words);
 void small_adapters_close(struct small *s, struct adapters *adapters);
 
-/* A test with the small model and adapters of a form on so many threads, s and adapters, which are closed behind it. */
+/* A test with the small model and adapters on so many threads, s and adapters, which are closed behind it: once per form of a table,
+ * or of one form. */
 typedef void (*adapters_body)(struct small *s, struct adapters *adapters);
-void with_adapters(size_t threads, const char *form, adapters_body body);
-#define ADAPTERS_TEST(name, threads, form)                                                                             \
-    static void name##_with(struct small *s, struct adapters *adapters);                                               \
-    TEST(name)                                                                                                         \
-    {                                                                                                                  \
-        with_adapters(threads, form, name##_with);                                                                     \
-    }                                                                                                                  \
-    static void name##_with(__attribute__((unused)) struct small *s, __attribute__((unused)) struct adapters *adapters)
-
-/* The same once per row of a table of forms. */
+void with_adapters(size_t threads, const char *const *forms, size_t count, adapters_body body);
 #define ADAPTERS_TEST_OF(name, threads, forms)                                                                         \
     static void name##_with(struct small *s, struct adapters *adapters);                                               \
     TEST(name)                                                                                                         \
     {                                                                                                                  \
-        for (size_t i = 0; i < sizeof(forms) / sizeof *(forms); i++)                                                   \
-            with_adapters(threads, (forms)[i], name##_with);                                                           \
+        with_adapters(threads, forms, sizeof(forms) / sizeof *(forms), name##_with);                                   \
     }                                                                                                                  \
     static void name##_with(__attribute__((unused)) struct small *s, __attribute__((unused)) struct adapters *adapters)
+#define ADAPTERS_TEST(name, threads, form)                                                                             \
+    static const char *const name##_form[] = {form};                                                                   \
+    ADAPTERS_TEST_OF(name, threads, name##_form)
 
 /* More of them in a model that is open; the caller destroys them. */
 struct adapters *small_adapters_add(struct small *s, const struct adapter_settings *settings);

@@ -1,6 +1,5 @@
 /* A ViT and its head through files under timm's and Hugging Face's names, and files that are none. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "models/vit.h"
@@ -52,16 +51,22 @@ static status load(struct clip **vit, const struct vit_stated *stated)
     return vit_load(vit, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, stated, &error);
 }
 
+static struct vit_file look(const struct vit_stated *said)
+{
+    struct vit_file found;
+    bool is_vit;
+    must(vit_file_look(&found, &is_vit, f.path, said, &error));
+    assert_true(is_vit);
+    return found;
+}
+
 static void through_a_file(const struct vit_settings *settings, enum clip_naming names)
 {
     struct clip *vit;
     struct linear_head *head;
-    struct vit_file about;
-    bool is_vit;
     open_files(settings);
     must(vit_save(f.vit, f.head, names, f.path, &error));
-    must(vit_file_look(&about, &is_vit, f.path, NULL, &error));
-    assert_true(is_vit && about.states_pool);
+    assert_true(look(NULL).states_pool);
     must(load(&vit, NULL));
     must(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error));
     struct vit_settings read = vit_settings_of(vit);
@@ -245,8 +250,6 @@ TEST(experts_stand_for_an_mlp)
                                      .shape = {24, 16},
                                      .data = expert};
     struct clip *vit;
-    struct vit_file found;
-    bool is_vit;
     open_files(&plain);
     struct parameters *group = f.vit->parameters;
     for (size_t i = 0; i < group->count; i++)
@@ -263,11 +266,9 @@ TEST(experts_stand_for_an_mlp)
     const float *read = from_device(&f.d, vit->parameters->values + mlp->offset, mlp->size * sizeof *read);
     for (size_t i = 0; i < mlp->size; i++)
         assert_true(read[i] == 0);
-    must(vit_file_look(&found, &is_vit, f.path, &experts, &error));
-    assert_true(is_vit && found.experts && !found.states_pool && found.settings.epsilon == 1e-6f);
-    assert_int_equal(found.replaced, 1 << 1);
-    assert_int_equal(found.classes, 3);
-    assert_int_equal(found.settings.hidden, 24);
+    const struct vit_file found = look(&experts);
+    assert_true(found.experts && !found.states_pool && found.settings.epsilon == 1e-6f && found.replaced == 1 << 1 &&
+                found.classes == 3 && found.settings.hidden == 24);
     edit_file(f.path, &(struct file_edit){.drop = "blocks.0.mlp.fc2.bias"}, NULL, 0);
     REFUSED(&experts, "'blocks.0.mlp.fc2.bias' is missing");
     clip_destroy(vit);
@@ -292,22 +293,20 @@ TEST(norms_and_pixels_are_those_of_their_program)
          "{\"image_mean\": [0.485, 0.456, 0.406], \"image_std\": [0.229, 0.224, 0.225]}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct vit_file found;
-        bool is_vit;
         struct vit_settings form = plain;
+        struct clip *vit;
         form.ln_pre = cases[i].ln_pre;
         open_files(&form);
         must(vit_save(f.vit, f.head, cases[i].names, f.path, &error));
         edit_file(f.path, &(struct file_edit){0}, NULL, 0);
         if (cases[i].file != NULL)
-            scratch_write(&f.scratch, cases[i].file, cases[i].config, strlen(cases[i].config));
-        must(vit_file_look(&found, &is_vit, f.path, &stated, &error));
-        assert_true(is_vit && found.settings.epsilon == cases[i].epsilon && found.settings.pixels == cases[i].pixels);
-        struct clip *vit;
+            scratch_write_text(&f.scratch, cases[i].file, cases[i].config);
+        const struct vit_settings found = look(&stated).settings;
         must(load(&vit, &stated));
         must(vit_save(vit, NULL, cases[i].names, f.path, &error));
-        must(vit_file_look(&found, &is_vit, f.path, NULL, &error));
-        assert_true(found.settings.epsilon == cases[i].epsilon && found.settings.pixels == cases[i].pixels);
+        const struct vit_settings again = look(NULL).settings;
+        assert_true(found.epsilon == cases[i].epsilon && found.pixels == cases[i].pixels);
+        assert_true(again.epsilon == cases[i].epsilon && again.pixels == cases[i].pixels);
         assert_true(vit->epsilon == cases[i].epsilon &&
                     vit->towers[TOWER_IMAGE].blocks[1].ln_2.epsilon == vit->epsilon);
         clip_destroy(vit);
