@@ -10,27 +10,20 @@
 #include "tests/models/clip/groups.h"
 #include "tests/models/initialize.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { BLOCKS = 4 };
 
-static const struct {
-    size_t banks, decisions;
-} sharings[] = {{1, 0}, {2, 0}, {1, 2}, {2, 2}, {1, 1}};
-
 /* The small model with more blocks. */
-static struct adapters *open_deep(struct small *s, size_t banks, size_t decisions, const char *form)
+static struct adapters *open_deep(struct small *s, const char *form)
 {
-    struct adapter_settings settings = small_settings_of(form);
+    const struct adapter_settings settings = small_settings_of(form);
     struct clip_dimensions deep = small_dimensions;
     deep.image_blocks = deep.text_blocks = BLOCKS;
     small_open(s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
     clip_destroy(s->clip);
     must(clip_create(&s->clip, s->d.backend, &s->d.memory, &deep, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
     must(clip_initialize(s->clip, 3, &error));
-    settings.place.banks = banks;
-    settings.place.decisions = decisions;
     return small_adapters_add(s, &settings);
 }
 
@@ -59,7 +52,7 @@ static void expect_counts_of_all(struct small *s, const struct adapter_tower *sh
 static void check_twins(const char *form, size_t banks)
 {
     struct small s;
-    struct adapters *apart = open_deep(&s, 0, 0, form), *shared;
+    struct adapters *apart = open_deep(&s, form), *shared;
     struct adapter_settings settings = apart->settings;
     settings.place.banks = banks;
     shared = small_adapters_add(&s, &settings);
@@ -128,11 +121,15 @@ static int64_t total_of(struct small *s, const int32_t *device, size_t n)
  * are kept by decision. */
 TEST(decisions_are_counted_and_kept_once)
 {
+    static const char *const sharings[] = {
+        "share_across_blocks=1", "share_across_blocks=2", "share_across_blocks=1 share_routing=2",
+        "share_across_blocks=2 share_routing=2", "share_across_blocks=1 share_routing=1"};
     for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
         struct small s;
-        size_t decisions = sharings[i].decisions > 0 ? sharings[i].decisions : BLOCKS, banks = sharings[i].banks;
-        struct adapters *adapters = open_deep(&s, banks, sharings[i].decisions, "");
+        struct adapters *adapters = open_deep(&s, sharings[i]);
+        const struct adapter_place *place = &adapters->settings.place;
         const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
+        size_t decisions = place->decisions > 0 ? place->decisions : BLOCKS, banks = place->banks;
         size_t experts = SMALL_EXPERTS, all = banks * experts;
         must(adapters_collect(adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS | NEEDS_PROBES, &s.d.memory, &error));
         assert_int_equal(adapters_choices(adapters, TOWER_IMAGE), decisions * SMALL_TOP_K);
@@ -156,24 +153,21 @@ TEST(decisions_are_counted_and_kept_once)
     }
 }
 
-static float balance_of(size_t decisions)
+static float loss_of(const char *form)
 {
-    float loss[2];
-    for (int i = 0; i < 2; i++) {
-        struct small s;
-        char form[96];
-        snprintf(form, sizeof form, "blocks=%s%s", decisions == 0 ? "first_1" : "all",
-                 i > 0 ? " balance_loss=cv balance_weight=1" : "");
-        struct adapters *adapters = open_deep(&s, 1, decisions, form);
-        loss[i] = small_loss(&s, false);
-        small_adapters_close(&s, adapters);
-    }
-    return loss[1] - loss[0];
+    struct small s;
+    struct adapters *adapters = open_deep(&s, form);
+    float loss = small_loss(&s, false);
+    small_adapters_close(&s, adapters);
+    return loss;
 }
 
 TEST(balance_counts_for_every_block)
 {
-    float one = balance_of(0), all = balance_of(1);
+#define BALANCE " balance_loss=cv balance_weight=1"
+#define ONE "share_across_blocks=1 blocks=first_1"
+#define ALL "share_across_blocks=1 share_routing=1"
+    float one = loss_of(ONE BALANCE) - loss_of(ONE), all = loss_of(ALL BALANCE) - loss_of(ALL);
     assert_true(one > 0.01f);
     if (!(all > (float)BLOCKS * one * 0.999f && all < (float)BLOCKS * one * 1.001f))
         fail_msg("the balance loss of one block is %g, of all with its decision %g", (double)one, (double)all);
@@ -196,13 +190,15 @@ static bool changes_the_way(const struct adapters *adapters, struct adapter_iden
 TEST(a_way_is_what_it_is_decided_on)
 {
     static const struct {
-        size_t banks, decisions;
-        const char *on_the_way; /* x, by bank and expert */
-    } cases[] = {
-        {0, 0, "xx....xx...x.x.x...x"}, {2, 0, "xxx..xx.xx"}, {1, 1, "xx..."}, {1, 2, "xxx.."}, {2, 2, "xx....xx.."}};
+        const char *form, *on_the_way; /* x, by bank and expert */
+    } cases[] = {{"", "xx....xx...x.x.x...x"},
+                 {"share_across_blocks=2", "xxx..xx.xx"},
+                 {"share_across_blocks=1 share_routing=1", "xx..."},
+                 {"share_across_blocks=1 share_routing=2", "xxx.."},
+                 {"share_across_blocks=2 share_routing=2", "xx....xx.."}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct small s;
-        struct adapters *adapters = open_deep(&s, cases[i].banks, cases[i].decisions, "");
+        struct adapters *adapters = open_deep(&s, cases[i].form);
         const struct expert_bank *banks = adapters->towers[TOWER_IMAGE].banks;
         struct adapter_identity identity;
         adapter_identity_create(&identity, adapters);
