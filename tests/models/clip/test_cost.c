@@ -2,16 +2,13 @@
 
 #include "models/clip.h"
 #include "models/clip/cost.h"
-#include "tests/models/small.h"
+#include "tests/models/clip/groups.h"
 
 /* ViT-B/16 as published: 149.6 million. */
-TEST(weights_are_those_of_a_model)
+SMALL_TEST(weights_are_those_of_a_model, 1)
 {
-    struct small s;
-    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    assert_int_equal(cost_weights(&small_dimensions), parameters_size(s.clip->parameters));
+    assert_int_equal(cost_weights(&small_dimensions), parameters_size(s->clip->parameters));
     assert_int_equal(cost_weights(&vit_b_16), 149620737);
-    small_close(&s);
 }
 
 static void near(double found, double expected, double share)
