@@ -6,8 +6,6 @@
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { EXPERTS = 5, PARTS = 4 };
 
@@ -95,37 +93,29 @@ TEST(free_experts_move_towards_the_others)
 
 /* --- Noise --- */
 
-/* Expert 2 becomes the mean of 1 and 3, with noise: all values of a tower, which the caller frees. */
-static float *merge_with_noise(enum tower tower, float noise, uint32_t step)
+/* Expert 2 becomes the mean of 1 and 3, with noise: all values of a tower. */
+static const float *merge_with_noise(struct small *s, struct adapters *adapters, int tower, float noise, uint32_t step)
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, 1, "");
-    struct merge_plan plan = {.policy = &policy_most_used, .noise = noise};
+    const struct merge_plan plan = {.policy = &policy_most_used, .noise = noise};
     struct options *options = small_options(policy_most_used.options, "target=noise noise=0.5");
+    const struct merge_call call = {.options = options, .rng = rng_make(7, RNG_POLICY, 1, step)};
     small_write_counts(adapters, (const int32_t[]){4, 9, 1, 7, 2});
-    struct merge_call call = {.options = options, .rng = rng_make(7, RNG_POLICY, 1, step)};
     must(adapters_merge(adapters, &plan, &call, NULL, &error));
-    const struct parameters *group = adapters->towers[tower].parameters;
-    float *found = malloc(group->values_count * sizeof *found);
-    memcpy(found, small_values(&s, group), group->values_count * sizeof *found);
     options_destroy(options);
-    small_adapters_close(&s, adapters);
-    return found;
+    return small_values(s, adapters->towers[tower].parameters);
 }
 
 /* Noise of what the merged expert's tensors deviate, in each block of its own, and nowhere else. */
-TEST(noise_is_around_the_mean)
+ADAPTERS_TEST(noise_is_around_the_mean, 1, "")
 {
     double drawn[2 * TOWERS];
     for (int t = 0; t < TOWERS; t++) {
-        struct small s;
-        struct adapters *shape = small_adapters_open(&s, 1, "");
-        float *mean = merge_with_noise((enum tower)t, 0, 3), *found = merge_with_noise((enum tower)t, 0.5f, 3),
-              *other = merge_with_noise((enum tower)t, 0.5f, 4);
-        size_t n = shape->towers[t].parameters->values_count, tensors[PARTS], inside = 0, changed = 0;
+        const float *mean = merge_with_noise(s, adapters, t, 0, 3), *found = merge_with_noise(s, adapters, t, 0.5f, 3),
+                    *other = merge_with_noise(s, adapters, t, 0.5f, 4);
+        size_t n = adapters->towers[t].parameters->values_count, tensors[PARTS], inside = 0, changed = 0;
         for (size_t i = 0; i < 2 * PARTS; i++) {
-            expert_tensors(shape, (enum tower)t, i / PARTS, tensors);
-            struct expert_slice target = expert_slice(shape, (enum tower)t, tensors[i % PARTS], 2);
+            expert_tensors(adapters, (enum tower)t, i / PARTS, tensors);
+            struct expert_slice target = expert_slice(adapters, (enum tower)t, tensors[i % PARTS], 2);
             const float *at = found + target.offset, *from = mean + target.offset;
             double whole = deviation(from, NULL, target.size), ratio = deviation(at, from, target.size) / whole;
             assert_true(target.size <= 500 || (ratio > 0.45 && ratio < 0.55));
@@ -138,10 +128,6 @@ TEST(noise_is_around_the_mean)
         for (size_t i = 0; i < n; i++)
             changed += found[i] != mean[i];
         assert_in_range(changed, inside - inside / 100, inside);
-        free(mean);
-        free(found);
-        free(other);
-        small_adapters_close(&s, shape);
     }
     for (int i = 0; i < 2 * TOWERS; i++)
         for (int k = 0; k < i; k++)
@@ -151,10 +137,11 @@ TEST(noise_is_around_the_mean)
 /* --- Distances --- */
 
 /* Outputs of an expert of the text tower's block 1 on the probes, [PROBES, d]. */
-static double *outputs_of(const struct adapters *adapters, const float *values, const float *probes, size_t expert)
+static double *outputs_of(struct small *s, const struct adapters *adapters, const float *values, const float *probes,
+                          size_t expert)
 {
     size_t d = adapters->towers[TOWER_TEXT].width;
-    double *out = calloc(PROBES * d, sizeof *out);
+    double *out = doubles(&s->d, NULL, PROBES * d);
     for (size_t p = 0; p < PROBES; p++)
         add_expert(adapters, values, TOWER_TEXT, 1, expert, 1, probes + p * d, out + p * d);
     return out;
@@ -181,8 +168,8 @@ ADAPTERS_TEST(distances_are_of_outputs_on_the_probes, 1, "")
     const float *probes = draw(&s->d, n, 1.0f).host;
     must(s->d.ops->upload(s->d.backend, tower->statistics.probes + n, probes, n * sizeof *probes, &error));
     float *values = small_values(s, tower->parameters);
-    double *merged = outputs_of(adapters, values, probes, 2), *first = outputs_of(adapters, values, probes, 4),
-           *second = outputs_of(adapters, values, probes, 0);
+    double *merged = outputs_of(s, adapters, values, probes, 2), *first = outputs_of(s, adapters, values, probes, 4),
+           *second = outputs_of(s, adapters, values, probes, 0);
     double one = relative_distance(merged, first, n), two = relative_distance(merged, second, n);
     must(statistics_distance(tower, &merge, &s->d.memory, &distance, &error));
     assert_true(fabs(distance - (one + two) / 2) < 1e-5 * distance);
@@ -196,9 +183,6 @@ ADAPTERS_TEST(distances_are_of_outputs_on_the_probes, 1, "")
     must(statistics_distance(tower, &(struct merge){.block = 1, .target = 0, .sources = 1, .source = {0}}, &s->d.memory,
                              &distance, &error));
     assert_true(isnan(distance));
-    free(merged);
-    free(first);
-    free(second);
 }
 
 /* --- Freezing --- */
