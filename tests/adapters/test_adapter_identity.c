@@ -79,28 +79,25 @@ ADAPTERS_TEST(what_changes_is_marked, 2, "")
     assert_int_equal(count_changes(s, adapters, seen, false), group->segments);
 }
 
-TEST(merges_are_marked)
+/* By a weighted sum, and by a formula on the host. */
+ADAPTERS_TEST(merges_are_marked, 2, "")
 {
-    const struct merge_combiner *const combiners[] = {NULL,
-                                                      &combine_slerp}; /* a weighted sum, and a formula on the host */
+    const struct merge_combiner *const combiners[] = {NULL, &combine_slerp};
+    struct options *options = small_options(combine_slerp.options, "");
     for (size_t i = 0; i < 2; i++) {
-        struct small s;
-        struct adapters *adapters = small_adapters_open(&s, 2, "");
-        struct options *options = small_options(combine_slerp.options, "");
         struct merge_plan plan = {.moments = MOMENTS_AVERAGE, .combiner = combiners[i], .combiner_options = options};
         struct expert_changes events = {0};
         struct seen seen[TOWERS];
         size_t merged = 0;
         must(merge_policy_find(&plan.policy, "most_used", &error));
         small_write_counts(adapters, (const int32_t[]){4, 9, 1, 7, 2});
-        look(&s, adapters, seen);
+        look(s, adapters, seen);
         must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &events, &error));
         for (size_t k = 0; k < events.count; k++)
             merged += events.changes[k].kind == CHANGE_MERGE;
         assert_true(merged > 0);
-        assert_int_equal(count_changes(&s, adapters, seen, true), 4 * merged);
+        assert_int_equal(count_changes(s, adapters, seen, true), 4 * merged);
         expert_changes_free(&events);
-        options_destroy(options);
-        small_adapters_close(&s, adapters);
     }
+    options_destroy(options);
 }

@@ -178,30 +178,28 @@ ADAPTERS_TEST(the_shared_expert_starts_apart_from_the_others, 2, "shared_expert=
 
 /* The same as the only expert there is, which has gate 1 too, beside one that adds nothing; also for a sample without a
  * router, which uses neither. */
-TEST(the_shared_expert_is_an_expert)
+ADAPTERS_TEST(the_shared_expert_is_an_expert, 2, "experts=1 top_k=1")
 {
-    struct small s;
-    struct adapters *plain = small_adapters_open(&s, 2, "experts=1 top_k=1"), *shared;
     const struct adapter_settings settings = small_settings_of("experts=1 top_k=1 shared_expert=true");
-    must(adapters_create(&shared, s.d.backend, &s.d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error));
+    struct adapters *shared;
+    must(adapters_create(&shared, s->d.backend, &s->d.memory, &small_dimensions, &settings, PARAMETERS_FROZEN, &error));
     for (int t = 0; t < TOWERS; t++)
-        for (size_t b = 0; b < plain->towers[t].blocks; b++) {
-            const struct parameters *group = plain->towers[t].parameters;
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
+            const struct parameters *group = adapters->towers[t].parameters;
             struct parameters *to = shared->towers[t].parameters;
             const struct expert_stack *stack = &shared->towers[t].banks[b].shared;
             const size_t targets[] = {stack->down_weight, stack->down_bias, stack->up_weight, stack->up_bias};
             size_t sources[4];
-            expert_tensors(plain, (enum tower)t, b, sources);
+            expert_tensors(adapters, (enum tower)t, b, sources);
             for (int i = 0; i < 4; i++)
                 must(parameters_upload(to, &to->list[targets[i]],
-                                       small_values(&s, group) + group->list[sources[i]].offset, &error));
+                                       small_values(s, group) + group->list[sources[i]].offset, &error));
         }
-    small_set_routers(&s, TOWER_IMAGE, (const int32_t[]){1, -1, 0});
-    const float *expected = small_features(&s, TOWER_IMAGE);
-    s.hooks[TOWER_IMAGE] = adapters_hooks(shared, TOWER_IMAGE);
-    assert_memory_equal(small_features(&s, TOWER_IMAGE), expected, tensor_bytes(&s.features[TOWER_IMAGE]));
+    small_set_routers(s, TOWER_IMAGE, (const int32_t[]){1, -1, 0});
+    const float *expected = small_features(s, TOWER_IMAGE);
+    small_adapters_use(s, shared);
+    assert_memory_equal(small_features(s, TOWER_IMAGE), expected, tensor_bytes(&s->features[TOWER_IMAGE]));
     adapters_destroy(shared);
-    small_adapters_close(&s, plain);
 }
 
 /* Every step moves it, whatever is frozen; merging leaves it alone. */

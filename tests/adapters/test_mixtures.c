@@ -165,31 +165,26 @@ TEST(the_mean_answers_as_it_is_in_bf16)
 
 /* Of the last block the features need few rows. The others are cut into groups with them, so that each has the expert that it
  * has where all are computed. */
-TEST(rows_that_nobody_needs_are_dealt_out_all_the_same)
+static const char *const one_tower[] = {EWA " towers=image", EWA " towers=text"};
+
+ADAPTERS_TEST_OF(rows_that_nobody_needs_are_dealt_out_all_the_same, 2, one_tower)
 {
-    enum { EXPERTS = 5 };
-    for (int t = 0; t < TOWERS; t++) {
-        struct small s;
-        struct adapters *adapters =
-            small_adapters_open(&s, 2, t == TOWER_IMAGE ? EWA " towers=image" : EWA " towers=text");
-        const struct adapter_tower *tower = &adapters->towers[t];
-        const struct dispatch *dispatch = &tower->passes[1].routed.dispatch;
-        int32_t counts[2][EXPERTS];
-        float losses[2];
-        size_t samples[2];
-        for (int whole = 0; whole < 2; whole++) {
-            tower->hooks[1].whole = whole != 0;
-            must(adapters_begin_task(adapters, SMALL_TASK, &error));
-            losses[whole] = small_loss(&s, false);
-            samples[whole] = dispatch->samples;
-            must(adapters_read_counts(adapters, (enum tower)t, 1, counts[whole], &error));
-        }
-        assert_int_equal(samples[0], t == TOWER_IMAGE ? SMALL_IMAGES : 2 * SMALL_PROMPTS);
-        assert_in_range(samples[1], samples[0] + 1, 1000);
-        assert_memory_equal(counts[0], counts[1], sizeof counts[0]);
-        assert_true(fabs((double)losses[0] - (double)losses[1]) <= rounded(&s.d, 1e-6) * fabs((double)losses[1]));
-        small_adapters_close(&s, adapters);
+    enum tower t = adapters_in_tower(adapters, TOWER_IMAGE) ? TOWER_IMAGE : TOWER_TEXT;
+    const struct dispatch *dispatch = &adapters->towers[t].passes[1].routed.dispatch;
+    int32_t counts[2][SMALL_EXPERTS];
+    float losses[2];
+    size_t samples[2];
+    for (int whole = 0; whole < 2; whole++) {
+        adapters->towers[t].hooks[1].whole = whole != 0;
+        must(adapters_begin_task(adapters, SMALL_TASK, &error));
+        losses[whole] = small_loss(s, false);
+        samples[whole] = dispatch->samples;
+        must(adapters_read_counts(adapters, t, 1, counts[whole], &error));
     }
+    assert_int_equal(samples[0], t == TOWER_IMAGE ? SMALL_IMAGES : 2 * SMALL_PROMPTS);
+    assert_in_range(samples[1], samples[0] + 1, 1000);
+    assert_memory_equal(counts[0], counts[1], sizeof counts[0]);
+    assert_true(fabs((double)losses[0] - (double)losses[1]) <= rounded(&s->d, 1e-6) * fabs((double)losses[1]));
 }
 
 static const float *expert_values(struct small *s, const struct adapters *adapters, size_t part, size_t expert,

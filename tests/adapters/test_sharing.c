@@ -93,19 +93,16 @@ static const char *const shared_decisions[] = {
 GRADIENTS_TEST(shared_decisions)
 
 /* With one choice each, the weights of aligned outputs and the gates of noisy top-k are 1. */
-TEST(weights_of_aligned_outputs_are_shared)
+ADAPTERS_TEST(weights_of_aligned_outputs_are_shared, 2, "kind=ffn share_across_blocks=1 share_routing=1 top_k=1")
 {
-    struct small s;
-    struct adapters *noisy = small_adapters_open(&s, 2, "kind=ffn share_across_blocks=1 share_routing=1 top_k=1");
     const struct adapter_settings settings = small_settings_of(
         "kind=ffn share_across_blocks=1 share_routing=1 top_k=1 router=softmax_topk aligned_output=shared");
-    struct adapters *softmax = small_adapters_add(&s, &settings);
-    group_spread(&s.d, noisy->towers[TOWER_IMAGE].parameters, softmax->towers[TOWER_IMAGE].parameters, 1);
-    const float *aligned = small_features(&s, TOWER_IMAGE);
-    small_adapters_use(&s, noisy);
-    assert_memory_equal(small_features(&s, TOWER_IMAGE), aligned, tensor_bytes(&s.features[TOWER_IMAGE]));
-    adapters_destroy(noisy);
-    small_adapters_close(&s, softmax);
+    struct adapters *softmax = small_adapters_add(s, &settings);
+    group_spread(&s->d, adapters->towers[TOWER_IMAGE].parameters, softmax->towers[TOWER_IMAGE].parameters, 1);
+    const float *aligned = small_features(s, TOWER_IMAGE);
+    small_adapters_use(s, adapters);
+    assert_memory_equal(small_features(s, TOWER_IMAGE), aligned, tensor_bytes(&s->features[TOWER_IMAGE]));
+    adapters_destroy(softmax);
 }
 
 static int64_t total_of(struct small *s, const int32_t *device, size_t n)
