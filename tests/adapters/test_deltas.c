@@ -21,19 +21,6 @@ static struct deltas *add_deltas(struct small *s, const struct delta_settings *s
     return deltas;
 }
 
-/* With the small model's towers frozen. */
-static struct deltas *open_deltas(struct small *s, size_t threads, const struct delta_settings *settings)
-{
-    small_open(s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    return add_deltas(s, settings);
-}
-
-static void close_deltas(struct small *s, struct deltas *deltas)
-{
-    deltas_destroy(deltas);
-    small_close(s);
-}
-
 /* Where the rows of a task begin, and how many values they are. */
 static size_t rows_of(const struct deltas *deltas, size_t parameter, size_t task, size_t *n)
 {
@@ -93,7 +80,7 @@ static double distance(const double *a, const double *b, size_t n)
     return sqrt(apart / size);
 }
 
-TEST(gradients_match_differences)
+static void check_forms(struct small *s)
 {
     static const struct delta_settings cases[] = {
         {.rank = RANK, .tasks = TASKS, .scale = 0.5f, .matrices = ALL},
@@ -103,18 +90,21 @@ TEST(gradients_match_differences)
          .scale = 1,
          .matrices = 1U << DELTA_KEY | 1U << DELTA_PROJ,
          .place = {.blocks = {.rule = BLOCKS_LAST, .n = 1}, .towers = ADAPT_IMAGE}}};
+    for (size_t c = 0; c < 2 * sizeof cases / sizeof *cases; c++) {
+        struct deltas *deltas = add_deltas(s, &cases[c / 2]);
+        s->dropout = c % 2 == 0 ? 0 : 0.2f;
+        must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
+        small_loss(s, true);
+        check_task(s, deltas, 2);
+        deltas_destroy(deltas);
+    }
+}
+
+TEST(gradients_match_differences)
+{
     if (is_bf16())
         skip(); /* differences are rounded away; the next test compares */
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (int dropout = 0; dropout < 2; dropout++) {
-            struct small s;
-            struct deltas *deltas = open_deltas(&s, 2, &cases[c]);
-            s.dropout = dropout ? 0.2f : 0;
-            must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
-            small_loss(&s, true);
-            check_task(&s, deltas, 2);
-            close_deltas(&s, deltas);
-        }
+    with_small(2, check_forms);
 }
 
 /* Those of all tasks in use have gradients; the model is that of a weight with every product times its magnitude. */
@@ -184,7 +174,8 @@ TEST(gradients_are_those_of_the_weight)
                 fail_msg("block %zu, %s, half %d: %g apart", e->block, delta_matrix_names[e->matrix], half, apart);
         }
     }
-    close_deltas(&s, deltas);
+    deltas_destroy(deltas);
+    small_close(&s);
 }
 
 /* Only the rows of the task, and only the halves that are asked for, get gradients and updates. */
@@ -261,7 +252,8 @@ SMALL_TEST(a_file_gives_the_bits_of_the_run, 2)
     double *expected = features(s, &n);
     must(save_and_open(deltas, &fresh, &opened));
     assert_memory_equal(features(&fresh, &n), expected, n * sizeof *expected);
-    close_deltas(&fresh, opened);
+    deltas_destroy(opened);
+    small_close(&fresh);
     deltas_destroy(deltas);
 }
 
@@ -283,12 +275,14 @@ SMALL_TEST(scales_that_no_file_has_are_refused, 1)
 static uint64_t bits_of(size_t threads)
 {
     struct small s;
-    struct deltas *deltas = open_deltas(&s, threads, &everywhere);
+    small_open(&s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    struct deltas *deltas = add_deltas(&s, &everywhere);
     must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
     small_loss(&s, true);
     digest_gradients(&s.d, deltas->parameters);
     uint64_t bits = s.d.bits;
-    close_deltas(&s, deltas);
+    deltas_destroy(deltas);
+    small_close(&s);
     return bits;
 }
 
