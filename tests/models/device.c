@@ -125,7 +125,7 @@ void run_again(struct device *d, struct recording *recording, bool record, recor
         must(body(context, &error));
 }
 
-static void *host_room(struct device *d, size_t bytes)
+void *host_room(struct device *d, size_t bytes)
 {
     void *memory = arena_take(&d->host, bytes);
     if (memory == NULL)
@@ -164,30 +164,6 @@ void *from_device(struct device *d, const void *device, size_t bytes)
     return memory;
 }
 
-struct operand draw(struct device *d, size_t n, float deviation)
-{
-    struct operand operand = {.host = host_room(d, n * sizeof(float))};
-    struct rng rng = rng_make(11, RNG_TEST, 0, 0);
-    for (size_t i = 0; i < n; i++)
-        operand.host[i] = deviation * rng_normal(&rng, d->drawn++);
-    operand.device = to_device(d, operand.host, n * sizeof(float));
-    return operand;
-}
-
-struct operand blank(struct device *d, size_t n)
-{
-    struct operand operand = {.host = host_room(d, n * sizeof(float))};
-    for (size_t i = 0; i < n; i++)
-        operand.host[i] = -1e30f;
-    operand.device = to_device(d, operand.host, n * sizeof(float));
-    return operand;
-}
-
-static bool stores_bf16(const struct device *d)
-{
-    return backend_operand_type(d->backend) == TENSOR_BF16;
-}
-
 /* To the nearest, ties to even. */
 static uint16_t round_to_bf16(float value)
 {
@@ -204,57 +180,110 @@ static float widened(uint16_t half)
     return value;
 }
 
-void *operand_to_device(struct device *d, float *values, size_t n)
+void operand_renew(struct device *d, struct operand *x)
 {
-    if (!stores_bf16(d))
-        return to_device(d, values, n * sizeof *values);
-    uint16_t *halves = host_room(d, n * sizeof *halves);
-    for (size_t i = 0; i < n; i++) {
-        halves[i] = round_to_bf16(values[i]);
-        values[i] = widened(halves[i]);
+    uint16_t *halves = x->type == TENSOR_BF16 ? host_room(d, x->n * sizeof *halves) : NULL;
+    for (size_t i = 0; i < x->n; i++) {
+        if (halves != NULL)
+            x->host[i] = widened(halves[i] = round_to_bf16(x->host[i]));
+        x->expected[i] = (double)x->host[i];
     }
-    return to_device(d, halves, n * sizeof *halves);
+    x->device =
+        halves != NULL ? to_device(d, halves, x->n * sizeof *halves) : to_device(d, x->host, x->n * sizeof(float));
 }
 
-static float *widen(struct device *d, const uint16_t *halves, size_t n)
+static struct operand make_operand(struct device *d, size_t n, enum tensor_type type)
 {
-    float *values = host_room(d, n * sizeof *values);
+    return (struct operand){
+        .host = host_room(d, n * sizeof(float)), .expected = host_room(d, n * sizeof(double)), .n = n, .type = type};
+}
+
+static struct operand draw_as(struct device *d, size_t n, float deviation, enum tensor_type type)
+{
+    struct operand x = make_operand(d, n, type);
+    struct rng rng = rng_make(11, RNG_TEST, 0, 0);
     for (size_t i = 0; i < n; i++)
-        values[i] = widened(halves[i]);
-    return values;
+        x.host[i] = deviation * rng_normal(&rng, d->drawn++);
+    operand_renew(d, &x);
+    return x;
 }
 
-float *operand_from_device(struct device *d, const void *device, size_t n)
+static struct operand blank_as(struct device *d, size_t n, enum tensor_type type)
 {
-    if (!stores_bf16(d))
-        return from_device(d, device, n * sizeof(float));
-    return widen(d, from_device(d, device, n * sizeof(uint16_t)), n);
+    struct operand x = make_operand(d, n, type);
+    for (size_t i = 0; i < n; i++)
+        x.host[i] = -1e30f;
+    operand_renew(d, &x);
+    memset(x.expected, 0, n * sizeof *x.expected);
+    return x;
+}
+
+struct operand draw(struct device *d, size_t n, float deviation)
+{
+    return draw_as(d, n, deviation, TENSOR_F32);
 }
 
 struct operand draw_operand(struct device *d, size_t n, float deviation)
 {
-    struct operand operand = draw(d, n, deviation);
-    operand.device = operand_to_device(d, operand.host, n);
-    return operand;
+    return draw_as(d, n, deviation, backend_operand_type(d->backend));
+}
+
+struct operand blank(struct device *d, size_t n)
+{
+    return blank_as(d, n, TENSOR_F32);
 }
 
 struct operand blank_operand(struct device *d, size_t n)
 {
-    struct operand operand = blank(d, n);
-    operand.device = operand_to_device(d, operand.host, n);
-    return operand;
+    return blank_as(d, n, backend_operand_type(d->backend));
 }
 
-struct matrix operand_rows(const struct device *d, void *device, size_t rows, size_t columns)
+struct operand draw_rounded(struct device *d, size_t n, float deviation)
 {
-    struct matrix m = matrix_rows(device, rows, columns);
-    m.type = backend_operand_type(d->backend);
+    struct operand x = draw_operand(d, n, deviation);
+    x.type = TENSOR_F32;
+    operand_renew(d, &x);
+    return x;
+}
+
+struct operand operand_part(struct device *d, struct operand x, size_t first, size_t n)
+{
+    struct operand part = {.host = x.host + first, .expected = x.expected + first, .n = n, .type = x.type};
+    operand_renew(d, &part);
+    return part;
+}
+
+struct matrix device_rows(struct operand x, size_t columns)
+{
+    struct matrix m = matrix_rows(x.device, x.n / columns, columns);
+    m.type = x.type;
     return m;
+}
+
+struct matrix host_rows(struct operand x, size_t columns)
+{
+    return matrix_rows(x.host, x.n / columns, columns);
+}
+
+/* What was downloaded of values of a type, as floats. */
+static float *widen(struct device *d, void *values, size_t n, enum tensor_type type)
+{
+    if (type != TENSOR_BF16)
+        return values;
+    float *wide = host_room(d, n * sizeof *wide);
+    for (size_t i = 0; i < n; i++)
+        wide[i] = widened(((const uint16_t *)values)[i]);
+    return wide;
+}
+
+float *operand_values(struct device *d, struct operand x)
+{
+    return widen(d, from_device(d, x.device, x.n * tensor_type_size(x.type)), x.n, x.type);
 }
 
 double rounded(const struct device *d, double tolerance)
 {
-    return stores_bf16(d) && tolerance < 0.01 ? 0.01 : tolerance;
+    return backend_operand_type(d->backend) == TENSOR_BF16 && tolerance < 0.01 ? 0.01 : tolerance;
 }
 
 double *doubles(struct device *d, const float *values, size_t n)
@@ -266,9 +295,9 @@ double *doubles(struct device *d, const float *values, size_t n)
 }
 
 /* FNV-1a */
-const void *digest(struct device *d, const void *device, size_t bytes)
+void *digest(struct device *d, const void *device, size_t bytes)
 {
-    const uint8_t *values = from_device(d, device, bytes);
+    uint8_t *values = from_device(d, device, bytes);
     for (size_t i = 0; i < bytes; i++)
         d->bits = (d->bits ^ values[i]) * 1099511628211u;
     return values;
@@ -293,9 +322,14 @@ static void check_floats(const char *what, const float *got, const float *expect
                      (double)got[i]);
 }
 
-static const float *digest_operand(struct device *d, const void *device, size_t n)
+static const float *digest_operand(struct device *d, struct operand x)
 {
-    return stores_bf16(d) ? widen(d, digest(d, device, n * sizeof(uint16_t)), n) : digest(d, device, n * sizeof(float));
+    return widen(d, digest(d, x.device, x.n * tensor_type_size(x.type)), x.n, x.type);
+}
+
+void expect_operand(struct device *d, const char *what, struct operand x, double tolerance)
+{
+    check_close(what, digest_operand(d, x), x.expected, x.n, x.type == TENSOR_BF16 ? rounded(d, tolerance) : tolerance);
 }
 
 void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n,
@@ -304,20 +338,19 @@ void expect_close(struct device *d, const char *what, const void *device, const 
     check_close(what, digest(d, device, n * sizeof(float)), expected, n, tolerance);
 }
 
-void expect_close_operand(struct device *d, const char *what, const void *device, const double *expected, size_t n,
-                          double tolerance)
-{
-    check_close(what, digest_operand(d, device, n), expected, n, rounded(d, tolerance));
-}
-
 void expect_floats(struct device *d, const char *what, const void *device, const float *expected, size_t n)
 {
     check_floats(what, digest(d, device, n * sizeof(float)), expected, n);
 }
 
-void expect_operand(struct device *d, const char *what, const void *device, const float *expected, size_t n)
+void expect_host_bits(struct device *d, const char *what, struct operand x)
 {
-    check_floats(what, digest_operand(d, device, n), expected, n);
+    check_floats(what, digest_operand(d, x), x.host, x.n);
+}
+
+void expect_equal_bits(struct device *d, const char *what, struct operand x, struct operand other)
+{
+    check_floats(what, digest_operand(d, x), operand_values(d, other), x.n < other.n ? x.n : other.n);
 }
 
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n)

@@ -2,9 +2,11 @@
  *
  *     DEVICE_TEST(values_are_doubled) // with 1, 2 and 3 threads: the same bits
  *     {
- *         struct operand x = draw(d, 65, 1.0f), y = blank(d, 65);               // the same values on host and device
- *         must_run(d, weighted_sum, .count = 1, .n = 65, .inputs = {x.device}, .weights = {2}, .out = y.device);
- *         expect_close(d, "y", y.device, expected, 65, 1e-6);                   // expected: doubles
+ *         struct operand x = draw(d, 65, 1.0f), y = blank(d, 65); // the same values on host and device
+ *         for (size_t i = 0; i < y.n; i++)
+ *             y.expected[i] = 2 * (double)x.host[i];
+ *         must_run(d, weighted_sum, .count = 1, .n = y.n, .inputs = {x.device}, .weights = {2}, .out = y.device);
+ *         expect_operand(d, "y", y, 1e-6);
  *     }
  *
  * MTIL_TEST_BACKEND names the backend; cpu unless set, so that another backend runs the same tests. With
@@ -23,8 +25,13 @@ struct device {
     uint64_t drawn, bits; /* numbers drawn, and a digest of every result that was looked at */
 };
 
+/* n values on both sides, and what an operation has to make of them: at first those that were drawn, or zeros where they are
+ * blank. */
 struct operand {
     float *host, *device;
+    double *expected;
+    size_t n;
+    enum tensor_type type; /* on the device; of bf16 the host has the rounded values */
 };
 
 extern struct error error; /* of the last call that failed */
@@ -87,29 +94,38 @@ void run_again(struct device *d, struct recording *recording, bool record, recor
 
 struct operand draw(struct device *d, size_t n, float deviation); /* normal */
 struct operand blank(struct device *d, size_t n);                 /* a number that no result may keep */
-void *to_device(struct device *d, const void *values, size_t bytes);
-void *room(struct device *d, size_t bytes); /* on the device, zero */
-float *ones(struct device *d, size_t n);    /* likewise */
-void *from_device(struct device *d, const void *device, size_t bytes);
-/* The same, stored as the backend stores what only products read; the host's values are rounded like the device's. */
+/* The same, stored as the backend stores what only products read. */
 struct operand draw_operand(struct device *d, size_t n, float deviation);
 struct operand blank_operand(struct device *d, size_t n);
-struct matrix operand_rows(const struct device *d, void *device, size_t rows, size_t columns);
-void *operand_to_device(struct device *d, float *values, size_t n); /* rounds the values, too */
-float *operand_from_device(struct device *d, const void *device, size_t n);
-double rounded(const struct device *d, double tolerance); /* at least 1% in bf16 */
+/* As weights are: f32, but of values that bf16 does not round. */
+struct operand draw_rounded(struct device *d, size_t n, float deviation);
+/* The host's values once more, at another place of the device; they are what is expected, too. */
+void operand_renew(struct device *d, struct operand *x);
+/* n of its values, at a place of their own. */
+struct operand operand_part(struct device *d, struct operand x, size_t first, size_t n);
+/* [n / columns, columns] */
+struct matrix device_rows(struct operand x, size_t columns);
+struct matrix host_rows(struct operand x, size_t columns);
+
+void *to_device(struct device *d, const void *values, size_t bytes);
+void *host_room(struct device *d, size_t bytes); /* zero */
+void *room(struct device *d, size_t bytes);      /* on the device, zero */
+float *ones(struct device *d, size_t n);         /* likewise */
+void *from_device(struct device *d, const void *device, size_t bytes);
+float *operand_values(struct device *d, struct operand x); /* on the device */
+double rounded(const struct device *d, double tolerance);  /* at least 1% in bf16 */
 
 double *doubles(struct device *d, const float *values, size_t n); /* on the host; NULL: zeros */
 
-/* Largest deviation at most tolerance times the largest expected magnitude (at least 1); NaN never passes. */
+/* Largest deviation at most tolerance times the largest expected magnitude (at least 1); NaN never passes. Of values in bf16
+ * the tolerance is rounded. */
+void expect_operand(struct device *d, const char *what, struct operand x, double tolerance);
 void expect_close(struct device *d, const char *what, const void *device, const double *expected, size_t n,
                   double tolerance);
-void expect_floats(struct device *d, const char *what, const void *device, const float *expected,
-                   size_t n); /* bit for bit */
-/* The same of operands; the tolerance is rounded. */
-void expect_close_operand(struct device *d, const char *what, const void *device, const double *expected, size_t n,
-                          double tolerance);
-void expect_operand(struct device *d, const char *what, const void *device, const float *expected, size_t n);
+/* Bit for bit: floats; the host's values; those of another operand on the device, as far as both go. */
+void expect_floats(struct device *d, const char *what, const void *device, const float *expected, size_t n);
+void expect_host_bits(struct device *d, const char *what, struct operand x);
+void expect_equal_bits(struct device *d, const char *what, struct operand x, struct operand other);
 void expect_integers(struct device *d, const char *what, const void *device, const int32_t *expected, size_t n);
 
 /* All but the gates, of choices that have a slot or have none. */
@@ -125,4 +141,4 @@ void check_gradient(struct device *d, const char *name, float *values, const flo
                     float (*loss)(void *context), void *context);
 
 /* A host copy of a result; it joins the digest, as those of the expectations do. */
-const void *digest(struct device *d, const void *device, size_t bytes);
+void *digest(struct device *d, const void *device, size_t bytes);

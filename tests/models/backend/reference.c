@@ -325,6 +325,13 @@ void reference_sort(struct dispatch *d, size_t limit)
     d->offsets[d->experts] = slot;
 }
 
+double reference_dropout(const struct rng *rng, uint64_t index, double probability)
+{
+    uint32_t words[4];
+    rng_block(rng, index / 4, words);
+    return words[index % 4] < (uint32_t)(probability * 4294967296.0) ? 0 : 1 / (1 - probability);
+}
+
 void reference_softmax(double *p, const double *z, size_t n)
 {
     double total = 0, most = z[0];
@@ -336,34 +343,43 @@ void reference_softmax(double *p, const double *z, size_t n)
         p[i] /= total;
 }
 
+/* What dropout multiplies hidden unit u of row l of a choice by. */
+static double kept(const struct expert_stack_operands *s, size_t choice, size_t l, size_t u)
+{
+    struct rng rng = rng_make(s->state->seed, RNG_DROPOUT, s->state->task, s->state->step);
+    return reference_dropout(&rng, s->base + (choice * s->rows_per_sample + l) * s->hidden + u, (double)s->probability);
+}
+
 /* One row of a sample through one expert: before [m] and h [m] are before and after activation and dropout. */
 static void expert_row(const struct reference_experts *o, size_t choice, size_t l, double *before, double *h)
 {
-    size_t e = (size_t)o->dispatch->chosen[choice], d = o->width, m = o->hidden;
-    const float *x = o->x + (choice / o->dispatch->top_k * o->rows + l) * d;
+    const struct expert_stack_operands *s = &o->stack;
+    size_t e = (size_t)s->dispatch->chosen[choice], d = s->width, m = s->hidden;
+    const float *x = o->x + (choice / s->dispatch->top_k * s->rows_per_sample + l) * d;
     for (size_t u = 0; u < m; u++) {
-        before[u] = (double)o->parts[1][e * m + u];
+        before[u] = (double)s->first_bias[e * m + u];
         for (size_t j = 0; j < d; j++)
-            before[u] += (double)x[j] * (double)o->parts[0][(e * m + u) * d + j];
-        h[u] = reference_activation(o->activation, before[u]) * o->keep[(choice * o->rows + l) * m + u];
+            before[u] += (double)x[j] * (double)s->first[(e * m + u) * d + j];
+        h[u] = reference_activation(s->activation, before[u]) * kept(s, choice, l, u);
     }
 }
 
 void reference_experts(double *y, const struct reference_experts *o)
 {
-    size_t d = o->width, m = o->hidden;
+    const struct expert_stack_operands *s = &o->stack;
+    size_t d = s->width, m = s->hidden, rows = s->rows_per_sample, top_k = s->dispatch->top_k;
     double *before = malloc(2 * m * sizeof *before), *h = before + m;
-    for (size_t i = 0; i < o->dispatch->samples * o->dispatch->top_k * o->rows; i++) {
-        size_t choice = i / o->rows, l = i % o->rows, e = (size_t)o->dispatch->chosen[choice];
-        if (o->dispatch->slot[choice] < 0)
+    for (size_t i = 0; i < s->dispatch->samples * top_k * rows; i++) {
+        size_t choice = i / rows, l = i % rows, e = (size_t)s->dispatch->chosen[choice];
+        if (s->dispatch->slot[choice] < 0)
             continue;
-        double *out = y + (choice / o->dispatch->top_k * o->rows + l) * d;
+        double *out = y + (choice / top_k * rows + l) * d;
         expert_row(o, choice, l, before, h);
         for (size_t j = 0; j < d; j++) {
-            double value = (double)o->parts[3][e * d + j];
+            double value = (double)s->second_bias[e * d + j];
             for (size_t u = 0; u < m; u++)
-                value += h[u] * (double)o->parts[2][(e * d + j) * m + u];
-            out[j] += o->scale * (double)o->weights[choice] * value;
+                value += h[u] * (double)s->second[(e * d + j) * m + u];
+            out[j] += (double)s->scale * (double)o->weights[choice] * value;
         }
     }
     free(before);
@@ -372,37 +388,41 @@ void reference_experts(double *y, const struct reference_experts *o)
 static void expert_row_backward(const struct reference_experts *o, size_t choice, size_t l, double *dgate, double *dx,
                                 double *const dparts[4], double *room)
 {
-    size_t e = (size_t)o->dispatch->chosen[choice], d = o->width, m = o->hidden,
-           row = choice / o->dispatch->top_k * o->rows + l;
+    const struct expert_stack_operands *s = &o->stack;
+    size_t e = (size_t)s->dispatch->chosen[choice], d = s->width, m = s->hidden,
+           row = choice / s->dispatch->top_k * s->rows_per_sample + l;
     const float *x = o->x + row * d, *dy = o->dy + row * d;
-    double *before = room, *h = room + m, weight = o->scale * (double)o->gates[choice];
+    double *before = room, *h = room + m, scale = (double)s->scale, weight = scale * (double)s->dispatch->gates[choice];
     bool frozen = o->frozen[e] != 0;
     expert_row(o, choice, l, before, h);
     for (size_t j = 0; j < d; j++) {
-        *dgate += o->scale * (double)dy[j] * (double)o->parts[3][e * d + j];
+        *dgate += scale * (double)dy[j] * (double)s->second_bias[e * d + j];
         dparts[3][e * d + j] += frozen ? 0 : weight * (double)dy[j];
     }
     for (size_t u = 0; u < m; u++) {
         double dh = 0;
         for (size_t j = 0; j < d; j++) {
-            dh += (double)dy[j] * (double)o->parts[2][(e * d + j) * m + u];
+            dh += (double)dy[j] * (double)s->second[(e * d + j) * m + u];
             dparts[2][(e * d + j) * m + u] += frozen ? 0 : weight * (double)dy[j] * h[u];
         }
-        *dgate += o->scale * h[u] * dh;
-        dh *= weight * o->keep[(choice * o->rows + l) * m + u] * reference_slope(o->activation, before[u]);
+        *dgate += scale * h[u] * dh;
+        dh *= weight * kept(s, choice, l, u) * reference_slope(s->activation, before[u]);
         dparts[1][e * m + u] += frozen ? 0 : dh;
         for (size_t j = 0; j < d; j++) {
             dparts[0][(e * m + u) * d + j] += frozen ? 0 : dh * (double)x[j];
-            dx[row * d + j] += dh * (double)o->parts[0][(e * m + u) * d + j];
+            dx[row * d + j] += dh * (double)s->first[(e * m + u) * d + j];
         }
     }
 }
 
 void reference_experts_backward(double *dgates, double *dx, double *const dparts[4], const struct reference_experts *o)
 {
-    double *room = malloc(2 * o->hidden * sizeof *room);
-    for (size_t i = 0; i < o->dispatch->samples * o->dispatch->top_k * o->rows; i++)
-        if (o->dispatch->slot[i / o->rows] >= 0)
-            expert_row_backward(o, i / o->rows, i % o->rows, &dgates[i / o->rows], dx, dparts, room);
+    const struct expert_stack_operands *s = &o->stack;
+    double *room = malloc(2 * s->hidden * sizeof *room);
+    for (size_t i = 0; i < s->dispatch->samples * s->dispatch->top_k * s->rows_per_sample; i++) {
+        size_t choice = i / s->rows_per_sample;
+        if (s->dispatch->slot[choice] >= 0)
+            expert_row_backward(o, choice, i % s->rows_per_sample, &dgates[choice], dx, dparts, room);
+    }
     free(room);
 }

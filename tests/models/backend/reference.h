@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "core/rng.h"
 #include "models/backend.h"
 
 double reference_at(struct matrix matrix, size_t row, size_t column);
@@ -49,22 +50,20 @@ void reference_choose(int32_t *chosen, double *gates, const double *z, size_t ex
  * expert keeps at most `limit` choices (0: all). */
 void reference_sort(struct dispatch *dispatch, size_t limit);
 
-/* Experts of a dispatch's choices that have a slot, as struct expert_stack_operands says; everything on the host. */
+/* Experts of a dispatch's choices that have a slot; everything on the host. */
 struct reference_experts {
-    const struct dispatch *dispatch;
-    size_t rows, width, hidden;
-    enum activation activation;
-    double scale;
-    const float *parts[4];        /* W₁, b₁, W₂, b₂ */
-    const double *keep;           /* [B · K, L, m] 0, or 1 / (1 − p) */
-    const float *gates, *weights; /* [B, K] */
-    const float *x, *dy;          /* [B, L, d] */
+    struct expert_stack_operands stack;
+    const float *weights; /* [B, K] */
+    const float *x, *dy;  /* [B, L, d] */
     const int32_t *frozen;
 };
 /* y += … */
 void reference_experts(double *y, const struct reference_experts *o);
 /* dgates [B, K], dx and dparts += … */
 void reference_experts_backward(double *dgates, double *dx, double *const dparts[4], const struct reference_experts *o);
+
+/* What dropout multiplies the value of an index by: 0, or 1 / (1 − p). */
+double reference_dropout(const struct rng *rng, uint64_t index, double probability);
 
 /* p [n] = softmax(z) */
 void reference_softmax(double *p, const double *z, size_t n);

@@ -242,20 +242,6 @@ DEVICE_TEST_OF(a_sample_does_not_depend_on_its_batch, two_route_cases)
     expect_floats(d, "gates of a sample alone", p.device.gates, among, c->top_k);
 }
 
-/* A solved problem on the device, as routing with a limit leaves it. */
-static struct problem solved(struct device *d, const struct route_case *c)
-{
-    struct problem p = make_problem(d, c);
-    solve(&p, true);
-    reference_sort(&p.expected, c->limit);
-    for (size_t i = 0; i < c->batch * c->top_k; i++) {
-        p.gates[i] = p.expected.slot[i] >= 0 ? p.gates[i] : 0;
-        p.expected.gates[i] = (float)p.gates[i];
-    }
-    p.device = dispatch_to_device(d, &p.expected);
-    return p;
-}
-
 /* A problem that the device routed in training, as the operations back find it. */
 static struct problem routed(struct device *d, const struct route_case *c, struct route *op)
 {
@@ -458,32 +444,6 @@ DEVICE_TEST(pairs_are_counted)
     expect_integers(d, "pair counts", device, expected, EXPERTS * EXPERTS);
 }
 
-DEVICE_TEST_OF(samples_go_to_their_experts_and_back, route_cases)
-{
-    const struct route_case *c = parameters;
-    struct problem p = solved(d, c);
-    size_t values = c->positions * c->width, n = c->batch * values, slots = (size_t)p.expected.offsets[c->experts];
-    float *x = operand_from_device(d, operand_to_device(d, p.x.host, n), n); /* rounded */
-    struct operand rows = blank_operand(d, c->batch * c->top_k * values), weights = draw(d, c->batch * c->top_k, 1.0f);
-    for (size_t i = 0; i < slots * values; i++)
-        rows.host[i] = x[(size_t)p.expected.sample[i / values] * values + i % values];
-    must_run(d, dispatch_gather, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width,
-             .out_type = backend_operand_type(d->backend), .x = p.x.device, .out = rows.device);
-    expect_operand(d, "samples by slot", rows.device, rows.host, c->batch * c->top_k * values);
-    for (int plain = 0; plain < 2; plain++) {
-        struct operand y = draw(d, n, 1.0f);
-        double *expected = doubles(d, y.host, n), scale = plain ? 2 : (double)0.1f;
-        for (size_t i = 0; i < slots * values; i++)
-            expected[(size_t)p.expected.sample[i / values] * values + i % values] +=
-                scale * (plain ? 1 : (double)weights.host[p.expected.choice[i / values]]) * (double)rows.host[i];
-        must_run(d, dispatch_combine, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->width,
-                 .rows_type = backend_operand_type(d->backend), .rows = rows.device,
-                 .weights = plain ? NULL : weights.device, .scale = (float)scale, .y = y.device);
-        expect_close(d, plain ? "plain sum of the experts" : "weighted sum of the experts", y.device, expected, n,
-                     2e-6);
-    }
-}
-
 /* Slots that a grid's second axis would not have room for: everybody goes to one expert and back. */
 DEVICE_TEST(many_samples_go_and_come)
 {
@@ -518,121 +478,8 @@ DEVICE_TEST(many_samples_go_and_come)
     assert_true(kept[N - 1] != x.host[N - 1]);
 }
 
-DEVICE_TEST_OF(dropout_is_addressed, route_cases)
-{
-    const struct route_case *c = parameters;
-    struct problem p = solved(d, c);
-    size_t values = c->positions * c->hidden, n = c->batch * c->top_k * values,
-           slots = (size_t)p.expected.offsets[c->experts];
-    struct step_state state = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
-    struct rng rng = rng_make(state.seed, RNG_DROPOUT, state.task, state.step);
-    const float probabilities[] = {0.0f, 0.1f, 0.75f};
-    const uint64_t base = ((uint64_t)1 << 56) + 40;
-    for (size_t k = 0; k < 3; k++) {
-        struct operand hidden = draw_operand(d, n, 1.0f);
-        double probability = (double)probabilities[k];
-        double *expected = doubles(d, hidden.host, n);
-        for (size_t i = 0; i < slots * values; i++) {
-            uint32_t words[4];
-            uint64_t index = base + (uint64_t)p.expected.choice[i / values] * values + i % values;
-            rng_block(&rng, index / 4, words);
-            expected[i] *= words[index % 4] < probability * 4294967296.0 ? 0 : 1 / (1 - probability);
-        }
-        must_run(d, dispatch_dropout, .dispatch = &p.device, .rows_per_sample = c->positions, .width = c->hidden,
-                 .probability = probabilities[k], .base = base, .state = to_device(d, &state, sizeof state),
-                 .type = backend_operand_type(d->backend), .hidden = hidden.device);
-        expect_close_operand(d, "hidden units that stay", hidden.device, expected, n, 1e-6);
-    }
-}
-
 DEVICE_TEST(odd_dropout_is_refused)
 {
     struct dispatch_dropout op = {.rows_per_sample = 3, .width = 5, .probability = 0.1f};
     must_refuse(d->ops->dispatch_dropout(d->backend, &op, &error), ERROR_ARGUMENT, "15");
-}
-
-struct gate_gradients {
-    double *h, *dh, *dgates, *dup_bias;
-};
-
-/* before NULL: h is after a ReLU */
-static void reference_gate_backward(const struct problem *p, const struct expert_gate_backward *o, const float *h,
-                                    const float *before, const float *dh, const float *dy, const float *up_bias,
-                                    const int32_t *frozen, struct gate_gradients *r)
-{
-    const struct route_case *c = p->c;
-    size_t values = c->positions * c->hidden, rows = c->positions * c->width;
-    double scale = (double)o->scale, keep = (double)o->keep;
-    for (size_t s = 0; s < (size_t)p->expected.offsets[c->experts]; s++) {
-        size_t choice = (size_t)p->expected.choice[s], e = (size_t)p->expected.chosen[choice];
-        double gate = p->gates[choice];
-        for (size_t i = 0; i < values; i++) {
-            double hidden = (double)h[s * values + i], gradient = (double)dh[s * values + i];
-            r->dgates[choice] += scale * hidden * gradient;
-            double slope =
-                before == NULL ? (double)(hidden > 0) : reference_slope(o->activation, (double)before[s * values + i]);
-            r->dh[s * values + i] = gate * scale * gradient / keep * slope;
-            r->h[s * values + i] = gate * scale * hidden;
-        }
-        for (size_t i = 0; i < rows; i++) {
-            double gradient = (double)dy[s * rows + i];
-            r->dgates[choice] += scale * gradient * (double)up_bias[e * c->width + i % c->width];
-            r->dup_bias[e * c->width + i % c->width] += frozen[e] ? 0 : gate * scale * gradient;
-        }
-    }
-}
-
-/* through ReLU: from h alone, as after dropout */
-static void gates_back_through(struct device *d, const struct route_case *c, enum activation activation)
-{
-    struct problem p = solved(d, c);
-    size_t choices = c->batch * c->top_k, units = choices * c->positions * c->hidden,
-           rows = choices * c->positions * c->width;
-    struct operand h = draw(d, units, 1.0f), before = draw_operand(d, units, 1.5f), dh = draw_operand(d, units, 1.0f),
-                   dy = draw_operand(d, rows, 1.0f), dgates = blank(d, choices);
-    struct operand up_bias = draw(d, c->experts * c->width, 1.0f), dup_bias = draw(d, c->experts * c->width, 1.0f);
-    int32_t frozen[MANY_EXPERTS];
-    for (size_t e = 0; e < c->experts; e++)
-        frozen[e] = e % 3 == 2;
-    bool relu = activation == ACTIVATION_RELU;
-    for (size_t i = 0; i < units; i++)
-        h.host[i] = !relu           ? (float)reference_activation(activation, (double)before.host[i])
-                    : h.host[i] > 0 ? h.host[i]
-                                    : 0;
-    h.device = operand_to_device(d, h.host, units);
-    struct gate_gradients expected = {doubles(d, h.host, units), doubles(d, dh.host, units), doubles(d, NULL, choices),
-                                      doubles(d, dup_bias.host, c->experts * c->width)};
-    struct expert_gate_backward op = {.dispatch = &p.device,
-                                      .rows_per_sample = c->positions,
-                                      .hidden = c->hidden,
-                                      .width = c->width,
-                                      .scale = 0.1f,
-                                      .keep = relu ? 0.9f : 1.0f,
-                                      .type = backend_operand_type(d->backend),
-                                      .activation = activation,
-                                      .before = relu ? NULL : before.device,
-                                      .h = h.device,
-                                      .dh = dh.device,
-                                      .dy = dy.device,
-                                      .up_bias = up_bias.device,
-                                      .dgates = dgates.device,
-                                      .dup_bias = dup_bias.device,
-                                      .frozen = to_device(d, frozen, sizeof frozen)};
-    reference_gate_backward(&p, &op, h.host, relu ? NULL : before.host, dh.host, dy.host, up_bias.host, frozen,
-                            &expected);
-    must(d->ops->expert_gate_backward(d->backend, &op, &error));
-    expect_close_operand(d, "gated hidden units", h.device, expected.h, units, 1e-5);
-    expect_close_operand(d, "gradient of the hidden units", dh.device, expected.dh, units, 1e-5);
-    expect_close(d, "gradient of the gates", dgates.device, expected.dgates, choices, 1e-5);
-    expect_close(d, "gradient of the upper bias", dup_bias.device, expected.dup_bias, c->experts * c->width, 1e-5);
-    expect_operand(d, "dy stays", dy.device, dy.host, rows);
-    expect_operand(d, "what was before the activation stays", before.device, before.host, units);
-}
-
-DEVICE_TEST_OF(gate_gradients_spare_the_frozen, route_cases)
-{
-    static const enum activation activations[] = {ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATION_QUICK_GELU,
-                                                  ACTIVATION_NONE};
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
-        gates_back_through(d, parameters, activations[i]);
 }

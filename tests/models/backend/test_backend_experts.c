@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "models/experts.h"
 #include "models/optimizers/optimizer.h"
 #include "models/parameters.h"
 
@@ -33,15 +34,18 @@ static const struct experts_case cases[] = {
     {4, 5, 16, 136, 3, 2, 0, MIXED, ACTIVATION_RELU, 0.1f, false, false}, /* more units than are kept together */
     {90, 1, 24, 8, 4, 2, 0, MIXED, ACTIVATION_RELU, 0.1f, true, false},
     {5, 4, 24, 16, 3, 2, 0, MIXED, ACTIVATION_QUICK_GELU, 0.0f, false, false},
+    {9, 3, 7, 12, 55, 2, 1, SOME_WITHOUT_ROUTER, ACTIVATION_GELU, 0.75f, false, true},
+    {5, 5, 63, 64, 3, 2, 0, TWO_HAVE_ALL, ACTIVATION_NONE, 0.1f, false, false},
+    {65, 65, 64, 4, 5, 2, 0, MIXED, ACTIVATION_RELU, 0.0f, false, false}, /* slots that leave the caches */
 };
 
 struct problem {
     const struct experts_case *c;
     struct dispatch host, device;
     struct operand x, dy, parts[PARTS], weights;
-    struct expert_stack_operands stack;
+    struct expert_stack_operands stack; /* device */
     struct reference_experts reference;
-    size_t values, units;
+    size_t units;
     int32_t frozen[EXPERTS_MOST];
 };
 
@@ -61,63 +65,42 @@ static void choose(struct problem *p)
 
 static const struct step_state step = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
 
-/* What dropout multiplies a choice's units by. */
-static double *kept_units(struct device *d, const struct problem *p)
+static void set_parts(struct expert_stack_operands *stack, float *const parts[PARTS])
 {
-    struct rng rng = rng_make(step.seed, RNG_DROPOUT, step.task, step.step);
-    double *keep = doubles(d, NULL, p->units), probability = (double)p->c->probability;
-    for (size_t i = 0; i < p->units; i++) {
-        uint32_t words[4];
-        uint64_t index = p->stack.base + i;
-        rng_block(&rng, index / 4, words);
-        keep[i] = words[index % 4] < probability * 4294967296.0 ? 0 : 1 / (1 - probability);
-    }
-    return keep;
+    stack->first = parts[0];
+    stack->first_bias = parts[1];
+    stack->second = parts[2];
+    stack->second_bias = parts[3];
 }
 
 static void make_stack(struct device *d, struct problem *p)
 {
     const struct experts_case *c = p->c;
-    p->stack = (struct expert_stack_operands){.dispatch = &p->device,
-                                              .rows_per_sample = c->rows,
-                                              .width = c->width,
-                                              .hidden = c->hidden,
-                                              .tokens = c->tokens,
-                                              .activation = c->activation,
-                                              .scale = 0.5f,
-                                              .first = p->parts[0].device,
-                                              .first_bias = p->parts[1].device,
-                                              .second = p->parts[2].device,
-                                              .second_bias = p->parts[3].device,
-                                              .probability = c->probability,
-                                              .base = ((uint64_t)1 << 56) + 40,
-                                              .state = to_device(d, &step, sizeof step),
-                                              .arena = &d->memory};
-    p->reference = (struct reference_experts){.dispatch = &p->host,
-                                              .rows = c->rows,
-                                              .width = c->width,
-                                              .hidden = c->hidden,
-                                              .activation = c->activation,
-                                              .scale = 0.5,
-                                              .keep = kept_units(d, p),
-                                              .gates = p->host.gates,
-                                              .weights = p->weights.host,
-                                              .x = p->x.host,
-                                              .dy = p->dy.host,
-                                              .frozen = p->frozen};
-    for (size_t i = 0; i < PARTS; i++)
-        p->reference.parts[i] = p->parts[i].host;
+    struct expert_stack_operands *host = &p->reference.stack;
+    *host = (struct expert_stack_operands){.dispatch = &p->host,
+                                           .rows_per_sample = c->rows,
+                                           .width = c->width,
+                                           .hidden = c->hidden,
+                                           .tokens = c->tokens,
+                                           .activation = c->activation,
+                                           .scale = 0.5f,
+                                           .probability = c->probability,
+                                           .base = ((uint64_t)1 << 56) + 40,
+                                           .state = &step};
+    p->stack = *host;
+    p->stack.dispatch = &p->device;
+    p->stack.state = to_device(d, &step, sizeof step);
+    p->stack.arena = &d->memory;
+    set_parts(host, (float *[]){p->parts[0].host, p->parts[1].host, p->parts[2].host, p->parts[3].host});
+    set_parts(&p->stack, (float *[]){p->parts[0].device, p->parts[1].device, p->parts[2].device, p->parts[3].device});
+    p->reference.weights = p->weights.host;
+    p->reference.x = p->x.host;
+    p->reference.dy = p->dy.host;
+    p->reference.frozen = p->frozen;
 }
 
-/* Floats that bf16 products do not round, so that no hidden unit near zero changes its sign. */
-static struct operand draw_rounded(struct device *d, size_t n, float deviation)
-{
-    struct operand values = draw_operand(d, n, deviation);
-    values.device = to_device(d, values.host, n * sizeof(float));
-    return values;
-}
-
-/* p stays where it is: its stack points into it. */
+/* p stays where it is: its stack points into it. Products do not round x, dy and the weights, so no hidden unit near zero changes
+ * its sign. */
 static void make_problem(struct device *d, struct problem *p, const struct experts_case *c)
 {
     size_t matrix = c->experts * c->width * c->hidden, n = c->samples * c->rows * c->width;
@@ -126,12 +109,9 @@ static void make_problem(struct device *d, struct problem *p, const struct exper
                           .x = c->normal ? draw_operand(d, n, 1.0f) : draw_rounded(d, n, 1.0f),
                           .dy = draw_rounded(d, n, 1.0f),
                           .weights = draw(d, c->samples * c->top_k, 1.0f),
-                          .values = n,
+                          .parts = {draw_rounded(d, matrix, 0.2f), draw(d, c->experts * c->hidden, 0.5f),
+                                    draw_rounded(d, matrix, 0.2f), draw(d, c->experts * c->width, 0.5f)},
                           .units = c->samples * c->top_k * c->rows * c->hidden};
-    p->parts[0] = draw_rounded(d, matrix, 0.2f);
-    p->parts[1] = draw(d, c->experts * c->hidden, 0.5f);
-    p->parts[2] = draw_rounded(d, matrix, 0.2f);
-    p->parts[3] = draw(d, c->experts * c->width, 0.5f);
     for (size_t e = 0; e < c->experts; e++)
         p->frozen[e] = e % 3 == 2;
     choose(p);
@@ -143,37 +123,45 @@ static struct experts forward_of(struct device *d, const struct problem *p, floa
 {
     return (struct experts){.stack = p->stack,
                             .training = true,
-                            .x_type = p->c->normal ? backend_operand_type(d->backend) : TENSOR_F32,
+                            .x_type = p->x.type,
                             .x = p->x.device,
                             .weights = p->weights.device,
                             .units = blank_operand(d, p->units).device,
                             .y = y};
 }
 
+/* Whether there is another way, which is always by slots. */
+static bool has_own_kernels(const struct device *d, const struct experts_case *c)
+{
+    return strcmp(d->ops->name, "cpu") != 0 && experts_go_by_sample(c->activation, c->width, c->hidden);
+}
+
 DEVICE_TEST_OF(sums_match, cases)
 {
     struct problem p;
     make_problem(d, &p, parameters);
-    struct operand y = draw(d, p.values, 1.0f), plain = draw(d, p.values, 1.0f);
-    double *expected = doubles(d, y.host, p.values), *ungated = doubles(d, plain.host, p.values);
-    struct experts op = forward_of(d, &p, y.device);
-    reference_experts(expected, &p.reference);
-    must(d->ops->experts(d->backend, &op, &error));
-    expect_close(d, "sum of the experts", y.device, expected, p.values, rounded(d, 1e-5));
+    for (int by_slots = 0; by_slots <= has_own_kernels(d, p.c); by_slots++) {
+        struct operand y = draw(d, p.dy.n, 1.0f), plain = draw(d, p.dy.n, 1.0f);
+        struct experts op = forward_of(d, &p, y.device);
+        reference_experts(y.expected, &p.reference);
+        must((by_slots ? experts_by_slots : d->ops->experts)(d->backend, &op, &error));
+        expect_operand(d, "sum of the experts", y, rounded(d, 1e-5));
 
-    op.weights = NULL; /* the gates */
-    op.training = false;
-    op.stack.probability = 0;
-    op.y = plain.device;
-    p.reference.weights = p.host.gates;
-    for (size_t i = 0; i < p.units; i++)
-        ((double *)p.reference.keep)[i] = 1;
-    reference_experts(ungated, &p.reference);
-    must(d->ops->experts(d->backend, &op, &error));
-    expect_close(d, "sum of the experts in evaluation", plain.device, ungated, p.values, rounded(d, 1e-5));
+        op.weights = NULL; /* the gates */
+        op.training = false;
+        op.stack.probability = 0;
+        op.y = plain.device;
+        struct reference_experts evaluation = p.reference;
+        evaluation.weights = p.host.gates;
+        evaluation.stack.probability = 0;
+        reference_experts(plain.expected, &evaluation);
+        must((by_slots ? experts_by_slots : d->ops->experts)(d->backend, &op, &error));
+        expect_operand(d, "sum of the experts in evaluation", plain, rounded(d, 1e-5));
+    }
 }
 
-static struct experts_backward backward_of(struct device *d, const struct problem *p, const struct experts *forward)
+static struct experts_backward backward_of(struct device *d, const struct problem *p, const struct experts *forward,
+                                           const struct operand gradients[PARTS])
 {
     return (struct experts_backward){.stack = p->stack,
                                      .x_type = forward->x_type,
@@ -181,39 +169,39 @@ static struct experts_backward backward_of(struct device *d, const struct proble
                                      .dy = p->dy.device,
                                      .units = forward->units,
                                      .dunits = blank_operand(d, p->units).device,
-                                     .dgates = blank(d, p->c->samples * p->c->top_k).device,
+                                     .dgates = blank(d, p->weights.n).device,
+                                     .dfirst = gradients[0].device,
+                                     .dfirst_bias = gradients[1].device,
+                                     .dsecond = gradients[2].device,
+                                     .dsecond_bias = gradients[3].device,
                                      .frozen = to_device(d, p->frozen, sizeof p->frozen)};
 }
 
 DEVICE_TEST_OF(gradients_match_and_spare_the_frozen, cases)
 {
-    struct problem p;
-    make_problem(d, &p, parameters);
-    const struct experts_case *c = p.c;
-    size_t choices = c->samples * c->top_k, matrix = c->experts * c->width * c->hidden;
-    const size_t sizes[PARTS] = {matrix, c->experts * c->hidden, matrix, c->experts * c->width};
     static const char *const names[PARTS] = {"gradient of the first weight", "gradient of the first bias",
                                              "gradient of the second weight", "gradient of the second bias"};
-    struct operand dx = draw(d, p.values, 1.0f), gradients[PARTS];
-    double *dgates = doubles(d, NULL, choices), *dinput = doubles(d, dx.host, p.values), *dparts[PARTS];
-    for (size_t i = 0; i < PARTS; i++) {
-        gradients[i] = draw(d, sizes[i], 1.0f);
-        dparts[i] = doubles(d, gradients[i].host, sizes[i]);
+    struct problem p;
+    make_problem(d, &p, parameters);
+    for (int by_slots = 0; by_slots <= has_own_kernels(d, p.c); by_slots++) {
+        struct operand dx = draw(d, p.dy.n, 1.0f), gradients[PARTS];
+        double *dgates = doubles(d, NULL, p.weights.n), *dparts[PARTS];
+        for (size_t i = 0; i < PARTS; i++) {
+            gradients[i] = draw(d, p.parts[i].n, 1.0f);
+            dparts[i] = gradients[i].expected;
+        }
+        struct experts forward = forward_of(d, &p, room(d, p.dy.n * sizeof(float)));
+        struct experts_backward op = backward_of(d, &p, &forward, gradients);
+        reference_experts_backward(dgates, dx.expected, dparts, &p.reference);
+        must((by_slots ? experts_by_slots : d->ops->experts)(d->backend, &forward, &error));
+        must((by_slots ? experts_backward_by_slots : d->ops->experts_backward)(d->backend, &op, &error));
+        struct experts_backward_input input = {.stack = p.stack, .dunits = op.dunits, .dx = dx.device};
+        must((by_slots ? experts_backward_input_by_slots : d->ops->experts_backward_input)(d->backend, &input, &error));
+        expect_close(d, "gradient of the gates", op.dgates, dgates, p.weights.n, rounded(d, 1e-5));
+        for (size_t i = 0; i < PARTS; i++)
+            expect_operand(d, names[i], gradients[i], rounded(d, 1e-5));
+        expect_operand(d, "gradient of the input", dx, rounded(d, 1e-5));
     }
-    struct experts forward = forward_of(d, &p, room(d, p.values * sizeof(float)));
-    must(d->ops->experts(d->backend, &forward, &error));
-    struct experts_backward op = backward_of(d, &p, &forward);
-    op.dfirst = gradients[0].device;
-    op.dfirst_bias = gradients[1].device;
-    op.dsecond = gradients[2].device;
-    op.dsecond_bias = gradients[3].device;
-    reference_experts_backward(dgates, dinput, dparts, &p.reference);
-    must(d->ops->experts_backward(d->backend, &op, &error));
-    must_run(d, experts_backward_input, .stack = p.stack, .dunits = op.dunits, .dx = dx.device);
-    expect_close(d, "gradient of the gates", op.dgates, dgates, choices, rounded(d, 1e-5));
-    for (size_t i = 0; i < PARTS; i++)
-        expect_close(d, names[i], gradients[i].device, dparts[i], sizes[i], rounded(d, 1e-5));
-    expect_close(d, "gradient of the input", dx.device, dinput, p.values, rounded(d, 1e-5));
 }
 
 /* What an operation says of one sample: y, dx and dgates. */
@@ -224,15 +212,14 @@ struct answers {
 static struct answers answers_of(struct device *d, const struct problem *p, size_t sample)
 {
     const struct experts_case *c = p->c;
-    size_t matrix = c->experts * c->width * c->hidden, values = c->rows * c->width;
-    float *y = room(d, p->values * sizeof *y), *dx = room(d, p->values * sizeof *dx);
+    size_t n = p->device.samples * c->rows * c->width, values = c->rows * c->width;
+    float *y = room(d, n * sizeof *y), *dx = room(d, n * sizeof *dx);
+    struct operand gradients[PARTS];
+    for (size_t i = 0; i < PARTS; i++)
+        gradients[i] = blank(d, p->parts[i].n);
     struct experts forward = forward_of(d, p, y);
     must(d->ops->experts(d->backend, &forward, &error));
-    struct experts_backward back = backward_of(d, p, &forward);
-    back.dfirst = room(d, matrix * sizeof(float));
-    back.dfirst_bias = room(d, c->experts * c->hidden * sizeof(float));
-    back.dsecond = room(d, matrix * sizeof(float));
-    back.dsecond_bias = room(d, c->experts * c->width * sizeof(float));
+    struct experts_backward back = backward_of(d, p, &forward, gradients);
     must(d->ops->experts_backward(d->backend, &back, &error));
     must_run(d, experts_backward_input, .stack = p->stack, .dunits = back.dunits, .dx = dx);
     return (struct answers){from_device(d, y + sample * values, values * sizeof *y),
@@ -245,31 +232,26 @@ DEVICE_TEST_OF(a_sample_does_not_depend_on_its_batch, cases)
 {
     struct problem p, alone;
     make_problem(d, &p, parameters);
-    if (p.c->limit > 0)
+    const struct experts_case *c = p.c;
+    if (c->limit > 0)
         return;
-    size_t last = p.c->samples - 1, skipped = last * p.c->rows * p.c->width;
-    struct experts_case c = *p.c;
-    c.samples = 1;
+    size_t last = c->samples - 1, values = c->rows * c->width;
     alone = p;
-    alone.c = &c;
-    alone.host = take_dispatch(&d->host, 1, c.experts, c.top_k);
-    memcpy(alone.host.chosen, p.host.chosen + last * c.top_k, c.top_k * sizeof(int32_t));
-    memcpy(alone.host.gates, p.host.gates + last * c.top_k, c.top_k * sizeof(float));
+    alone.host = take_dispatch(&d->host, 1, c->experts, c->top_k);
+    memcpy(alone.host.chosen, p.host.chosen + last * c->top_k, c->top_k * sizeof(int32_t));
+    memcpy(alone.host.gates, p.host.gates + last * c->top_k, c->top_k * sizeof(float));
     reference_sort(&alone.host, 0);
     alone.device = dispatch_to_device(d, &alone.host);
-    alone.values = c.rows * c.width;
-    alone.units = c.top_k * c.rows * c.hidden;
     alone.stack.dispatch = &alone.device;
+    alone.units = c->top_k * c->rows * c->hidden;
     alone.stack.base += last * alone.units;
-    alone.x.device = operand_to_device(d, p.x.host + skipped, alone.values);
-    if (!c.normal)
-        alone.x.device = to_device(d, p.x.host + skipped, alone.values * sizeof(float));
-    alone.dy.device = to_device(d, p.dy.host + skipped, alone.values * sizeof(float));
-    alone.weights.device = to_device(d, p.weights.host + last * c.top_k, c.top_k * sizeof(float));
+    alone.x = operand_part(d, p.x, last * values, values);
+    alone.dy = operand_part(d, p.dy, last * values, values);
+    alone.weights = operand_part(d, p.weights, last * c->top_k, c->top_k);
     struct answers among = answers_of(d, &p, last), own = answers_of(d, &alone, 0);
-    assert_memory_equal(own.y, among.y, alone.values * sizeof(float));
-    assert_memory_equal(own.dx, among.dx, alone.values * sizeof(float));
-    assert_memory_equal(own.dgates, among.dgates, c.top_k * sizeof(float));
+    assert_memory_equal(own.y, among.y, values * sizeof(float));
+    assert_memory_equal(own.dx, among.dx, values * sizeof(float));
+    assert_memory_equal(own.dgates, among.dgates, c->top_k * sizeof(float));
 }
 
 /* Nor a row on how many its sample has, of which the longest prompt of a batch decides. */
@@ -280,12 +262,12 @@ DEVICE_TEST(a_row_does_not_depend_on_its_samples_length)
     const float *whole = NULL;
     make_problem(d, &p, &longest);
     for (size_t rows = longest.rows; rows >= 1; rows = rows > 20 ? rows - 9 : rows - 1) {
-        struct experts op = forward_of(d, &p, room(d, p.values * sizeof(float)));
+        struct experts op = forward_of(d, &p, room(d, p.dy.n * sizeof(float)));
         op.training = false;
         op.stack.rows_per_sample = rows;
         must(d->ops->experts(d->backend, &op, &error));
         if (whole == NULL)
-            whole = from_device(d, op.y, p.values * sizeof(float));
+            whole = from_device(d, op.y, p.dy.n * sizeof(float));
         if (rows > 1 || strcmp(d->ops->name, "cpu") != 0)
             expect_floats(d, "rows of a shorter sample", op.y, whole, rows * longest.width);
     }
@@ -293,13 +275,10 @@ DEVICE_TEST(a_row_does_not_depend_on_its_samples_length)
 
 static const float *sums_with(struct device *d, struct problem *p, float *const parts[PARTS])
 {
-    p->stack.first = parts[0];
-    p->stack.first_bias = parts[1];
-    p->stack.second = parts[2];
-    p->stack.second_bias = parts[3];
-    struct experts op = forward_of(d, p, room(d, p->values * sizeof(float)));
+    set_parts(&p->stack, parts);
+    struct experts op = forward_of(d, p, room(d, p->dy.n * sizeof(float)));
     must(d->ops->experts(d->backend, &op, &error));
-    return from_device(d, op.y, p->values * sizeof(float));
+    return from_device(d, op.y, p->dy.n * sizeof(float));
 }
 
 /* More stacks than a GPU's optimizer writes rounded copies of in one launch. */
@@ -323,9 +302,9 @@ static void goes_after(struct device *d, struct problem *p, struct training *t, 
             elsewhere[i] = to_device(d, from_device(d, own[i], bytes), bytes);
         }
         const float *sums = sums_with(d, p, own);
-        assert_memory_equal(sums, sums_with(d, p, elsewhere), p->values * sizeof(float));
+        assert_memory_equal(sums, sums_with(d, p, elsewhere), p->dy.n * sizeof(float));
         if (changed)
-            assert_memory_not_equal(sums, t->sums[stack], p->values * sizeof(float));
+            assert_memory_not_equal(sums, t->sums[stack], p->dy.n * sizeof(float));
         t->sums[stack] = sums;
     }
 }

@@ -82,8 +82,8 @@ static void steps(struct device *d, const void *parameters)
     bool one_moment = c->rule.optimizer->one_moment;
     struct operand p = draw(d, VALUES, 1.0f);
     memset(p.host + segment_offsets[2], 0, (segment_offsets[3] - segment_offsets[2]) * sizeof *p.host);
-    p.device = to_device(d, p.host, VALUES * sizeof *p.host);
-    struct moments r = {doubles(d, p.host, VALUES), doubles(d, NULL, VALUES), doubles(d, NULL, VALUES), {0, 5, 3}, {4}};
+    operand_renew(d, &p);
+    struct moments r = {p.expected, doubles(d, NULL, VALUES), doubles(d, NULL, VALUES), {0, 5, 3}, {4}};
     struct update update = update_of(d, SEGMENTS, segment_offsets, segment_flag, segment_flags);
     update.steps = to_device(d, r.steps, sizeof r.steps);
     update.changes = to_device(d, r.changes, sizeof r.changes);
@@ -93,7 +93,8 @@ static void steps(struct device *d, const void *parameters)
         struct operand g = draw(d, VALUES, step == 1 ? 0.0f : 1e-2f); /* a step with no gradient counts too */
         struct step_state state = {.learning_rate = 0.01f / (float)(step + 1)};
         g.host[0] = step == 0 ? 0 : g.host[0];
-        update.gradients = to_device(d, g.host, VALUES * sizeof *g.host);
+        operand_renew(d, &g);
+        update.gradients = g.device;
         update.state = to_device(d, &state, sizeof state);
         must(c->rule.optimizer->step(d->backend, &update, &c->rule, &error));
         for (size_t s = 0; s < SEGMENTS; s++) { /* gradients are zeroed where a step was made, else as they were */
@@ -104,11 +105,11 @@ static void steps(struct device *d, const void *parameters)
             c->reference(&r, s, g.host, (double)state.learning_rate, &c->rule);
             memset(g.host + segment_offsets[s], 0, (segment_offsets[s + 1] - segment_offsets[s]) * sizeof(float));
         }
-        expect_floats(d, "gradients", update.gradients, g.host, VALUES);
+        expect_host_bits(d, "gradients", g);
         expect_integers(d, "step counts", update.steps, r.steps, SEGMENTS);
         expect_integers(d, "changes", update.changes, r.changes, SEGMENTS);
     }
-    expect_close(d, "values", p.device, r.p, VALUES, 1e-6);
+    expect_operand(d, "values", p, 1e-6);
     expect_close(d, "first moment", update.first_moment, r.m, VALUES, 1e-6);
     if (!one_moment)
         expect_close(d, "second moment", update.second_moment, r.v, VALUES, 1e-6);
@@ -155,14 +156,14 @@ DEVICE_TEST_OF(a_step_that_is_held_changes_nothing, clears)
         update.guard = to_device(d, &(struct step_guard){.skip = 1}, sizeof *update.guard);
         update.clear_skipped = clear;
         must(optimizer->step(d->backend, &update, &optimizer->rule, &error));
-        expect_floats(d, "values", p.device, p.host, VALUES);
-        expect_floats(d, "first moment", m.device, m.host, VALUES);
-        expect_floats(d, "second moment", v.device, v.host, VALUES);
+        expect_host_bits(d, "values", p);
+        expect_host_bits(d, "first moment", m);
+        expect_host_bits(d, "second moment", v);
         expect_integers(d, "step counts", update.steps, counted, SEGMENTS);
         expect_integers(d, "changes", update.changes, counted, SEGMENTS);
         if (clear)
             memset(g.host, 0, VALUES * sizeof(float));
-        expect_floats(d, "gradients", g.device, g.host, VALUES);
+        expect_host_bits(d, "gradients", g);
     }
 }
 
