@@ -268,28 +268,18 @@ double reference_cross_entropy(double *dlogits, struct matrix logits, const int3
     return loss;
 }
 
-void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router,
-                             const float *noise_weight, const float *noise, double epsilon)
-{
-    for (size_t e = 0; e < experts; e++) {
-        double clean = 0, spread = 0;
-        for (size_t i = 0; i < width; i++) {
-            clean += (double)x0[i] * (double)router[i * experts + e];
-            spread += (double)x0[i] * (double)noise_weight[i * experts + e];
-        }
-        z[e] = clean + (noise != NULL ? (double)noise[e] * (log1p(exp(spread)) + epsilon) : 0);
-    }
-}
-
 void reference_choose(int32_t *chosen, double *gates, const double *z, size_t experts, size_t top_k)
 {
     double total = 0;
-    for (size_t e = 0; e < experts; e++) {
-        size_t rank = 0;
-        for (size_t other = 0; other < experts; other++)
-            rank += z[other] > z[e] || (z[other] >= z[e] && other < e);
-        if (rank < top_k)
-            chosen[rank] = (int32_t)e;
+    for (size_t k = 0; k < top_k; k++) {
+        chosen[k] = -1;
+        for (int32_t e = 0; e < (int32_t)experts; e++) {
+            bool taken = false;
+            for (size_t before = 0; before < k; before++)
+                taken = taken || chosen[before] == e;
+            if (!taken && (chosen[k] < 0 || z[e] > z[chosen[k]]))
+                chosen[k] = e;
+        }
     }
     for (size_t k = 0; k < top_k; k++)
         total += gates[k] = exp(z[chosen[k]] - z[chosen[0]]);

@@ -40,9 +40,6 @@ void reference_prefix_backward(double *dqkv, double *dvalues, const struct prefi
 double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, const int32_t *others,
                                const float *shares, double smoothing, double weight);
 
-/* Routing of one sample: z [E] from x0 [d], router and noise matrices [d, E], n [E] or NULL for none. */
-void reference_router_logits(double *z, size_t width, size_t experts, const float *x0, const float *router,
-                             const float *noise_weight, const float *noise, double epsilon);
 /* The K largest, best first, ties to the lowest index, and their softmax. */
 void reference_choose(int32_t *chosen, double *gates, const double *z, size_t experts, size_t top_k);
 

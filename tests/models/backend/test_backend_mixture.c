@@ -1,247 +1,323 @@
-/* Softmax top-k with capacity, its balance losses, and random partitions. */
+/* Routing by noisy top-k and by softmax top-k with capacity, their balance losses, and what a recorded step of it does again. */
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "core/rng.h"
+enum pattern { MIXED, ALL_ON_ONE, SOME_WITHOUT_ROUTER, ALL_WITHOUT_ROUTER, EQUAL_LOGITS };
 
-enum { EXPERTS_MOST = 320 };
-
-enum pattern { MIXED, SOME_WITHOUT_ROUTER, ALL_WITHOUT_ROUTER, EQUAL_LOGITS };
-
-enum { MOST_SAMPLES = 4200 };
-
-struct mixture_case {
-    size_t samples, width, experts, top_k, routers, limit;
+struct routing_case {
+    size_t samples, positions, width, experts, top_k,
+        routers;  /* positions: of noisy top-k, which looks at the first one */
+    size_t limit; /* of softmax top-k */
     enum pattern pattern;
 };
 
-static const struct mixture_case cases[] = {
-    {1, 1, 1, 1, 1, 0, MIXED},
-    {65, 7, 3, 3, 1, 0, MIXED}, /* K = E */
-    {63, 33, 6, 2, 2, 9, SOME_WITHOUT_ROUTER},
-    {6, 4, 4, 2, 1, 2, ALL_WITHOUT_ROUTER},
-    {70, 5, 9, 3, 1, 20, EQUAL_LOGITS},
-    {700, 12, 5, 3, 3, 150, MIXED}, /* experts fill up far apart */
-    {300, 16, 300, 2, 1, 2, SOME_WITHOUT_ROUTER},
-    {MOST_SAMPLES, 3, 40, 2, 2, 250, SOME_WITHOUT_ROUTER}, /* more choices than one block sorts */
+enum { MANY_EXPERTS = 512 /* so many have a way of their own */, MOST_SAMPLES = 4200 };
+
+static const struct routing_case cases[] = {
+    {1, 1, 1, 1, 1, 1, 0, MIXED},
+    {65, 1, 7, 3, 3, 1, 0, MIXED},   /* K = E */
+    {63, 7, 65, 55, 2, 3, 4, MIXED}, /* many experts, some of them empty */
+    {7, 5, 63, 6, 2, 2, 0, ALL_ON_ONE},
+    {63, 3, 33, 6, 2, 2, 9, SOME_WITHOUT_ROUTER},
+    {6, 2, 7, 4, 2, 1, 2, ALL_WITHOUT_ROUTER},
+    {70, 2, 65, 9, 3, 1, 20, EQUAL_LOGITS},
+    {700, 1, 12, 5, 3, 3, 150, MIXED},                       /* experts fill up far apart */
+    {40, 2, 65, MANY_EXPERTS, 3, 2, 1, SOME_WITHOUT_ROUTER}, /* projected together */
+    {300, 1, 16, 300, 2, 1, 2, SOME_WITHOUT_ROUTER},         /* more than a kernel takes at once */
+    {3, 2, 7, MANY_EXPERTS, 2, 1, 0, EQUAL_LOGITS},
+    {MOST_SAMPLES, 1, 3, 40, 2, 2, 200, SOME_WITHOUT_ROUTER}, /* more choices than one block sorts */
 };
 
 /* A routing problem on both sides, and the reference's solution on the host. */
 struct problem {
-    const struct mixture_case *c;
-    struct operand x, routers, noise;
+    struct routing_case c;
+    bool softmax, training;
+    struct operand x, routers, noise_weights, noise, gates, weights;
+    struct operand logits; /* [B, E] z, or the probabilities of softmax top-k */
+    struct operand noise_logits, drawn;
     int32_t router[MOST_SAMPLES];
     const int32_t *device_router;
+    const struct step_state *state; /* of noise that is drawn; NULL: it is given */
+    uint64_t noise_base;
+    enum alignment aligned;
+    struct tallies tallies;
+    int32_t *used; /* NULL: not wanted */
+    bool add_used;
     struct dispatch expected, device;
-    double *p, *gates;
 };
 
-static void draw_routers(struct device *d, struct problem *p)
+/* Routers that send everything to expert 2 (and then 0), or to all alike, by the first value of each sample. */
+static void bend_routers(struct device *d, struct problem *p)
 {
-    const struct mixture_case *c = p->c;
-    for (size_t b = 0; b < c->samples; b++) {
-        bool off = c->pattern == ALL_WITHOUT_ROUTER || (c->pattern == SOME_WITHOUT_ROUTER && b % 5 == 1);
-        p->router[b] = off ? -1 : (int32_t)(b % c->routers);
+    const struct routing_case *c = &p->c;
+    float scale = p->softmax ? 0.2f : 1; /* of noisy top-k a gate is too small for a float */
+    for (size_t i = 0; i < p->routers.n; i++) {
+        size_t e = i % c->experts;
+        bool first = i / c->experts % c->width == 0;
+        p->routers.host[i] = scale * (!first ? 0 : c->pattern == EQUAL_LOGITS ? 0.5f : e == 2 ? 50 : e == 0 ? 10 : 0);
     }
-    p->device_router = to_device(d, p->router, c->samples * sizeof *p->router);
+    for (size_t i = 0; i < p->x.n; i += c->width)
+        p->x.host[i] = 3;
+    operand_renew(d, &p->routers);
+    operand_renew(d, &p->x);
 }
 
-static struct problem make_problem(struct device *d, const struct mixture_case *c)
+static struct problem make_problem(struct device *d, const struct routing_case *c, bool softmax)
 {
-    struct problem p = {.c = c,
-                        .x = draw(d, c->samples * c->width, 1.0f),
-                        .routers =
-                            draw(d, c->routers * c->width * c->experts, c->pattern == EQUAL_LOGITS ? 0.0f : 0.5f),
-                        .noise = draw(d, c->samples * c->experts, c->pattern == EQUAL_LOGITS ? 0.0f : 1.0f),
-                        .p = doubles(d, NULL, c->samples * c->experts),
-                        .gates = doubles(d, NULL, c->samples * c->top_k),
+    size_t matrices = c->routers * c->width * c->experts, logits = c->samples * c->experts,
+           choices = c->samples * c->top_k;
+    bool bent = c->pattern == ALL_ON_ONE || c->pattern == EQUAL_LOGITS;
+    struct problem p = {.c = *c,
+                        .softmax = softmax,
+                        .routers = draw(d, matrices, 0.5f),
+                        .noise_weights = draw(d, matrices, 0.2f),
+                        .noise = draw(d, logits, bent ? 0.0f : 1.0f),
+                        .gates = blank(d, choices),
+                        .weights = blank(d, choices),
+                        .logits = blank(d, logits),
+                        .noise_logits = blank(d, logits),
+                        .drawn = blank(d, logits),
+                        .tallies = take_tallies(d),
                         .expected = take_dispatch(&d->host, c->samples, c->experts, c->top_k),
                         .device = take_dispatch(&d->memory, c->samples, c->experts, c->top_k)};
-    draw_routers(d, &p);
+    p.c.positions = softmax ? 1 : c->positions;
+    p.c.limit = softmax ? c->limit : 0;
+    p.x = draw(d, c->samples * p.c.positions * c->width, 1.0f);
+    p.device.gates = p.gates.device;
+    for (size_t b = 0; b < c->samples; b++) {
+        bool off = c->pattern == ALL_WITHOUT_ROUTER || (c->pattern == SOME_WITHOUT_ROUTER && b % 5 == 1);
+        p.router[b] = off ? -1 : (int32_t)(b % c->routers);
+    }
+    p.device_router = to_device(d, p.router, c->samples * sizeof *p.router);
+    if (bent)
+        bend_routers(d, &p);
     return p;
 }
 
-/* p [E] of a sample, with noise of that deviation. */
-static void probabilities_of(const struct problem *p, size_t b, double deviation, double *probabilities)
+static float noise_deviation(const struct problem *p)
 {
-    const struct mixture_case *c = p->c;
-    double z[EXPERTS_MOST];
-    for (size_t e = 0; e < c->experts; e++) {
-        z[e] = deviation * (double)p->noise.host[b * c->experts + e];
-        for (size_t i = 0; i < c->width; i++)
-            z[e] += (double)p->x.host[b * c->width + i] *
-                    (double)p->routers.host[((size_t)p->router[b] * c->width + i) * c->experts + e];
-    }
-    reference_softmax(probabilities, z, c->experts);
+    return p->softmax ? 0.3f : 1;
 }
 
-static void solve(struct problem *p, double deviation)
+static void route(struct device *d, const struct problem *p)
 {
-    const struct mixture_case *c = p->c;
-    double unused[EXPERTS_MOST];
+    const struct routing_case *c = &p->c;
+    const float *noise = p->state == NULL ? p->noise.device : NULL;
+    struct dispatch device = p->device;
+    if (p->softmax)
+        must_run(d, route_softmax, .samples = c->samples, .width = c->width, .experts = c->experts, .top_k = c->top_k,
+                 .routers = c->routers, .x = p->x.device, .routers_value = p->routers.device,
+                 .router = p->device_router, .training = p->training, .noise_deviation = noise_deviation(p),
+                 .noise = noise, .noise_base = p->noise_base, .state = p->state, .limit = c->limit, .dispatch = &device,
+                 .probabilities = p->logits.device, .aligned = p->aligned, .weights = p->weights.device,
+                 .counts = p->tallies.device_counts, .used = p->used, .add_used = p->add_used,
+                 .frozen = p->tallies.device_frozen);
+    else
+        must_run(d, route, .batch = c->samples, .positions = c->positions, .width = c->width, .experts = c->experts,
+                 .top_k = c->top_k, .routers = c->routers, .x = p->x.device, .routers_value = p->routers.device,
+                 .noise_value = p->noise_weights.device, .router = p->device_router, .training = p->training,
+                 .noise = noise, .noise_base = p->noise_base, .state = p->state, .epsilon = 0.01f, .dispatch = &device,
+                 .noise_logits = p->noise_logits.device, .drawn = p->drawn.device, .logits = p->logits.device,
+                 .counts = p->tallies.device_counts, .used = p->used, .add_used = p->add_used,
+                 .frozen = p->tallies.device_frozen);
+}
+
+/* Further gradients are of the logits and of x₀N, or of the probabilities; NULL: none. */
+static void route_back(struct device *d, const struct problem *p, const float *dgates, const float *dlogits,
+                       const float *dnoise_logits, struct operand drouters, struct operand dnoise, struct operand dx)
+{
+    const struct routing_case *c = &p->c;
+    if (p->softmax)
+        must_run(d, route_softmax_backward, .samples = c->samples, .width = c->width, .experts = c->experts,
+                 .top_k = c->top_k, .routers = c->routers, .x = p->x.device, .routers_value = p->routers.device,
+                 .router = p->device_router, .dispatch = &p->device, .probabilities = p->logits.device,
+                 .dgates = dgates, .dprobabilities = dlogits, .drouters = drouters.device, .dx = dx.device);
+    else
+        must_run(d, route_backward, .batch = c->samples, .positions = c->positions, .width = c->width,
+                 .experts = c->experts, .top_k = c->top_k, .x = p->x.device, .routers_value = p->routers.device,
+                 .noise_value = p->noise_weights.device, .router = p->device_router, .dispatch = &p->device,
+                 .noise_logits = p->noise_logits.device, .drawn = p->drawn.device, .dgates = dgates, .dlogits = dlogits,
+                 .dnoise_logits = dnoise_logits, .drouters = drouters.device, .dnoise = dnoise.device, .dx = dx.device);
+}
+
+/* z [E] of a sample that has a router, with so much of the noise. */
+static void find_logits(const struct problem *p, size_t b, double share, double *z)
+{
+    const struct routing_case *c = &p->c;
+    const float *x = p->x.host + b * c->positions * c->width;
+    for (size_t e = 0; e < c->experts; e++) {
+        double spread = 0;
+        z[e] = 0;
+        for (size_t i = 0; i < c->width; i++) {
+            size_t at = ((size_t)p->router[b] * c->width + i) * c->experts + e;
+            z[e] += (double)x[i] * (double)p->routers.host[at];
+            spread += p->softmax ? 0 : (double)x[i] * (double)p->noise_weights.host[at];
+        }
+        z[e] +=
+            share * (double)p->noise.host[b * c->experts + e] * (p->softmax ? 1 : log1p(exp(spread)) + (double)0.01f);
+    }
+}
+
+static void solve(struct problem *p, double share)
+{
+    const struct routing_case *c = &p->c;
+    double z[MANY_EXPERTS];
     for (size_t b = 0; b < c->samples; b++) {
-        double *row = p->p + b * c->experts;
         int32_t *chosen = p->expected.chosen + b * c->top_k;
+        double *gates = p->gates.expected + b * c->top_k, *probabilities = p->logits.expected + b * c->experts;
         for (size_t k = 0; k < c->top_k; k++)
             chosen[k] = -1;
-        for (size_t e = 0; e < c->experts; e++)
-            row[e] = 0;
         if (p->router[b] < 0)
             continue;
-        probabilities_of(p, b, deviation, row);
-        reference_choose(chosen, unused, row, c->experts, c->top_k);
+        find_logits(p, b, share, z);
+        reference_choose(chosen, gates, z, c->experts, c->top_k);
+        if (p->softmax)
+            reference_softmax(probabilities, z, c->experts);
+        for (size_t k = 0; k < c->top_k && p->softmax; k++)
+            gates[k] = probabilities[chosen[k]];
     }
     reference_sort(&p->expected, c->limit);
-    for (size_t i = 0; i < c->samples * c->top_k; i++)
-        p->gates[i] = p->expected.slot[i] < 0 ? 0 : p->p[i / c->top_k * c->experts + (size_t)p->expected.chosen[i]];
-}
-
-static struct route_softmax route_of(struct device *d, const struct problem *p, bool training)
-{
-    const struct mixture_case *c = p->c;
-    return (struct route_softmax){.samples = c->samples,
-                                  .width = c->width,
-                                  .experts = c->experts,
-                                  .top_k = c->top_k,
-                                  .routers = c->routers,
-                                  .x = p->x.device,
-                                  .routers_value = p->routers.device,
-                                  .router = p->device_router,
-                                  .training = training,
-                                  .noise_deviation = 0.3f,
-                                  .noise = p->noise.device,
-                                  .limit = c->limit,
-                                  .dispatch = (struct dispatch *)&p->device,
-                                  .probabilities = blank(d, c->samples * c->experts).device,
-                                  .weights = blank(d, c->samples * c->top_k).device,
-                                  .counts = room(d, c->experts * sizeof(int32_t))};
-}
-
-static struct route_softmax_backward back_of(const struct problem *p, const struct route_softmax *forward,
-                                             const float *dgates, float *drouters)
-{
-    return (struct route_softmax_backward){.samples = p->c->samples,
-                                           .width = p->c->width,
-                                           .experts = p->c->experts,
-                                           .top_k = p->c->top_k,
-                                           .routers = p->c->routers,
-                                           .x = forward->x,
-                                           .routers_value = forward->routers_value,
-                                           .router = forward->router,
-                                           .dispatch = forward->dispatch,
-                                           .probabilities = forward->probabilities,
-                                           .dgates = dgates,
-                                           .drouters = drouters};
+    for (size_t i = 0; i < p->gates.n; i++)
+        p->gates.expected[i] = p->expected.slot[i] < 0 ? 0 : p->gates.expected[i];
 }
 
 /* Of RMoE: they sum to 1 over the kept choices of a sample, or each is 1. */
-static void expect_aligned(struct device *d, const struct problem *p, bool each, const float *weights)
+static void expect_aligned(struct device *d, const struct problem *p)
 {
-    size_t top_k = p->c->top_k;
-    double *expected = doubles(d, NULL, p->c->samples * top_k);
-    for (size_t first = 0; first < p->c->samples * top_k; first += top_k) {
+    const float *got = operand_values(d, p->weights);
+    const double *gates = p->gates.expected;
+    for (size_t first = 0; first < p->gates.n; first += p->c.top_k) {
         double total = 0, kept = 0;
-        for (size_t i = first; i < first + top_k; i++) {
-            total += p->gates[i];
+        for (size_t i = first; i < first + p->c.top_k; i++) {
+            total += gates[i];
             kept += p->expected.slot[i] >= 0;
         }
-        for (size_t i = first; i < first + top_k; i++)
-            expected[i] = p->expected.slot[i] < 0 ? 0 : each ? 1 : p->gates[i] + (1 - total) / kept;
-        const float *got = from_device(d, weights + first, top_k * sizeof *got);
-        for (size_t k = 0; k < top_k && kept == 1; k++)
-            assert_true(got[k] == (p->expected.slot[first + k] >= 0 ? 1.0f : 0.0f));
+        for (size_t i = first; i < first + p->c.top_k; i++) {
+            bool none = p->expected.slot[i] < 0, each = p->aligned == ALIGN_EACH;
+            p->weights.expected[i] = none ? 0 : each ? 1 : gates[i] + (1 - total) / kept;
+            if (kept == 1)
+                assert_true(got[i] == (none ? 0.0f : 1.0f));
+        }
     }
-    expect_close(d, "aligned weights", weights, expected, p->c->samples * top_k, 2e-6);
+    expect_operand(d, "aligned weights", p->weights, 2e-6);
 }
 
-static void expect_routed(struct device *d, const struct problem *p, const struct route_softmax *op)
+static void expect_routed(struct device *d, const struct problem *p)
 {
-    size_t choices = p->c->samples * p->c->top_k;
     expect_dispatch(d, &p->device, &p->expected);
-    expect_close(d, "gates", p->device.gates, p->gates, choices, 2e-6);
-    expect_close(d, "probabilities", op->probabilities, p->p, p->c->samples * p->c->experts, 2e-6);
-    if (op->aligned != ALIGN_NONE)
-        expect_aligned(d, p, op->aligned == ALIGN_EACH, op->weights);
+    expect_operand(d, "gates", p->gates, p->softmax ? 2e-6 : 2e-5);
+    if (!p->softmax)
+        return;
+    expect_operand(d, "probabilities", p->logits, 2e-6);
+    if (p->aligned == ALIGN_NONE)
+        expect_equal_bits(d, "weights", p->weights, p->gates);
     else
-        expect_floats(d, "weights", op->weights, from_device(d, p->device.gates, choices * sizeof(float)), choices);
+        expect_aligned(d, p);
 }
 
 DEVICE_TEST_OF(routing_matches_in_training_and_evaluation, cases)
 {
-    struct problem p = make_problem(d, parameters);
-    const struct mixture_case *c = p.c;
-    struct route_softmax op = route_of(d, &p, false);
-    solve(&p, 0);
-    must(d->ops->route_softmax(d->backend, &op, &error));
-    expect_routed(d, &p, &op);
+    for (int softmax = 0; softmax < 2; softmax++) {
+        struct problem p = make_problem(d, parameters, softmax);
+        solve(&p, 0);
+        route(d, &p);
+        expect_routed(d, &p);
 
-    struct tallies tallies = take_tallies(d);
-    op.training = true;
-    op.counts = tallies.device_counts;
-    op.used = tallies.device_used;
-    op.frozen = tallies.device_frozen;
-    solve(&p, (double)op.noise_deviation);
-    for (op.aligned = ALIGN_SHARED; op.aligned <= ALIGN_EACH; op.aligned++) {
-        must(d->ops->route_softmax(d->backend, &op, &error));
-        expect_routed(d, &p, &op);
-        expect_tallies(d, &tallies, &p.expected, p.gates, op.add_used);
-        op.add_used = true;
-        tallies.used[c->experts - 1] = 1;
-        must(d->ops->upload(d->backend, op.used, tallies.used, sizeof tallies.used, &error));
+        p.training = true;
+        p.used = p.tallies.device_used;
+        solve(&p, (double)noise_deviation(&p));
+        for (p.aligned = ALIGN_SHARED; p.aligned <= ALIGN_EACH; p.aligned++) {
+            route(d, &p);
+            expect_routed(d, &p);
+            expect_tallies(d, &p.tallies, &p.expected, p.gates.expected, p.add_used);
+            p.add_used = true;
+            p.tallies.used[p.c.experts - 1] = 1;
+            must(d->ops->upload(d->backend, p.used, p.tallies.used, sizeof p.tallies.used, &error));
+        }
     }
 }
 
-DEVICE_TEST(noise_is_addressed)
+/* With few experts and with many */
+static const struct routing_case two_cases[] = {{17, 3, 65, 9, 2, 2, 3, MIXED},
+                                                {17, 3, 65, MANY_EXPERTS, 2, 2, 3, MIXED}};
+
+/* One router's last expert has logits that are no numbers: comparisons pass it over, but the gates of its samples say so, also
+ * of choices beyond the limit, and no other sample's. */
+DEVICE_TEST_OF(gates_do_not_hide_what_is_no_number, two_cases)
 {
-    static const struct mixture_case c = {9, 5, 7, 2, 2, 0, MIXED};
-    struct problem p = make_problem(d, &c);
-    struct step_state state = {.seed = 0x123456789abcdef0u, .task = 4, .step = 77};
-    struct rng rng = rng_make(state.seed, RNG_ROUTER_NOISE, state.task, state.step);
-    struct route_softmax op = route_of(d, &p, true);
-    op.noise = NULL;
-    op.noise_base = (uint64_t)5 << 40;
-    op.state = to_device(d, &state, sizeof state);
-    for (size_t i = 0; i < c.samples * c.experts; i++)
-        p.noise.host[i] = rng_normal(&rng, op.noise_base + i);
-    solve(&p, (double)op.noise_deviation);
-    must(d->ops->route_softmax(d->backend, &op, &error)); /* used: NULL, not wanted */
-    expect_routed(d, &p, &op);
+    for (int softmax = 0; softmax < 2; softmax++) {
+        struct problem p = make_problem(d, parameters, softmax);
+        for (size_t i = 0; i < p.c.width; i++)
+            p.routers.host[(p.c.width + i + 1) * p.c.experts - 1] = i % 2 == 0 ? NAN : INFINITY;
+        operand_renew(d, &p.routers);
+        p.aligned = ALIGN_SHARED;
+        route(d, &p);
+        const float *gates = operand_values(d, p.gates), *weights = operand_values(d, p.weights);
+        const int32_t *chosen = from_device(d, p.device.chosen, p.gates.n * sizeof *chosen);
+        for (size_t i = 0; i < p.gates.n; i++) {
+            assert_true(isnan(gates[i]) == (p.router[i / p.c.top_k] == 1));
+            assert_true(!softmax || isnan(weights[i]) == isnan(gates[i]));
+            assert_true(chosen[i] >= 0 && chosen[i] < (int32_t)p.c.experts);
+        }
+    }
 }
 
-/* One router's last expert has logits that are no numbers: the gates of its samples say so, also of choices beyond the
- * limit, and no other sample's. */
-DEVICE_TEST(gates_do_not_hide_what_is_no_number)
+DEVICE_TEST_OF(noise_is_addressed, two_cases)
 {
-    static const struct mixture_case c = {40, 6, 5, 2, 2, 3, MIXED};
-    struct problem p = make_problem(d, &c);
-    for (size_t i = 0; i < c.width; i++)
-        p.routers.host[(c.width + i + 1) * c.experts - 1] = i % 2 == 0 ? NAN : INFINITY;
-    p.routers.device = to_device(d, p.routers.host, 2 * c.width * c.experts * sizeof(float));
-    struct route_softmax op = route_of(d, &p, false);
-    op.aligned = ALIGN_SHARED;
-    must(d->ops->route_softmax(d->backend, &op, &error));
-    const float *gates = from_device(d, p.device.gates, c.samples * c.top_k * sizeof *gates),
-                *weights = from_device(d, op.weights, c.samples * c.top_k * sizeof *weights);
-    const int32_t *chosen = from_device(d, p.device.chosen, c.samples * c.top_k * sizeof *chosen);
-    for (size_t i = 0; i < c.samples * c.top_k; i++) {
-        assert_true(isnan(gates[i]) == (p.router[i / c.top_k] == 1));
-        assert_true(isnan(weights[i]) == isnan(gates[i]));
-        assert_true(chosen[i] >= 0 && chosen[i] < (int32_t)c.experts);
+    for (int softmax = 0; softmax < 2; softmax++) {
+        struct problem p = make_problem(d, parameters, softmax);
+        struct step_state state = {.seed = 0x123456789abcdef0u, .task = 4, .step = 77};
+        struct rng rng = rng_make(state.seed, RNG_ROUTER_NOISE, state.task, state.step);
+        p.training = true;
+        p.noise_base = (uint64_t)5 << 40;
+        p.state = to_device(d, &state, sizeof state);
+        for (size_t i = 0; i < p.noise.n; i++)
+            p.drawn.expected[i] = (double)(p.noise.host[i] = rng_normal(&rng, p.noise_base + i));
+        solve(&p, (double)noise_deviation(&p));
+        route(d, &p);
+        if (!softmax)
+            expect_operand(d, "drawn noise", p.drawn, 1e-6);
+        expect_routed(d, &p);
     }
+}
+
+/* In a batch and by itself: a sample goes the same way, to the last bit. */
+DEVICE_TEST_OF(a_sample_does_not_depend_on_its_batch, two_cases)
+{
+    struct problem p = make_problem(d, parameters, false);
+    struct routing_case *c = &p.c;
+    size_t last = c->samples - 1;
+    p.training = true;
+    p.state = to_device(d, &(struct step_state){.seed = 3}, sizeof *p.state);
+    route(d, &p);
+    const float *gates = operand_values(d, p.gates) + last * c->top_k,
+                *logits = operand_values(d, p.logits) + last * c->experts;
+    c->samples = p.device.samples = 1;
+    p.x.device += last * c->positions * c->width;
+    p.device_router += last;
+    p.noise_base = last * c->experts;
+    route(d, &p);
+    expect_floats(d, "logits of a sample alone", p.logits.device, logits, c->experts);
+    expect_floats(d, "gates of a sample alone", p.gates.device, gates, c->top_k);
+}
+
+/* One sample whose only value is 1, so that these are its logits. */
+static struct problem with_logits(struct device *d, size_t top_k, const float logits[5])
+{
+    struct problem p = make_problem(d, &(struct routing_case){1, 1, 1, 5, top_k, 1, 0, MIXED}, true);
+    p.x.device = ones(d, 1);
+    p.routers.device = to_device(d, logits, 5 * sizeof *logits);
+    route(d, &p);
+    return p;
 }
 
 /* Logits so far apart that all probabilities but one are 0 are still in an order. */
 DEVICE_TEST(choices_follow_the_logits)
 {
-    static const struct mixture_case c = {1, 1, 5, 4, 1, 0, MIXED};
-    struct problem p = make_problem(d, &c);
-    struct route_softmax op = route_of(d, &p, false);
-    op.x = to_device(d, (float[]){1}, sizeof(float));
-    op.routers_value = to_device(d, (float[]){-500, -400, 0, -200, -300}, 5 * sizeof(float));
-    must(d->ops->route_softmax(d->backend, &op, &error));
+    struct problem p = with_logits(d, 4, (const float[]){-500, -400, 0, -200, -300});
     expect_integers(d, "chosen experts", p.device.chosen, (const int32_t[]){2, 3, 4, 1}, 4);
     expect_close(d, "gates", p.device.gates, (const double[]){1, 0, 0, 0}, 4, 1e-30);
 }
@@ -249,65 +325,139 @@ DEVICE_TEST(choices_follow_the_logits)
 /* Probabilities that are nearly denormal: the products of their gradients would be, and are left out. */
 DEVICE_TEST(tiny_gradients_are_left_out)
 {
-    static const struct mixture_case c = {1, 1, 5, 1, 1, 0, MIXED};
-    struct problem p = make_problem(d, &c);
-    struct route_softmax forward = route_of(d, &p, false);
-    forward.x = to_device(d, (float[]){1}, sizeof(float));
-    forward.routers_value = to_device(d, (float[]){0, -20, -60, -75, -86}, 5 * sizeof(float));
-    must(d->ops->route_softmax(d->backend, &forward, &error));
-    struct route_softmax_backward op =
-        back_of(&p, &forward, to_device(d, (float[]){1}, sizeof(float)), room(d, 5 * sizeof(float)));
-    must(d->ops->route_softmax_backward(d->backend, &op, &error));
-    const float *got = from_device(d, op.drouters, 5 * sizeof *got);
+    struct problem p = with_logits(d, 1, (const float[]){0, -20, -60, -75, -86});
+    struct operand drouters = draw(d, 5, 0.0f), none = {0};
+    route_back(d, &p, ones(d, 1), NULL, NULL, drouters, none, none);
+    const float *got = operand_values(d, drouters);
     const double expected[] = {-exp(-20), -exp(-60)};
-    for (size_t e = 0; e < 2; e++)
-        assert_true(fabs((double)got[1 + e] / expected[e] - 1) < 1e-5);
+    assert_true(fabs((double)got[1] / expected[0] - 1) < 1e-5 && fabs((double)got[2] / expected[1] - 1) < 1e-5);
     assert_true(got[3] == 0 && got[4] == 0);
 }
 
-/* --- Gradients, of Σ dgates · gates of the kept choices + the balance loss --- */
+/* --- Gradients --- */
 
-struct gradient_case {
-    struct mixture_case shape;
-    enum balance_softmax_kind kind;
-    float weight; /* of the balance loss; 0: none */
-};
-
-static const struct gradient_case gradient_cases[] = {
-    {{30, 5, 6, 2, 2, 8, SOME_WITHOUT_ROUTER}, BALANCE_WIDENET, 0.7f},
-    {{30, 5, 6, 2, 2, 8, SOME_WITHOUT_ROUTER}, BALANCE_RMOE, 0.7f},
-    {{21, 4, 3, 1, 1, 0, MIXED}, BALANCE_RMOE, 0.7f},
-    {{21, 4, 3, 3, 1, 0, MIXED}, BALANCE_WIDENET, 0.7f},
-    {{25, 6, 4, 2, 3, 0, MIXED}, BALANCE_WIDENET, 0},
-    {{5, 3, 4, 2, 1, 2, ALL_WITHOUT_ROUTER}, BALANCE_WIDENET, 0.7f},
-    {{5, 3, 4, 2, 1, 2, ALL_WITHOUT_ROUTER}, BALANCE_RMOE, 0.7f},
-    {{3, 3, 1, 1, 1, 2, MIXED}, BALANCE_RMOE, 0.7f},
-};
-
-/* WideNet's E Σ m P, or RMoE's (deviation / mean of the importance)², from a problem that was solved. */
-static double reference_balance(const struct problem *p, enum balance_softmax_kind kind)
+/* Noisy top-k: dz = g (dg − Σ g dg), through z = x₀R + n (softplus(x₀N) + ε) */
+static void reference_back(const struct problem *p, const float *dgates, double *drouters, double *dnoise, double *dx)
 {
-    const struct mixture_case *c = p->c;
-    double sent[EXPERTS_MOST] = {0}, mean[EXPERTS_MOST] = {0}, importance[EXPERTS_MOST] = {0}, samples = 0, loss = 0;
+    const struct routing_case *c = &p->c;
+    const double *gates = p->gates.expected;
+    for (size_t i = 0; i < p->gates.n; i++) {
+        size_t b = i / c->top_k, e = (size_t)p->expected.chosen[i], x0 = b * c->positions * c->width;
+        if (p->expected.chosen[i] < 0)
+            continue;
+        size_t first = (size_t)p->router[b] * c->width * c->experts + e;
+        double mean = 0, spread = 0;
+        for (size_t j = b * c->top_k; j < (b + 1) * c->top_k; j++)
+            mean += gates[j] * (double)dgates[j];
+        for (size_t w = 0; w < c->width; w++)
+            spread += (double)p->x.host[x0 + w] * (double)p->noise_weights.host[first + w * c->experts];
+        double dz = gates[i] * ((double)dgates[i] - mean),
+               du = dz * (double)p->noise.host[b * c->experts + e] / (1 + exp(-spread));
+        for (size_t w = 0; w < c->width; w++) {
+            size_t at = first + w * c->experts;
+            drouters[at] += dz * (double)p->x.host[x0 + w];
+            dnoise[at] += du * (double)p->x.host[x0 + w];
+            dx[x0 + w] += dz * (double)p->routers.host[at] + du * (double)p->noise_weights.host[at];
+        }
+    }
+}
+
+DEVICE_TEST_OF(gradients_of_noisy_routing_add_up, cases)
+{
+    struct problem p = make_problem(d, parameters, false);
+    struct operand dgates = draw(d, p.gates.n, 1.0f), drouters = draw(d, p.routers.n, 1.0f),
+                   dnoise = draw(d, p.routers.n, 1.0f), dx = draw(d, p.x.n, 1.0f), lowest = drouters;
+    operand_renew(d, &lowest);
+    p.training = true;
+    solve(&p, 1);
+    route(d, &p);
+    reference_back(&p, dgates.host, drouters.expected, dnoise.expected, dx.expected);
+    route_back(d, &p, dgates.device, NULL, NULL, drouters, dnoise, dx);
+    expect_operand(d, "gradient of the routers", drouters, 2e-5);
+    expect_operand(d, "gradient of the noise matrices", dnoise, 2e-5);
+    expect_operand(d, "gradient of the first position", dx, 2e-5);
+    route_back(d, &p, dgates.device, NULL, NULL, lowest, dnoise, (struct operand){0});
+    expect_equal_bits(d, "gradient of the lowest block's routers", lowest, drouters);
+}
+
+/* Variance / (mean² + epsilon), where the variance is Σ of squares / degrees. */
+static double squared_variation(const double *values, size_t n, size_t degrees, double epsilon)
+{
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += values[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += (values[i] - mean) * (values[i] - mean);
+    return squares / (double)degrees / (mean * mean + epsilon);
+}
+
+/* load [E] += Φ((c − T) / s), T the K-th largest z of the others */
+static void add_load(const struct problem *p, size_t b, double *load)
+{
+    const struct routing_case *c = &p->c;
+    double z[MANY_EXPERTS], clean[MANY_EXPERTS], next = -INFINITY;
+    find_logits(p, b, 0, clean);
+    find_logits(p, b, 1, z);
+    double last = z[p->expected.chosen[(b + 1) * c->top_k - 1]];
+    for (size_t e = 0; e < c->experts; e++)
+        next = z[e] < last ? fmax(next, z[e]) : next;
+    for (size_t e = 0; e < c->experts; e++) {
+        double s = (z[e] - clean[e]) / (double)p->noise.host[b * c->experts + e];
+        load[e] += 0.5 * erfc(-(clean[e] - (z[e] < last ? last : next)) / s / sqrt(2.0));
+    }
+}
+
+enum balance_kind { NOISY, WIDENET, RMOE };
+
+/* CV²(importance) + CV²(load); WideNet's E Σ m P; RMoE's (deviation / mean of the importance)². Of a problem that was solved. */
+static double reference_balance(const struct problem *p, enum balance_kind kind)
+{
+    const struct routing_case *c = &p->c;
+    double importance[MANY_EXPERTS] = {0}, load[MANY_EXPERTS] = {0}, sent[MANY_EXPERTS] = {0}, mean[MANY_EXPERTS] = {0};
+    double samples = 0, loss = 0;
     for (size_t b = 0; b < c->samples; b++)
         samples += p->router[b] >= 0;
     if (samples < 1)
         return 0;
-    for (size_t i = 0; i < c->samples * c->top_k; i++)
+    for (size_t b = 0; b < c->samples && kind == NOISY; b++)
+        if (p->router[b] >= 0)
+            add_load(p, b, load);
+    for (size_t i = 0; i < p->gates.n; i++)
         if (p->expected.chosen[i] >= 0) {
             sent[p->expected.chosen[i]] += 1 / samples;
-            importance[p->expected.chosen[i]] += p->gates[i];
+            importance[p->expected.chosen[i]] += p->gates.expected[i];
         }
-    for (size_t i = 0; i < c->samples * c->experts; i++)
-        mean[i % c->experts] += p->p[i] / samples;
-    double total = 0, squares = 0, n = (double)c->experts;
-    for (size_t e = 0; e < c->experts; e++) {
-        loss += n * sent[e] * mean[e];
-        total += importance[e];
-        squares += importance[e] * importance[e];
-    }
-    return kind == BALANCE_WIDENET ? loss : (squares / n - total * total / n / n) / (total * total / n / n);
+    for (size_t i = 0; i < p->logits.n; i++)
+        mean[i % c->experts] += p->logits.expected[i] / samples;
+    for (size_t e = 0; e < c->experts; e++)
+        loss += (double)c->experts * sent[e] * mean[e];
+    if (kind == WIDENET)
+        return loss;
+    return kind == RMOE ? squared_variation(importance, c->experts, c->experts, 0)
+                        : squared_variation(importance, c->experts, c->experts - 1, 1e-10) +
+                              squared_variation(load, c->experts, c->experts - 1, 1e-10);
 }
+
+struct gradient_case {
+    struct routing_case shape;
+    enum balance_kind kind;
+    float weight; /* of the balance loss; 0: none */
+};
+
+static const struct gradient_case gradient_cases[] = {
+    {{1, 1, 3, 4, 1, 1, 0, MIXED}, NOISY, 0.7f},
+    {{9, 2, 7, 5, 2, 2, 0, SOME_WITHOUT_ROUTER}, NOISY, 0.7f},
+    {{10, 1, 12, 70, 3, 1, 0, MIXED}, NOISY, 0.7f},
+    {{8, 1, 4, 3, 3, 1, 0, MIXED}, NOISY, 0.7f}, /* K = E: importance alone */
+    {{30, 1, 5, 6, 2, 2, 8, SOME_WITHOUT_ROUTER}, WIDENET, 0.7f},
+    {{30, 1, 5, 6, 2, 2, 8, SOME_WITHOUT_ROUTER}, RMOE, 0.7f},
+    {{21, 1, 4, 3, 1, 1, 0, MIXED}, RMOE, 0.7f},
+    {{21, 1, 4, 3, 3, 1, 0, MIXED}, WIDENET, 0.7f},
+    {{25, 1, 6, 4, 2, 3, 0, MIXED}, WIDENET, 0},
+    {{5, 1, 3, 4, 2, 1, 2, ALL_WITHOUT_ROUTER}, WIDENET, 0.7f},
+    {{5, 1, 3, 4, 2, 1, 2, ALL_WITHOUT_ROUTER}, RMOE, 0.7f},
+    {{3, 1, 3, 1, 1, 1, 2, MIXED}, RMOE, 0.7f},
+};
 
 struct loss {
     struct problem *p;
@@ -318,210 +468,133 @@ struct loss {
 static double reference_loss(void *context)
 {
     struct loss *l = context;
-    solve(l->p, (double)0.3f);
+    solve(l->p, (double)noise_deviation(l->p));
     double loss = (double)l->g->weight * reference_balance(l->p, l->g->kind);
-    for (size_t i = 0; i < l->p->c->samples * l->p->c->top_k; i++)
-        loss += (double)l->dgates[i] * l->p->gates[i];
+    for (size_t i = 0; i < l->p->gates.n && l->p->softmax; i++)
+        loss += (double)l->dgates[i] * l->p->gates.expected[i];
     return loss;
 }
 
+/* Adds to the losses; noisy top-k turns logits and gates into their gradients, softmax top-k sets that of the probabilities. */
+static void balance(struct device *d, const struct problem *p, const struct gradient_case *g, float *dgates,
+                    struct operand dlogits, float *losses)
+{
+    if (p->softmax)
+        must_run(d, balance_softmax, .kind = g->kind == WIDENET ? BALANCE_WIDENET : BALANCE_RMOE,
+                 .dispatch = &p->device, .probabilities = p->logits.device, .weight = g->weight, .share = 0.25f,
+                 .dprobabilities = dlogits.device, .loss = losses, .unweighted = losses + 1);
+    else
+        must_run(d, balance, .dispatch = &p->device, .epsilon = 0.01f, .weight = g->weight, .share = 0.25f,
+                 .logits = p->logits.device, .noise_logits = p->noise_logits.device, .drawn = p->drawn.device,
+                 .dnoise_logits = dlogits.device, .dgates = dgates, .loss = losses, .unweighted = losses + 1);
+}
+
+static void expect_losses(struct device *d, const struct problem *p, const struct gradient_case *g, const float *losses)
+{
+    double loss = reference_balance(p, g->kind);
+    expect_close(d, "balance loss, and without its weight", losses,
+                 (const double[]){1 + (double)g->weight * loss, 1 + 0.25 * loss}, 2, 1e-5);
+}
+
+/* Of the balance loss and, in softmax top-k, of Σ dgates · gates of the kept choices. */
 DEVICE_TEST_OF(losses_and_gradients_match, gradient_cases)
 {
     const struct gradient_case *g = parameters;
-    const struct mixture_case *c = &g->shape;
-    struct problem p = make_problem(d, c);
-    size_t matrices = c->routers * c->width * c->experts, n = c->samples * c->width;
-    struct operand dgates = draw(d, c->samples * c->top_k, 1.0f);
-    struct route_softmax route = route_of(d, &p, true);
-    must(d->ops->route_softmax(d->backend, &route, &error));
-    solve(&p, (double)route.noise_deviation);
-    expect_routed(d, &p, &route);
-    float *dprobabilities = blank(d, c->samples * c->experts).device, *loss = ones(d, 1), *unweighted = ones(d, 1);
+    struct problem p = make_problem(d, &g->shape, g->kind != NOISY);
+    struct operand dgates = draw(d, p.gates.n, 1.0f), dlogits = blank(d, p.logits.n), drouters = blank(d, p.routers.n),
+                   dnoise = blank(d, p.routers.n), dx = blank(d, p.x.n), none = {0};
+    float *losses = ones(d, 2);
+    p.training = true;
+    route(d, &p);
+    solve(&p, (double)noise_deviation(&p));
+    expect_routed(d, &p);
     if (g->weight > 0) {
-        double expected = reference_balance(&p, g->kind);
-        must_run(d, balance_softmax, .kind = g->kind, .dispatch = &p.device, .probabilities = route.probabilities,
-                 .weight = g->weight, .share = 0.25f, .dprobabilities = dprobabilities, .loss = loss,
-                 .unweighted = unweighted);
-        expect_close(d, "balance loss", loss, (const double[]){1 + (double)g->weight * expected}, 1, 1e-5);
-        expect_close(d, "without its weight", unweighted, (const double[]){1 + 0.25 * expected}, 1, 1e-5);
+        balance(d, &p, g, dgates.device, dlogits, losses);
+        expect_losses(d, &p, g, losses);
     }
-    struct route_softmax_backward op = back_of(&p, &route, dgates.device, ones(d, matrices));
-    op.dprobabilities = g->weight > 0 ? dprobabilities : NULL;
-    op.dx = ones(d, n);
-    must(d->ops->route_softmax_backward(d->backend, &op, &error));
+    const float *further = g->weight <= 0 ? NULL : p.softmax ? dlogits.device : p.logits.device;
+    drouters.device = ones(d, drouters.n);
+    dnoise.device = ones(d, dnoise.n);
+    dx.device = ones(d, dx.n);
+    route_back(d, &p, dgates.device, further, dlogits.device, drouters, dnoise, dx);
     struct loss operands = {&p, g, dgates.host};
-    expect_slopes(d, "gradient of the routers", op.drouters, p.routers.host, matrices, 1e-3f, reference_loss,
+    expect_slopes(d, "gradient of the routers", drouters.device, p.routers.host, drouters.n, 1e-3f, reference_loss,
                   &operands);
-    expect_slopes(d, "gradient of the input", op.dx, p.x.host, n, 1e-3f, reference_loss, &operands);
-    const float *got = from_device(d, op.drouters, matrices * sizeof *got);
-    op.drouters = ones(d, matrices);
-    op.dx = NULL;
-    must(d->ops->route_softmax_backward(d->backend, &op, &error));
-    expect_floats(d, "gradient of the lowest block's routers", op.drouters, got, matrices);
+    if (!p.softmax)
+        expect_slopes(d, "gradient of the noise matrices", dnoise.device, p.noise_weights.host, dnoise.n, 1e-4f,
+                      reference_loss, &operands);
+    expect_slopes(d, "gradient of the input", dx.device, p.x.host, dx.n, 1e-3f, reference_loss, &operands);
+    struct operand lowest = {.device = ones(d, drouters.n), .host = drouters.host, .n = drouters.n};
+    route_back(d, &p, dgates.device, further, dlogits.device, lowest, dnoise, none);
+    expect_equal_bits(d, "gradient of the lowest block's routers", lowest, drouters);
 }
 
 /* The sums of many samples, on experts that are more than the threads of a block. */
 DEVICE_TEST_OF(losses_of_many_samples_match, cases)
 {
-    const struct mixture_case *c = parameters;
-    struct problem p = make_problem(d, c);
-    struct route_softmax route = route_of(d, &p, false);
+    struct problem p = make_problem(d, parameters, true);
     solve(&p, 0);
-    must(d->ops->route_softmax(d->backend, &route, &error));
-    for (int kind = BALANCE_WIDENET; kind <= BALANCE_RMOE; kind++) {
-        float *loss = room(d, sizeof *loss);
-        must_run(d, balance_softmax, .kind = (enum balance_softmax_kind)kind, .dispatch = &p.device,
-                 .probabilities = route.probabilities, .weight = 2,
-                 .dprobabilities = blank(d, c->samples * c->experts).device, .loss = loss);
-        expect_close(d, "balance loss", loss,
-                     (const double[]){2 * reference_balance(&p, (enum balance_softmax_kind)kind)}, 1, 1e-5);
+    route(d, &p);
+    for (enum balance_kind kind = WIDENET; kind <= RMOE; kind++) {
+        const struct gradient_case g = {.kind = kind, .weight = 2};
+        float *losses = ones(d, 2);
+        balance(d, &p, &g, NULL, blank(d, p.logits.n), losses);
+        expect_losses(d, &p, &g, losses);
     }
-}
-
-/* --- Partitions --- */
-
-struct partition_case {
-    size_t samples, experts;
-    enum pattern pattern;
-};
-
-static const struct partition_case partition_cases[] = {
-    {1, 1, MIXED},
-    {3, 5, MIXED}, /* some experts get none */
-    {24, 4, MIXED},
-    {2003, 7, SOME_WITHOUT_ROUTER},
-    {9, 2, ALL_WITHOUT_ROUTER},
-};
-
-/* By definition: the group of each sample's place in the order of the numbers drawn. */
-static void reference_partition(struct dispatch *want, const int32_t *router, const struct rng *rng, uint64_t base)
-{
-    size_t n = 0;
-    for (size_t b = 0; b < want->samples; b++)
-        n += router[b] >= 0;
-    size_t larger = n % want->experts, each = n / want->experts;
-    for (size_t b = 0; b < want->samples; b++) {
-        size_t before = 0, e = 0, end = each + (larger > 0);
-        uint32_t own = rng_uint32(rng, base + b);
-        for (size_t other = 0; other < want->samples; other++) {
-            uint32_t number = rng_uint32(rng, base + other);
-            before += router[other] >= 0 && (number < own || (number == own && other < b));
-        }
-        while (router[b] >= 0 && before >= end) {
-            e++;
-            end += each + (e < larger);
-        }
-        want->chosen[b] = router[b] >= 0 ? (int32_t)e : -1;
-    }
-    reference_sort(want, 0);
-}
-
-DEVICE_TEST_OF(partitions_are_equal_and_addressed, partition_cases)
-{
-    const struct partition_case *p = parameters;
-    struct mixture_case c = {p->samples, 1, p->experts, 1, 1, 0, p->pattern};
-    struct dispatch want = take_dispatch(&d->host, c.samples, c.experts, c.top_k),
-                    got = take_dispatch(&d->memory, c.samples, c.experts, c.top_k);
-    /* The last of group 4 and the first of group 5 of the 2003 samples have equal numbers. */
-    struct step_state state = {.seed = 215869, .task = 3, .step = 12345};
-    struct rng rng = rng_make(state.seed, RNG_TOKENS, state.task, state.step);
-    int32_t *router = arena_take(&d->host, c.samples * sizeof *router);
-    double *gates = doubles(d, NULL, c.samples);
-    for (size_t b = 0; b < c.samples; b++) {
-        router[b] = c.pattern == ALL_WITHOUT_ROUTER || (c.pattern == SOME_WITHOUT_ROUTER && b % 5 == 1) ? -1 : 2;
-        gates[b] = router[b] >= 0;
-    }
-    struct tallies tallies = take_tallies(d);
-    struct partition op = {.router = to_device(d, router, c.samples * sizeof *router),
-                           .base = ((uint64_t)1 << 41) - 5,
-                           .state = to_device(d, &state, sizeof state),
-                           .dispatch = &got,
-                           .counts = tallies.device_counts,
-                           .used = tallies.device_used,
-                           .frozen = tallies.device_frozen};
-    reference_partition(&want, router, &rng, op.base);
-    must(d->ops->partition(d->backend, &op, &error));
-    expect_dispatch(d, &got, &want);
-    expect_close(d, "gates", got.gates, gates, c.samples, 0);
-    expect_tallies(d, &tallies, &want, gates, false);
-
-    for (size_t b = 0; b < c.samples; b++)
-        want.chosen[b] = b % 3 == 0 ? 0 : (int32_t)c.experts - 1;
-    op.owner = to_device(d, want.chosen, c.samples * sizeof *want.chosen);
-    for (size_t b = 0; b < c.samples; b++)
-        want.chosen[b] = router[b] >= 0 ? want.chosen[b] : -1;
-    reference_sort(&want, 0);
-    op.counts = op.used = NULL;
-    must(d->ops->partition(d->backend, &op, &error));
-    expect_dispatch(d, &got, &want);
 }
 
 /* --- What a recorded step does again --- */
 
 struct step {
     struct device *d;
-    struct route_softmax route;
-    struct balance_softmax balance;
-    struct route_softmax_backward back;
-    struct partition partition;
+    struct problem p;
+    struct dispatch parts;
+    struct operand dgates, dprobabilities, drouters;
+    float *losses;
 };
 
 static status run_step(void *context, struct error *failure)
 {
-    const struct step *s = context;
-    TRY(s->d->ops->route_softmax(s->d->backend, &s->route, failure));
-    TRY(s->d->ops->balance_softmax(s->d->backend, &s->balance, failure));
-    TRY(s->d->ops->route_softmax_backward(s->d->backend, &s->back, failure));
-    return s->d->ops->partition(s->d->backend, &s->partition, failure);
-}
-
-static struct step make_step(struct device *d, const struct problem *p, struct dispatch *parts,
-                             const struct step_state *state)
-{
-    const struct mixture_case *c = p->c;
-    struct step s = {.d = d, .route = route_of(d, p, true)};
-    s.route.noise = NULL;
-    s.route.state = state;
-    s.balance = (struct balance_softmax){.kind = BALANCE_WIDENET,
-                                         .dispatch = s.route.dispatch,
-                                         .probabilities = s.route.probabilities,
-                                         .weight = 1,
-                                         .dprobabilities = blank(d, c->samples * c->experts).device,
-                                         .loss = room(d, sizeof(float))};
-    s.back = back_of(p, &s.route, draw(d, c->samples * c->top_k, 1.0f).device,
-                     room(d, c->routers * c->width * c->experts * sizeof(float)));
-    s.back.dprobabilities = s.balance.dprobabilities;
-    *parts = take_dispatch(&d->memory, c->samples, c->experts, 1);
-    s.partition = (struct partition){.router = p->device_router, .state = state, .dispatch = parts};
-    return s;
+    struct step *s = context;
+    const struct gradient_case g = {.kind = WIDENET, .weight = 1};
+    route(s->d, &s->p);
+    balance(s->d, &s->p, &g, NULL, s->dprobabilities, s->losses);
+    route_back(s->d, &s->p, s->dgates.device, s->dprobabilities.device, NULL, s->drouters, (struct operand){0},
+               (struct operand){0});
+    return s->d->ops->partition(
+        s->d->backend, &(struct partition){.router = s->p.device_router, .state = s->p.state, .dispatch = &s->parts},
+        failure);
 }
 
 /* The second step is replayed with the first one's operands and the state of its own. */
 DEVICE_TEST(recorded_steps_draw_anew)
 {
-    static const struct mixture_case c = {70, 8, 5, 2, 2, 25, SOME_WITHOUT_ROUTER};
-    struct problem p = make_problem(d, &c);
-    struct dispatch parts;
+    static const struct routing_case c = {70, 1, 8, 5, 2, 2, 25, SOME_WITHOUT_ROUTER};
     struct step_state *state = room(d, sizeof *state);
-    struct step step = make_step(d, &p, &parts, state);
-    size_t matrices = c.routers * c.width * c.experts;
+    struct step step = {.d = d, .p = make_problem(d, &c, true), .losses = ones(d, 2)};
+    step.parts = take_dispatch(&d->memory, c.samples, c.experts, 1);
+    step.p.training = true;
+    step.p.state = state;
+    step.dgates = draw(d, step.p.gates.n, 1.0f);
+    step.dprobabilities = blank(d, step.p.logits.n);
+    step.drouters = blank(d, step.p.routers.n);
     const int32_t *owners[2];
     const float *gradients[2];
     struct recording recording = {0};
     for (uint32_t i = 0; i < 4; i++) {
         struct step_state now = {.seed = 5, .step = i % 2};
         must(d->ops->upload(d->backend, state, &now, sizeof now, &error));
-        must(d->ops->zero(d->backend, step.back.drouters, matrices * sizeof(float), &error));
+        must(d->ops->zero(d->backend, step.drouters.device, step.drouters.n * sizeof(float), &error));
         run_again(d, &recording, i == 2, run_step, &step);
         if (i < 2) {
-            owners[i] = from_device(d, parts.chosen, c.samples * sizeof **owners);
-            gradients[i] = from_device(d, step.back.drouters, matrices * sizeof **gradients);
+            owners[i] = from_device(d, step.parts.chosen, c.samples * sizeof **owners);
+            gradients[i] = operand_values(d, step.drouters);
         }
-        expect_integers(d, "owners", parts.chosen, owners[i % 2], c.samples);
-        expect_floats(d, "gradient of the routers", step.back.drouters, gradients[i % 2], matrices);
+        expect_integers(d, "owners", step.parts.chosen, owners[i % 2], c.samples);
+        expect_floats(d, "gradient of the routers", step.drouters.device, gradients[i % 2], step.drouters.n);
     }
     assert_memory_not_equal(owners[0], owners[1], c.samples * sizeof **owners);
-    assert_memory_not_equal(gradients[0], gradients[1], matrices * sizeof **gradients);
+    assert_memory_not_equal(gradients[0], gradients[1], step.drouters.n * sizeof **gradients);
     assert_true((recording.owner != NULL) == (strcmp(d->ops->name, "cpu") != 0));
     d->ops->recording_destroy(d->backend, &recording);
 }
