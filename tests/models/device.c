@@ -172,7 +172,7 @@ static uint16_t round_to_bf16(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static float widened(uint16_t half)
+float bf16_value(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;
     float value;
@@ -185,7 +185,7 @@ void operand_renew(struct device *d, struct operand *x)
     uint16_t *halves = x->type == TENSOR_BF16 ? host_room(d, x->n * sizeof *halves) : NULL;
     for (size_t i = 0; i < x->n; i++) {
         if (halves != NULL)
-            x->host[i] = widened(halves[i] = round_to_bf16(x->host[i]));
+            x->host[i] = bf16_value(halves[i] = round_to_bf16(x->host[i]));
         x->expected[i] = (double)x->host[i];
     }
     x->device =
@@ -272,7 +272,7 @@ static float *widen(struct device *d, void *values, size_t n, enum tensor_type t
         return values;
     float *wide = host_room(d, n * sizeof *wide);
     for (size_t i = 0; i < n; i++)
-        wide[i] = widened(((const uint16_t *)values)[i]);
+        wide[i] = bf16_value(((const uint16_t *)values)[i]);
     return wide;
 }
 

@@ -113,7 +113,8 @@ void *room(struct device *d, size_t bytes);      /* on the device, zero */
 float *ones(struct device *d, size_t n);         /* likewise */
 void *from_device(struct device *d, const void *device, size_t bytes);
 float *operand_values(struct device *d, struct operand x); /* on the device */
-double rounded(const struct device *d, double tolerance);  /* at least 1% in bf16 */
+float bf16_value(uint16_t half);
+double rounded(const struct device *d, double tolerance); /* at least 1% in bf16 */
 
 double *doubles(struct device *d, const float *values, size_t n); /* on the host; NULL: zeros */
 

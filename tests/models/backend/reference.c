@@ -244,30 +244,6 @@ void reference_prefix_backward(double *dqkv, double *dvalues, const struct prefi
                             dvalues + (head.values - o->values), &head, dout + i * head.columns, p);
 }
 
-double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, const int32_t *others,
-                               const float *shares, double smoothing, double weight)
-{
-    double loss = 0, classes = (double)logits.columns, rows = (double)logits.rows;
-    for (size_t i = 0; i < logits.rows; i++) {
-        double most = -INFINITY, total = 0;
-        for (size_t c = 0; c < logits.columns; c++)
-            most = fmax(most, reference_at(logits, i, c));
-        for (size_t c = 0; c < logits.columns; c++)
-            total += exp(reference_at(logits, i, c) - most);
-        for (size_t c = 0; c < logits.columns; c++) {
-            double log_p = reference_at(logits, i, c) - most - log(total);
-            double part = others != NULL ? (double)shares[i] : 1, right = (size_t)labels[i] == c ? part : 0;
-            if (others != NULL && (size_t)others[i] == c)
-                right += 1 - part;
-            double target = smoothing / classes + (1 - smoothing) * right;
-            loss -= weight * target * log_p / rows;
-            if (dlogits != NULL)
-                dlogits[i * logits.columns + c] += weight * (exp(log_p) - target) / rows;
-        }
-    }
-    return loss;
-}
-
 void reference_choose(int32_t *chosen, double *gates, const double *z, size_t experts, size_t top_k)
 {
     double total = 0;

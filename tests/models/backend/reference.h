@@ -36,10 +36,6 @@ void reference_attention_backward(double *dqkv, const struct reference_attention
 void reference_prefix(double *out, const struct prefix_operands *o);
 void reference_prefix_backward(double *dqkv, double *dvalues, const struct prefix_operands *o, const float *dout);
 
-/* Loss of the rows, weighted; dlogits += unless NULL. others and shares as in struct cross_entropy, on the host. */
-double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, const int32_t *others,
-                               const float *shares, double smoothing, double weight);
-
 /* The K largest, best first, ties to the lowest index, and their softmax. */
 void reference_choose(int32_t *chosen, double *gates, const double *z, size_t experts, size_t top_k);
 

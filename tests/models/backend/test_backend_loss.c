@@ -16,6 +16,27 @@ static const struct loss_case loss_cases[] = {
     {7, 63, 1, 0.2f, true}, {65, 7, 2, 0, true},     {197, 65, 1e4f, 0.1f, false}, /* logits far beyond exp's range */
 };
 
+/* weight · mean over rows of −Σ targets · log softmax(logits / temperature); its gradient += … */
+static double reference_cross_entropy(double *gradient, struct matrix logits, const double *targets, double temperature,
+                                      double weight)
+{
+    double loss = 0, share = weight / (double)logits.rows;
+    for (size_t i = 0; i < logits.rows; i++) {
+        double most = -INFINITY, total = 0;
+        for (size_t c = 0; c < logits.columns; c++)
+            most = fmax(most, reference_at(logits, i, c) / temperature);
+        for (size_t c = 0; c < logits.columns; c++)
+            total += exp(reference_at(logits, i, c) / temperature - most);
+        for (size_t c = 0; c < logits.columns; c++) {
+            double log_p = reference_at(logits, i, c) / temperature - most - log(total),
+                   target = targets[i * logits.columns + c];
+            loss -= share * target * log_p;
+            gradient[i * logits.columns + c] += share * (exp(log_p) - target) / temperature;
+        }
+    }
+    return loss;
+}
+
 /* Of losses with and without a gradient, where there was 1 before. */
 static void expect_losses(struct device *d, const float *losses, double loss)
 {
@@ -28,13 +49,18 @@ DEVICE_TEST_OF(cross_entropy_and_its_gradient, loss_cases)
     struct operand logits = draw(d, c->rows * c->classes, c->deviation), dlogits = draw(d, logits.n, 1.0f);
     int32_t labels[200] = {0}, others[200] = {0};
     float shares[200] = {0}, *losses = ones(d, 2);
+    double *targets = doubles(d, NULL, logits.n), smoothing = (double)c->smoothing;
+    for (size_t i = 0; i < logits.n; i++)
+        targets[i] = smoothing / (double)c->classes;
     for (size_t i = 0; i < c->rows; i++) {
         labels[i] = (int32_t)((7 * i + 3) % c->classes);
         others[i] = (int32_t)(5 * i % c->classes); /* sometimes the same */
         shares[i] = (float)(i % 5) / 4.0f;
+        double share = c->mixed ? (double)shares[i] : 1;
+        targets[i * c->classes + (size_t)labels[i]] += (1 - smoothing) * share;
+        targets[i * c->classes + (size_t)others[i]] += (1 - smoothing) * (1 - share);
     }
-    double loss = reference_cross_entropy(dlogits.expected, host_rows(logits, c->classes), labels,
-                                          c->mixed ? others : NULL, shares, (double)c->smoothing, 0.7);
+    double loss = reference_cross_entropy(dlogits.expected, host_rows(logits, c->classes), targets, 1, 0.7);
     const int32_t *device_labels = to_device(d, labels, sizeof labels);
     for (int alone = 0; alone < 2; alone++)
         must_run(d, cross_entropy, .logits = device_rows(logits, c->classes),
@@ -46,33 +72,17 @@ DEVICE_TEST_OF(cross_entropy_and_its_gradient, loss_cases)
     expect_operand(d, "gradient of the logits", dlogits, 2e-6);
 }
 
-static double reference_soft(double *gradient, const float *z, const float *t, size_t rows, size_t columns,
-                             double temperature, double weight)
-{
-    double loss = 0;
-    for (size_t i = 0; i < rows; i++) {
-        double sum_z = 0, sum_t = 0;
-        for (size_t c = 0; c < columns; c++) {
-            sum_z += exp((double)z[i * columns + c] / temperature);
-            sum_t += exp((double)t[i * columns + c] / temperature);
-        }
-        for (size_t c = 0; c < columns; c++) {
-            double p = exp((double)z[i * columns + c] / temperature) / sum_z,
-                   q = exp((double)t[i * columns + c] / temperature) / sum_t;
-            loss -= q * log(p) / (double)rows;
-            gradient[i * columns + c] += weight * (p - q) / temperature / (double)rows;
-        }
-    }
-    return weight * loss;
-}
-
 DEVICE_TEST_OF(soft_targets_and_their_gradient, loss_cases)
 {
     const struct loss_case *c = parameters;
     size_t n = c->rows * c->classes;
     struct operand logits = draw(d, n, 3.0f), targets = draw(d, n, 3.0f), dlogits = draw(d, n, 0.01f);
-    double loss = reference_soft(dlogits.expected, logits.host, targets.host, c->rows, c->classes, 2, 4);
     float *losses = ones(d, 2);
+    for (size_t i = 0; i < n; i++)
+        targets.expected[i] /= 2;
+    for (double *row = targets.expected; row < targets.expected + n; row += c->classes)
+        reference_softmax(row, row, c->classes);
+    double loss = reference_cross_entropy(dlogits.expected, host_rows(logits, c->classes), targets.expected, 2, 4);
     for (int alone = 0; alone < 2; alone++)
         must_run(d, soft_cross_entropy, .logits = device_rows(logits, c->classes),
                  .targets = device_rows(targets, c->classes),

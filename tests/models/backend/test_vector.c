@@ -7,7 +7,7 @@
 #include "models/cpu/bf16.h"
 #include "models/cpu/vector.h"
 #include "tests/models/backend/reference.h"
-#include "tests/test.h"
+#include "tests/models/device.h"
 
 enum { LONGEST = 577 };
 static const size_t lengths[] = {1, 7, 31, 32, 33, 63, 65, 197, 577};
@@ -129,16 +129,14 @@ KERNEL_TEST(softmax_and_back, vector)
     fill(dp, 1, 6);
     for (size_t k = 0; k < LENGTHS; k++) {
         size_t n = lengths[k];
-        double most = -INFINITY, total = 0, mean = 0;
+        double shares[LONGEST], mean = 0;
         for (size_t i = 0; i < n; i++)
-            most = fmax(most, (double)x[i]);
-        for (size_t i = 0; i < n; i++)
-            total += exp(0.125 * ((double)x[i] - most));
+            shares[i] = 0.125 * (double)x[i];
+        reference_softmax(shares, shares, n);
         vector->softmax(n, 0.125f, x, p);
         for (size_t i = 0; i < n; i++) {
-            double expected = exp(0.125 * ((double)x[i] - most)) / total;
-            near(vector->name, "softmax", (double)p[i], expected, 3e-6 * expected + 1e-12);
-            mean += expected * (double)dp[i];
+            near(vector->name, "softmax", (double)p[i], shares[i], 3e-6 * shares[i] + 1e-12);
+            mean += shares[i] * (double)dp[i];
         }
         vector->softmax_backward(n, 0.125f, p, dp, dx);
         for (size_t i = 0; i < n; i++)
@@ -233,14 +231,6 @@ KERNEL_TEST(what_is_not_finite_stays_so, vector)
 
 enum { MOST_ROWS = 48, MOST_COLUMNS = 48, MOST_DEPTH = 544 };
 
-static float as_float(uint16_t value)
-{
-    uint32_t bits = (uint32_t)value << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* A NaN in the first row and an infinity in the second show there and nowhere else; sums of no depth are 0. */
 static void multiply_bf16(const struct bf16_kernels *bf16, size_t m, size_t n, size_t k, bool accumulate)
 {
@@ -268,7 +258,7 @@ static void multiply_bf16(const struct bf16_kernels *bf16, size_t m, size_t n, s
         for (size_t j = 0; j < n; j++) {
             double expected = accumulate ? 7 : 0, found = (double)c[i * MOST_COLUMNS + j];
             for (size_t p = 0; p < k; p++)
-                expected += (double)as_float(a[i * k + p]) * (double)as_float(b[p * n + j]);
+                expected += (double)bf16_value(a[i * k + p]) * (double)bf16_value(b[p * n + j]);
             near(bf16->name, "product", found, expected, 1e-3);
         }
 }
@@ -343,8 +333,8 @@ static void bf16_attention_row(const struct bf16_kernels *bf16, size_t n, float 
         double exponential = exp(scale * ((double)x[i] - highest)), share = exponential / sum;
         if (isfinite(sum))
             near_bf16(bf16, "the exponential", (double)e[i], exponential, exact);
-        near_bf16(bf16, "the probability", (double)as_float(p[i]), share, rounded);
-        near_bf16(bf16, "the gradient", (double)as_float(dx[i]), scale * share * ((double)dp[i] - mean),
+        near_bf16(bf16, "the probability", (double)bf16_value(p[i]), share, rounded);
+        near_bf16(bf16, "the gradient", (double)bf16_value(dx[i]), scale * share * ((double)dp[i] - mean),
                   rounded + 1e-4 / (fabs((double)dp[i] - mean) + 1e-30));
     }
     for (size_t i = n; i < padded; i++)
