@@ -12,75 +12,61 @@ enum { MOST = 64 };
 static const char unigram_path[] = FIXTURES "/../fuzz/corpus/sentencepiece/unigram.model",
                   pairs_path[] = FIXTURES "/../fuzz/corpus/sentencepiece/pairs.model";
 
-struct expected {
-    const char *text;
+static const struct expected {
+    const char *path, *text;
     size_t count;
     int32_t ids[MOST];
+} pieces_cases[] = {
+    {unigram_path, "A photo", 3, {7, 2, 10}},
+    {unigram_path,
+     "\xef\xac\x81 \xef\xbc\xa1 x\xe3\x80\x80"
+     "dog,  zz \xc3\xa9\xc2\xa0",
+     14,
+     {7, 6, 23, 7, 2, 7, 2, 16, 2, 7, 2, 7, 8, 2}},
+    {unigram_path, "zzz", 2, {7, 2}},
+    {unigram_path, "", 0, {0}},
+    {unigram_path, "  ", 0, {0}},
+    {pairs_path, "A photo of a_CAT!", 9, {71, 272, 269, 263, 101, 73, 71, 90, 39}},
+    {pairs_path, "  <table>\xc3\xa9\xf0\x9f\x99\x82  dog", 10, {4, 5, 201, 175, 246, 165, 159, 136, 4, 277}},
 };
 
-static void expect_pieces(const char *path, const struct expected *cases, size_t count)
+TEST(unigrams_pairs_and_bytes_are_the_librarys)
 {
-    struct sentencepiece *pieces;
-    struct bytes bytes;
-    must(file_read(path, FILE_LIMIT, &bytes, &error));
-    must(sentencepiece_open_memory(&pieces, path, bytes.data, bytes.size, &error));
-    bytes_free(&bytes); /* nothing is borrowed */
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < sizeof pieces_cases / sizeof *pieces_cases; i++) {
+        const struct expected *c = &pieces_cases[i];
+        struct sentencepiece *pieces;
+        struct bytes bytes;
         int32_t ids[MOST];
-        const struct expected *c = &cases[i];
         struct token_row row = {.ids = ids, .most = MOST};
+        must(file_read(c->path, FILE_LIMIT, &bytes, &error));
+        must(sentencepiece_open_memory(&pieces, c->path, bytes.data, bytes.size, &error));
+        bytes_free(&bytes); /* nothing is borrowed */
         sentencepiece_encode(pieces, c->text, strlen(c->text), &row);
         assert_int_equal(row.count, c->count);
         assert_memory_equal(ids, c->ids, c->count * sizeof *ids);
+        sentencepiece_close(pieces);
     }
-    sentencepiece_close(pieces);
 }
 
-TEST(unigrams_are_the_librarys)
-{
-    const struct expected cases[] = {
-        {"A photo", 3, {7, 2, 10}},
-        {"\xef\xac\x81 \xef\xbc\xa1 x\xe3\x80\x80"
-         "dog,  zz \xc3\xa9\xc2\xa0",
-         14,
-         {7, 6, 23, 7, 2, 7, 2, 16, 2, 7, 2, 7, 8, 2}},
-        {"zzz", 2, {7, 2}},
-        {"", 0, {0}},
-        {"  ", 0, {0}},
-    };
-    expect_pieces(unigram_path, cases, sizeof cases / sizeof *cases);
-}
-
-TEST(pairs_and_bytes_are_the_librarys)
-{
-    const struct expected cases[] = {
-        {"A photo of a_CAT!", 9, {71, 272, 269, 263, 101, 73, 71, 90, 39}},
-        {"  <table>\xc3\xa9\xf0\x9f\x99\x82  dog", 10, {4, 5, 201, 175, 246, 165, 159, 136, 4, 277}},
-    };
-    expect_pieces(pairs_path, cases, sizeof cases / sizeof *cases);
-}
-
-/* The ids, the end, and padding up to the context. */
-static void expect_row(const char *path, const char *text, const struct expected *e, int32_t pad)
-{
-    struct tokenizer *tokenizer;
-    int32_t row[MOST];
-    size_t tokens;
-    must(tokenizer_open(&tokenizer, path, &error));
-    assert_int_equal(tokenizer_start(tokenizer), -1);
-    must(tokenizer_encode(tokenizer, text, row, MOST, &tokens, &error));
-    assert_int_equal(tokens, e->count + 1);
-    assert_memory_equal(row, e->ids, e->count * sizeof *row);
-    assert_int_equal(row[e->count], 1);
-    for (size_t i = e->count + 1; i < MOST; i++)
-        assert_int_equal(row[i], pad);
-    tokenizer_close(tokenizer);
-}
-
+/* The ids, the end, and padding up to the context: 1 of the unigrams and 0 of the pairs. */
 TEST(rows_are_those_of_the_text_towers)
 {
-    expect_row(unigram_path, "A photo of a_CAT!", &(struct expected){"", 6, {3, 10, 4, 6, 3, 9}}, 1);
-    expect_row(pairs_path, "A photo of a_CAT!", &(struct expected){"", 8, {284, 272, 269, 263, 101, 288, 262, 39}}, 0);
+    static const char text[] = "A photo of a_CAT!";
+    static const struct expected cases[] = {{unigram_path, text, 7, {3, 10, 4, 6, 3, 9, 1}},
+                                            {pairs_path, text, 9, {284, 272, 269, 263, 101, 288, 262, 39, 1}}};
+    for (size_t i = 0; i < 2; i++) {
+        struct tokenizer *tokenizer;
+        int32_t row[MOST];
+        size_t tokens;
+        must(tokenizer_open(&tokenizer, cases[i].path, &error));
+        assert_int_equal(tokenizer_start(tokenizer), -1);
+        must(tokenizer_encode(tokenizer, text, row, MOST, &tokens, &error));
+        assert_int_equal(tokens, cases[i].count);
+        assert_memory_equal(row, cases[i].ids, tokens * sizeof *row);
+        for (size_t k = tokens; k < MOST; k++)
+            assert_int_equal(row[k], i == 0);
+        tokenizer_close(tokenizer);
+    }
 }
 
 TEST(long_texts_keep_their_end)
