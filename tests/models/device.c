@@ -172,14 +172,6 @@ static uint16_t round_to_bf16(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-float bf16_value(uint16_t half)
-{
-    uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 void operand_renew(struct device *d, struct operand *x)
 {
     uint16_t *halves = x->type == TENSOR_BF16 ? host_room(d, x->n * sizeof *halves) : NULL;

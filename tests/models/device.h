@@ -107,14 +107,21 @@ struct operand operand_part(struct device *d, struct operand x, size_t first, si
 struct matrix device_rows(struct operand x, size_t columns);
 struct matrix host_rows(struct operand x, size_t columns);
 
+static inline float bf16_value(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 void *to_device(struct device *d, const void *values, size_t bytes);
 void *host_room(struct device *d, size_t bytes); /* zero */
 void *room(struct device *d, size_t bytes);      /* on the device, zero */
 float *ones(struct device *d, size_t n);         /* likewise */
 void *from_device(struct device *d, const void *device, size_t bytes);
 float *operand_values(struct device *d, struct operand x); /* on the device */
-float bf16_value(uint16_t half);
-double rounded(const struct device *d, double tolerance); /* at least 1% in bf16 */
+double rounded(const struct device *d, double tolerance);  /* at least 1% in bf16 */
 
 double *doubles(struct device *d, const float *values, size_t n); /* on the host; NULL: zeros */
 

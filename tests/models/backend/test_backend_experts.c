@@ -1,4 +1,5 @@
-/* Stacked experts, forward and backward, against plain loops; on a GPU some of the cases have kernels of their own. */
+/* Stacked experts, forward and backward, against plain loops: with the kernels that a GPU has for some of the cases, and by slots,
+ * which alone calls dispatch_gather, dispatch_combine, dispatch_dropout and expert_gate_backward. */
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
 

@@ -25,7 +25,7 @@ static const struct routing_case cases[] = {
     {6, 2, 7, 4, 2, 1, 2, ALL_WITHOUT_ROUTER},
     {70, 2, 65, 9, 3, 1, 20, EQUAL_LOGITS},
     {700, 1, 12, 5, 3, 3, 150, MIXED},                       /* experts fill up far apart */
-    {40, 2, 65, MANY_EXPERTS, 3, 2, 1, SOME_WITHOUT_ROUTER}, /* projected together */
+    {40, 2, 33, MANY_EXPERTS, 3, 2, 1, SOME_WITHOUT_ROUTER}, /* projected together */
     {300, 1, 16, 300, 2, 1, 2, SOME_WITHOUT_ROUTER},         /* more than a kernel takes at once */
     {3, 2, 7, MANY_EXPERTS, 2, 1, 0, EQUAL_LOGITS},
     {MOST_SAMPLES, 1, 3, 40, 2, 2, 200, SOME_WITHOUT_ROUTER}, /* more choices than one block sorts */

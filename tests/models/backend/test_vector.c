@@ -321,20 +321,21 @@ static void bf16_attention_row(const struct bf16_kernels *bf16, size_t n, float 
     memcpy(e, x, sizeof e);
     float inverse = bf16->softmax(n, padded, (float)scale, e, p);
     bf16->softmax_backward(n, padded, (float)scale, inverse, e, dp, dx);
-    double highest = -INFINITY, sum = 0, mean = 0;
+    double shares[LONGEST], mean = 0;
     for (size_t i = 0; i < n; i++)
-        highest = fmax(highest, (double)x[i]);
-    for (size_t i = 0; i < n; i++)
-        sum += exp(scale * ((double)x[i] - highest));
-    for (size_t i = 0; i < n; i++)
-        mean += exp(scale * ((double)x[i] - highest)) / sum * (double)dp[i];
-    near_bf16(bf16, "1 / sum", (double)inverse, 1 / sum, exact);
+        shares[i] = scale * (double)x[i];
+    reference_softmax(shares, shares, n);
+    double highest = shares[0]; /* 1 / the sum of the exponentials */
     for (size_t i = 0; i < n; i++) {
-        double exponential = exp(scale * ((double)x[i] - highest)), share = exponential / sum;
-        if (isfinite(sum))
-            near_bf16(bf16, "the exponential", (double)e[i], exponential, exact);
-        near_bf16(bf16, "the probability", (double)bf16_value(p[i]), share, rounded);
-        near_bf16(bf16, "the gradient", (double)bf16_value(dx[i]), scale * share * ((double)dp[i] - mean),
+        highest = shares[i] > highest ? shares[i] : highest;
+        mean += shares[i] * (double)dp[i];
+    }
+    near_bf16(bf16, "1 / sum", (double)inverse, highest, exact);
+    for (size_t i = 0; i < n; i++) {
+        if (!isnan(highest))
+            near_bf16(bf16, "the exponential", (double)e[i], shares[i] / highest, exact);
+        near_bf16(bf16, "the probability", (double)bf16_value(p[i]), shares[i], rounded);
+        near_bf16(bf16, "the gradient", (double)bf16_value(dx[i]), scale * shares[i] * ((double)dp[i] - mean),
                   rounded + 1e-4 / (fabs((double)dp[i] - mean) + 1e-30));
     }
     for (size_t i = n; i < padded; i++)
