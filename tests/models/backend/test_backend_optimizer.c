@@ -75,6 +75,12 @@ static struct update update_of(struct device *d, size_t segments, const uint64_t
                            .second_moment = room(d, n * sizeof(float))};
 }
 
+static void step(struct device *d, const struct update_rule *rule, struct update *update, float rate)
+{
+    update->state = to_device(d, &(struct step_state){.learning_rate = rate}, sizeof *update->state);
+    must(rule->optimizer->step(d->backend, update, rule, &error));
+}
+
 /* The third segment begins at zero, so that its norm is 0; in the first step the first one has no gradient. */
 static void steps(struct device *d, const void *parameters)
 {
@@ -89,20 +95,19 @@ static void steps(struct device *d, const void *parameters)
     update.changes = to_device(d, r.changes, sizeof r.changes);
     update.values = p.device;
     update.second_moment = one_moment ? NULL : update.second_moment;
-    for (int step = 0; step < STEPS; step++) {
-        struct operand g = draw(d, VALUES, step == 1 ? 0.0f : 1e-2f); /* a step with no gradient counts too */
-        struct step_state state = {.learning_rate = 0.01f / (float)(step + 1)};
-        g.host[0] = step == 0 ? 0 : g.host[0];
+    for (int i = 0; i < STEPS; i++) {
+        struct operand g = draw(d, VALUES, i == 1 ? 0.0f : 1e-2f); /* a step with no gradient counts too */
+        float rate = 0.01f / (float)(i + 1);
+        g.host[0] = i == 0 ? 0 : g.host[0];
         operand_renew(d, &g);
         update.gradients = g.device;
-        update.state = to_device(d, &state, sizeof state);
-        must(c->rule.optimizer->step(d->backend, &update, &c->rule, &error));
+        step(d, &c->rule, &update, rate);
         for (size_t s = 0; s < SEGMENTS; s++) { /* gradients are zeroed where a step was made, else as they were */
             if (!segment_flags[segment_flag[s]])
                 continue;
             r.steps[s]++;
             r.changes[s]++;
-            c->reference(&r, s, g.host, (double)state.learning_rate, &c->rule);
+            c->reference(&r, s, g.host, (double)rate, &c->rule);
             memset(g.host + segment_offsets[s], 0, (segment_offsets[s + 1] - segment_offsets[s]) * sizeof(float));
         }
         expect_host_bits(d, "gradients", g);
@@ -152,10 +157,9 @@ DEVICE_TEST_OF(a_step_that_is_held_changes_nothing, clears)
         update.gradients = g.device;
         update.first_moment = m.device;
         update.second_moment = v.device;
-        update.state = to_device(d, &(struct step_state){.learning_rate = 0.1f}, sizeof *update.state);
         update.guard = to_device(d, &(struct step_guard){.skip = 1}, sizeof *update.guard);
         update.clear_skipped = clear;
-        must(optimizer->step(d->backend, &update, &optimizer->rule, &error));
+        step(d, &optimizer->rule, &update, 0.1f);
         expect_host_bits(d, "values", p);
         expect_host_bits(d, "first moment", m);
         expect_host_bits(d, "second moment", v);
@@ -201,10 +205,8 @@ DEVICE_TEST_OF(public_code_agrees, public_cases)
     update.values = to_device(d, values, sizeof values);
     rule.weight_decay = c->weight_decay;
     for (size_t i = 0; i < PUBLIC_STEPS; i++) {
-        struct step_state state = {.learning_rate = rates[i]};
-        update.state = to_device(d, &state, sizeof state);
         update.gradients = to_device(d, gradients[i], sizeof gradients[i]);
-        must(c->optimizer->step(d->backend, &update, &rule, &error));
+        step(d, &rule, &update, rates[i]);
     }
     expect_close(d, c->optimizer->name, update.values, c->values, PUBLIC_VALUES, 5e-7);
 }
@@ -226,8 +228,7 @@ DEVICE_TEST(norms_neither_overflow_nor_vanish)
     update.values = to_device(d, values, sizeof values);
     update.gradients = to_device(d, gradients, sizeof gradients);
     update.first_moment = to_device(d, moments, sizeof moments);
-    update.state = to_device(d, &(struct step_state){.learning_rate = 0.5f}, sizeof *update.state);
-    must(optimizer_lamb.step(d->backend, &update, &optimizer_lamb.rule, &error));
+    step(d, &optimizer_lamb.rule, &update, 0.5f);
     const float *found = digest(d, update.values, sizeof values);
     for (size_t i = 0; i + 1 < N; i++)
         assert_true(fabs((double)found[i] / scales[i / EACH] - ((i % 2 == 0 ? 3 : 4) - 0.5 * 5 / sqrt(2))) < 1e-5);
