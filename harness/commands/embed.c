@@ -20,7 +20,7 @@ static const struct option options[] = {
     {.name = "weights",
      .type = OPTION_TEXT,
      .help = "file of a CLIP, or of a classifier's image tower; mini: the small model that ships"},
-    {.name = "vocab", .type = OPTION_TEXT, .help = "vocabulary of the tokenizer, for texts; mini has its own"},
+    {.name = "vocabulary", .type = OPTION_TEXT, .help = "vocabulary of the tokenizer, for texts; mini has its own"},
     ADAPTERS_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),
     {.name = "router", .type = OPTION_TEXT, .help = "router of the adapters, by name or number; none: adapters off"},
@@ -214,16 +214,16 @@ static status read_settings(struct encoder_settings *settings, const struct adap
                             const struct command_call *call, struct error *error)
 {
     const struct options *given = call->options;
-    const char *weights = options_text(given, "weights"), *vocabulary = options_text(given, "vocab");
+    const char *weights = options_text(given, "weights"), *vocabulary = options_text(given, "vocabulary");
     if (weights == NULL || options_text(given, "out") == NULL)
         return error_set(error, ERROR_ARGUMENT, "command line: embed: expected --%s, found none; see mtil embed --help",
                          weights == NULL ? "weights FILE" : "out FILE");
     if (vocabulary == NULL && strcmp(weights, "mini") == 0)
         vocabulary = "mini";
     if (vocabulary == NULL && options_text(given, "texts") != NULL)
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: embed: texts with weights %s: expected --vocab FILE, the model's vocabulary",
-                         weights);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "command line: embed: texts with weights %s: expected --vocabulary FILE, the model's vocabulary", weights);
     *settings = (struct encoder_settings){
         .weights = weights,
         .vocabulary = options_text(given, "texts") != NULL ? vocabulary : NULL,
@@ -283,7 +283,7 @@ const struct command command_embed = {
         "\"names\", a JSON array with the file names or the lines in the order of the rows. Images go through the\n"
         "evaluation transform at the model's resolution.\n",
     .example = "  mtil embed --weights mini --images photos --out photos.safetensors\n"
-               "  mtil embed --weights ViT-B-16.safetensors --vocab bpe_simple_vocab_16e6.txt.gz --adapters "
+               "  mtil embed --weights ViT-B-16.safetensors --vocabulary bpe_simple_vocab_16e6.txt.gz --adapters "
                "adapters.safetensors \\\n"
                "      --router 3 --texts prompts.txt --out prompts.safetensors\n",
     .options = options,

@@ -243,6 +243,13 @@ status settings_check_data(const struct settings *s, const struct options *data,
             "suite: data.similarity: mixed cuts half of the tasks together and half apart, but data.parts is "
             "%zu; expected at least %d",
             s->split.parts, PARTITION_MIXED_PARTS);
+    for (size_t k = 0; k < listed; k++) {
+        const char *name = options_list_item(data, "order", k);
+        if (strpbrk(name, "\"\\[]") != NULL)
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "suite: data.order: expected names of tasks without quotes, backslashes and brackets, found %s", name);
+    }
     TRY(check_shots(s, data, error));
     if (s->shared_classes && (s->split.cut != CUT_NONE || s->label_space != LABEL_SPACE_TASK))
         return error_set(error, ERROR_ARGUMENT,

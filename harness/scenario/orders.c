@@ -69,12 +69,12 @@ const char *class_order_numbers(const char *name)
     return NULL;
 }
 
-/* "numpy-1993" */
+static const char seeded[] = "numpy-"; /* "numpy-1993" */
+
 static bool read_seed(const char *word, uint32_t *seed)
 {
-    static const char prefix[] = "numpy-";
     int64_t number;
-    if (strncmp(word, prefix, strlen(prefix)) != 0 || !parse_integer(word + strlen(prefix), &number) || number < 0 ||
+    if (strncmp(word, seeded, strlen(seeded)) != 0 || !parse_integer(word + strlen(seeded), &number) || number < 0 ||
         number > UINT32_MAX)
         return false;
     *seed = (uint32_t)number;
@@ -106,6 +106,9 @@ static status read_order(const struct options *data, const char *dataset, size_t
         split_numpy_permutation(seed, classes, order);
         return OK;
     }
+    if (strncmp(only, seeded, strlen(seeded)) == 0)
+        return error_set(error, ERROR_ARGUMENT, "data.class_order: expected %sSEED with a whole number, found %s",
+                         seeded, only);
     listed = published != NULL ? read_published(published, classes, order) : listed;
     if (listed != 0 && listed != classes)
         return error_set(error, ERROR_ARGUMENT, "data.class_order: %s has %zu classes, but the order names %zu",

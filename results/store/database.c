@@ -67,9 +67,8 @@ static status fail_io(const struct database *database, int code, struct error *e
     int number = sqlite3_system_errno(database->handle);
     if (disk_is_full(code, number))
         return error_set(error, ERROR_IO,
-                         "%s: the disk is full or the file may not grow; uncommitted rows are not written; free some "
-                         "space and continue",
-                         database->path);
+                         "%s: the disk is full or the file may not grow; %sfree some space and continue",
+                         database->path, database->writable ? "uncommitted rows are not written; " : "");
     /* SQLite may report the errno of a later file than the one that it could not open. */
     bool hidden = (code & 0xff) == SQLITE_CANTOPEN && database->writable && is_read_only(database->path);
     if ((code & 0xff) == SQLITE_READONLY || hidden)
