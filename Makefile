@@ -44,8 +44,8 @@ crash: SEED := $(shell date +%s)
 crash: export MTIL_CRASH_SEED = $(SEED)
 crash: export CUDA_VISIBLE_DEVICES = -1
 crash: dependencies build-tests
-	MTIL_CRASH_KILLS=200 $(BUILD)/tests/test_kills
-	MTIL_CRASH_FAULTS=0 $(BUILD)/tests/test_write_faults
+	MTIL_CRASH_KILLS=200 $(BUILD)/tests/crashes kills
+	MTIL_CRASH_FAULTS=0 $(BUILD)/tests/crashes write_faults
 
 install: build
 	DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(abspath $(prefix))"

@@ -1,7 +1,6 @@
 #include "tests/end_to_end/rows.h"
 
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void add_value(sqlite3_stmt *statement, int column, struct text *rows)
@@ -38,53 +37,14 @@ static void add_answer(sqlite3 *database, const char *sql, struct text *rows)
     sqlite3_finalize(statement);
 }
 
-void rows_query(const char *path, const char *sql, struct text *rows)
+void rows_query(const char *name, const char *sql, struct text *rows)
 {
     sqlite3 *database;
     text_add(rows, "%s", "");
-    assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_open_v2(scratch_file(&workshop, name), &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_busy_timeout(database, 60000), SQLITE_OK); /* a run that ends locks readers out, briefly */
     add_answer(database, sql, rows);
     assert_int_equal(sqlite3_close(database), SQLITE_OK);
-}
-
-void rows_expect(const struct workshop *workshop, const char *database, const char *sql, const char *expected)
-{
-    struct text answer = {0};
-    char *path = workshop_path(workshop, database);
-    rows_query(path, sql, &answer);
-    assert_string_equal(answer.data, expected);
-    text_free(&answer);
-    free(path);
-}
-
-void rows_expect_alike(const struct workshop *workshop, const char *database, const char *other)
-{
-    static const char *const computed[] = {
-        "SELECT policy, seed, after_task, task, correct, hex(data) FROM runs JOIN evaluations USING (run) "
-        "JOIN per_image USING (run, task, after_task) ORDER BY 1, 2, 3, 4",
-        "SELECT policy, seed, task, iteration, loss FROM runs JOIN steps USING (run) ORDER BY 1, 2, 3, 4",
-    };
-    char *path = workshop_path(workshop, database);
-    for (size_t i = 0; i < sizeof computed / sizeof *computed; i++) {
-        struct text rows = {0};
-        rows_query(path, computed[i], &rows);
-        assert_true(rows.size > 100);
-        rows_expect(workshop, other, computed[i], rows.data);
-        text_free(&rows);
-    }
-    free(path);
-}
-
-bool rows_may_be_written(const struct workshop *workshop, const char *path)
-{
-    sqlite3 *database;
-    char *full = workshop_path(workshop, path);
-    assert_int_equal(sqlite3_open_v2(full, &database, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-    bool may = sqlite3_exec(database, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) == SQLITE_OK;
-    sqlite3_close(database);
-    free(full);
-    return may;
 }
 
 /* A statement per table, of its columns but those that tell of clocks, machines and what changes no number. */
@@ -95,13 +55,13 @@ static const char tables_sql[] =
     "AND c.name NOT IN ('started', 'finished', 'host', 'process', 'path', 'folder', 'suite_text') GROUP BY t.name "
     "ORDER BY t.name";
 
-void rows_read(const char *path, struct text *rows)
+void rows_read(const char *name, struct text *rows)
 {
     struct text tables = {0};
-    rows_query(path, tables_sql, &tables);
+    rows_query(name, tables_sql, &tables);
     for (char *table = strtok(tables.data, "\n"); table != NULL; table = strtok(NULL, "\n")) {
         text_add(rows, "-- %s\n", table);
-        rows_query(path, table, rows);
+        rows_query(name, table, rows);
     }
     text_free(&tables);
 }

@@ -6,22 +6,6 @@
 
 #define CONVERT "convert rmoe --quiet --threads 2 "
 
-static struct workshop workshop;
-
-static int set_up(void **state)
-{
-    (void)state;
-    workshop_open(&workshop);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    workshop_close(&workshop);
-    return 0;
-}
-
 static const struct safetensor *tensor(const struct safetensors *file, const char *name)
 {
     const struct safetensor *found = safetensors_find(file, name);
@@ -64,9 +48,8 @@ static void check_metadata(const struct safetensors *out)
 TEST(the_file_is_a_classifiers)
 {
     static const char *const parts[] = {"c_fc.weight", "c_proj.weight"};
-    program_succeeds(&workshop, CONVERT "clip.safetensors out.safetensors --experts 3 --noise 0.05 --blocks last_1");
-    struct safetensors *clip = workshop_tensors(&workshop, "clip.safetensors"),
-                       *out = workshop_tensors(&workshop, "out.safetensors");
+    program_succeeds(CONVERT "clip.safetensors out.safetensors --experts 3 --noise 0.05 --blocks last_1");
+    struct safetensors *clip = workshop_tensors("clip.safetensors"), *out = workshop_tensors("out.safetensors");
     check_metadata(out);
     const struct safetensor *mlp = tensor(clip, "visual.transformer.resblocks.0.mlp.c_fc.weight"),
                             *same = tensor(out, "blocks.0.mlp.fc1.weight");
@@ -93,16 +76,15 @@ TEST(the_file_is_a_classifiers)
 /* A classifier that was trained here: its head goes along. */
 TEST(a_classifier_keeps_its_head)
 {
-    program_succeeds(&workshop, "classify tiny.yaml --quiet data.order=mnist model.weights=scratch model.resolution=16 "
-                                "model.patch=8 model.width=64 model.blocks=2");
-    assert_int_equal(workshop_shell(&workshop, "mv runs/*/seed*/weights.safetensors trained.safetensors"), 0);
-    program_succeeds(&workshop, CONVERT "trained.safetensors out.safetensors --blocks 0,1 --noise 0");
-    struct safetensors *trained = workshop_tensors(&workshop, "trained.safetensors"),
-                       *out = workshop_tensors(&workshop, "out.safetensors");
+    program_succeeds("classify tiny.yaml --quiet data.order=mnist model.weights=scratch model.resolution=16 "
+                     "model.patch=8 model.width=64 model.blocks=2");
+    assert_int_equal(workshop_shell("mv runs/*/seed*/weights.safetensors trained.safetensors"), 0);
+    program_succeeds(CONVERT "trained.safetensors out.safetensors --blocks 0,1 --noise 0");
+    struct safetensors *trained = workshop_tensors("trained.safetensors"), *out = workshop_tensors("out.safetensors");
     const struct safetensor *head = tensor(trained, "head.weight"), *same = tensor(out, "head.weight");
     assert_memory_equal(head->data, same->data, safetensor_elements(head) * sizeof(float));
     safetensors_close(trained);
     safetensors_close(out);
 }
 
-TEST_GROUP(set_up, tear_down)
+TEST_GROUP(workshop_set_up, workshop_tear_down)

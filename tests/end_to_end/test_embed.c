@@ -1,5 +1,5 @@
-/* mtil embed against the same numbers computed here, one image or text at a time and from normalised floats; what it refuses is in
- * scripts/predict.txt. */
+/* mtil embed against the same numbers computed here, one image or text at a time and from normalised floats; what it refuses, and
+ * what else changes its files, is in scripts/predict.txt. */
 #include "tests/end_to_end/workshop.h"
 
 #include <jansson.h>
@@ -30,8 +30,6 @@ static const struct photo {
 
 enum { PHOTOS = sizeof photos / sizeof *photos };
 
-static struct workshop workshop;
-
 /* The model by which the same is computed here. */
 static struct {
     struct backend *backend;
@@ -54,38 +52,36 @@ static void write_inputs(void)
         char *source = path_format(FIXTURES "/data/roots/%s", photos[i].source),
              *name = path_format("photos/%s", photos[i].name);
         assert_ok(file_read(source, FILE_LIMIT, &bytes, &error));
-        scratch_write(&workshop.scratch, name, bytes.data, bytes.size);
+        scratch_write(&workshop, name, bytes.data, bytes.size);
         bytes_free(&bytes);
         free(source);
         free(name);
     }
-    scratch_write_text(&workshop.scratch, "photos/sub-folder/notes.txt", "not looked at");
+    scratch_write_text(&workshop, "photos/sub-folder/notes.txt", "not looked at");
     for (size_t i = 0; i < LINES; i++) {
         char *line = line_at(i);
         text_add(&lines, "%s%s", line, i == 3 ? "\r\n" : "\n");
         free(line);
     }
-    scratch_write_text(&workshop.scratch, "lines.txt", lines.data);
+    scratch_write_text(&workshop, "lines.txt", lines.data);
     text_free(&lines);
 }
 
 static int set_up(void **state)
 {
     (void)state;
-    workshop_open(&workshop);
+    workshop_open();
     write_inputs();
     assert_ok(backend_open(&own.backend, &(struct backend_settings){.name = "cpu", .threads = 2}, &error));
     assert_ok(own.backend->ops->arena_create(own.backend, &own.model, (size_t)1 << 30, "test", &error));
     assert_ok(own.backend->ops->arena_create(own.backend, &own.step, (size_t)1 << 30, "test", &error));
-    char *weights = workshop_path(&workshop, "clip.safetensors"), *words = workshop_path(&workshop, "vocabulary.txt");
-    assert_ok(clip_load(&own.clip, own.backend, &own.model, weights, PARAMETERS_FROZEN, NULL, &error));
-    assert_ok(tokenizer_open(&own.tokenizer, words, &error));
-    struct safetensors *file = workshop_tensors(&workshop, "adapters.safetensors");
+    assert_ok(clip_load(&own.clip, own.backend, &own.model, scratch_file(&workshop, "clip.safetensors"),
+                        PARAMETERS_FROZEN, NULL, &error));
+    assert_ok(tokenizer_open(&own.tokenizer, scratch_file(&workshop, "vocabulary.txt"), &error));
+    struct safetensors *file = workshop_tensors("adapters.safetensors");
     assert_ok(adapters_open(&own.adapters, own.backend, &own.model, &own.clip->dimensions, file, (int[]){0, 1, 2}, 3,
                             &error));
     safetensors_close(file);
-    free(weights);
-    free(words);
     return 0;
 }
 
@@ -98,7 +94,7 @@ static int tear_down(void **state)
     own.backend->ops->arena_destroy(own.backend, &own.step);
     own.backend->ops->arena_destroy(own.backend, &own.model);
     backend_close(own.backend);
-    workshop_close(&workshop);
+    workshop_close();
     return 0;
 }
 
@@ -138,7 +134,7 @@ static void embed_photo(const char *name, int router, float *feature)
     size_t side = own.clip->dimensions.resolution;
     uint8_t *pixels = xmalloc(side * side * 3);
     float *planes = xmalloc(side * side * 3 * sizeof *planes);
-    char *path = path_format("%s/photos/%s", workshop.scratch.path, name);
+    char *path = path_format("%s/photos/%s", workshop.path, name);
     assert_ok(image_decode_file(&image, path, &error));
     assert_ok(image_evaluation_crop(&image, (int)side, pixels, &error));
     normalize(pixels, (int)side, planes);
@@ -183,7 +179,7 @@ static void expect_row(const float *written, size_t row, const float *expected)
 static void expect_features(bool images, int router)
 {
     size_t rows = images ? PHOTOS : LINES;
-    struct safetensors *file = workshop_tensors(&workshop, "out.safetensors");
+    struct safetensors *file = workshop_tensors("out.safetensors");
     const struct safetensor *features = safetensors_find(file, "features");
     json_t *names = json_loads(safetensors_metadata_value(file, "names"), 0, NULL);
     assert_int_equal(safetensors_count(file), 1);
@@ -207,70 +203,25 @@ static void expect_features(bool images, int router)
 
 #define EMBED "embed --quiet --weights clip.safetensors "
 #define IMAGES EMBED "--images photos "
-#define SILENT "embed --quiet --weights silent.safetensors --heads 1,1 --images photos "
 #define TEXTS EMBED "--vocab vocabulary.txt --texts lines.txt "
 #define ADAPTED "--adapters adapters.safetensors "
 
 TEST(images_are_embedded_in_the_order_of_their_names)
 {
-    program_succeeds(&workshop, IMAGES "--out out.safetensors");
+    program_succeeds(IMAGES "--out out.safetensors");
     expect_features(true, OFF);
-    program_succeeds(&workshop, IMAGES ADAPTED "--router none --out out.safetensors");
+    program_succeeds(IMAGES ADAPTED "--router none --out out.safetensors");
     expect_features(true, OFF);
-    program_succeeds(&workshop, IMAGES ADAPTED "--router 2 --out out.safetensors");
+    program_succeeds(IMAGES ADAPTED "--router 2 --out out.safetensors");
     expect_features(true, 2);
 }
 
 TEST(texts_are_embedded_line_by_line)
 {
-    program_succeeds(&workshop, TEXTS "--out out.safetensors");
+    program_succeeds(TEXTS "--out out.safetensors");
     expect_features(false, OFF);
-    program_succeeds(&workshop, TEXTS ADAPTED "--router 0 --out out.safetensors");
+    program_succeeds(TEXTS ADAPTED "--router 0 --out out.safetensors");
     expect_features(false, 0);
-}
-
-TEST(options_that_matter_change_the_file_and_threads_do_not)
-{
-    program_succeeds(&workshop, IMAGES ADAPTED "--router 1 --out one --threads 1");
-    program_succeeds(&workshop, IMAGES ADAPTED "--router 1 --out three --threads 3");
-    assert_int_equal(workshop_shell(&workshop, "cmp one three"), 0);
-    struct safetensors *clip = workshop_tensors(&workshop, "clip.safetensors");
-    workshop_write(&workshop, "silent.safetensors", clip, 0, safetensors_count(clip), NULL, 0);
-    safetensors_close(clip);
-    program_succeeds(&workshop, SILENT "--out gelu --activation gelu");
-    program_succeeds(&workshop, SILENT "--out quick --activation quick_gelu");
-    assert_int_equal(workshop_shell(&workshop, "cmp quick gelu"), 1);
-}
-
-static bool without_router_zero(struct safetensor *tensor)
-{
-    bool routing = strstr(tensor->name, "router_list.") != NULL || strstr(tensor->name, "w_noise_list.") != NULL;
-    return !routing || strcmp(strrchr(tensor->name, '.'), ".0") != 0;
-}
-
-static bool without_text_router_zero(struct safetensor *tensor)
-{
-    return strcmp(tensor->name, "transformer.resblocks.0.router_list.0") != 0;
-}
-
-static void refuses(const char *arguments, const char *words)
-{
-    outcome_refuses(&workshop, program_run(&workshop, &(struct launch){.arguments = arguments}), arguments, 0, words);
-}
-
-TEST(routers_may_be_missing_unless_they_are_asked_for)
-{
-    workshop_rewrite(&workshop, "adapters.safetensors", "fewer.safetensors", without_router_zero);
-    /* the rewritten file has no metadata: scale 0.1 */
-    program_succeeds(&workshop, IMAGES "--out one --adapters fewer.safetensors --router 1");
-    program_succeeds(&workshop, IMAGES "--out two --adapters fewer.safetensors --router 2");
-    assert_int_equal(workshop_shell(&workshop, "cmp one two"), 1);
-    refuses(IMAGES "--out x --adapters fewer.safetensors --router 0",
-            "fewer.safetensors | router 0 | its routers are: 1, 2");
-    refuses(IMAGES "--out x --adapters fewer.safetensors", "--router | one of 1, 2");
-    workshop_rewrite(&workshop, "adapters.safetensors", "half.safetensors", without_text_router_zero);
-    refuses(IMAGES "--out x --adapters half.safetensors --router 0",
-            "half.safetensors | transformer.resblocks.0.router_list.0");
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -33,11 +33,7 @@ static const char suite_text[] = "# Three tasks of a few steps each\n"
                                  "selector:\n  iterations: 20\n  code: 16\n"
                                  "run:\n  threads: 1\n  checkpoint_every: 3\n";
 
-char *workshop_path(const struct workshop *workshop, const char *name)
-{
-    char *path = path_format("%s/%s", workshop->scratch.path, name);
-    return path;
-}
+struct scratch workshop;
 
 /* --- The tiny model --- */
 
@@ -52,15 +48,13 @@ static const char merges[] =
     "nu mber</w>\nr e</w>\ns atellite</w>\ns h\nt he</w>\nt u\nte x\ntex tu\ntextu re</w>\n"
     "ve getation</w>\n";
 
-static size_t write_vocabulary(const struct workshop *workshop)
+static size_t write_vocabulary(void)
 {
     struct tokenizer *tokenizer;
-    char *path = workshop_path(workshop, "vocabulary.txt");
-    assert_ok(file_write(path, merges, sizeof merges - 1, &error));
-    assert_ok(tokenizer_open(&tokenizer, path, &error));
+    scratch_write_text(&workshop, "vocabulary.txt", merges);
+    assert_ok(tokenizer_open(&tokenizer, scratch_file(&workshop, "vocabulary.txt"), &error));
     size_t size = tokenizer_vocabulary(tokenizer);
     tokenizer_close(tokenizer);
-    free(path);
     return size;
 }
 
@@ -79,7 +73,7 @@ static void draw_adapters(struct adapters *adapters)
     }
 }
 
-static void make_model(const struct workshop *workshop)
+static void make_model(void)
 {
     struct clip_dimensions dimensions = {.embed = 32,
                                          .resolution = 32,
@@ -89,7 +83,7 @@ static void make_model(const struct workshop *workshop)
                                          .image_heads = 1,
                                          .image_blocks = 2,
                                          .context = 48,
-                                         .vocabulary = write_vocabulary(workshop),
+                                         .vocabulary = write_vocabulary(),
                                          .text_width = 64,
                                          .text_hidden = 256,
                                          .text_heads = 1,
@@ -99,107 +93,75 @@ static void make_model(const struct workshop *workshop)
     struct arena arena;
     struct clip *clip;
     struct adapters *adapters;
-    char *weights = workshop_path(workshop, "clip.safetensors"),
-         *file = workshop_path(workshop, "adapters.safetensors");
     assert_ok(backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = 1}, &error));
     assert_ok(backend->ops->arena_create(backend, &arena, (size_t)1 << 30, "test", &error));
     assert_ok(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
     assert_ok(clip_initialize(clip, 3, &error));
-    assert_ok(clip_save(clip, weights, &error));
+    assert_ok(clip_save(clip, scratch_file(&workshop, "clip.safetensors"), &error));
     assert_ok(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, &error));
     draw_adapters(adapters);
-    assert_ok(adapters_save(adapters, NULL, file, &error));
+    assert_ok(adapters_save(adapters, NULL, scratch_file(&workshop, "adapters.safetensors"), &error));
     adapters_destroy(adapters);
     clip_destroy(clip);
     backend->ops->arena_destroy(backend, &arena);
     backend_close(backend);
-    free(weights);
-    free(file);
 }
 
 /* --- The folder --- */
 
-static void link_data(const struct workshop *workshop, const char *target, const char *name)
+static void link_data(const char *target, const char *name)
 {
-    assert_int_equal(symlink(target, scratch_file(&workshop->scratch, name)), 0);
+    assert_int_equal(symlink(target, scratch_file(&workshop, name)), 0);
 }
 
-void workshop_open(struct workshop *workshop)
+void workshop_open(void)
 {
-    scratch_create(&workshop->scratch);
-    assert_int_equal(chmod(workshop->scratch.path, 0755), 0);
-    assert_int_equal(mkdir(scratch_file(&workshop->scratch, "data"), 0755), 0);
-    link_data(workshop, ROOTS "/mnist/MNIST", "data/MNIST");
-    link_data(workshop, ROOTS "/eurosat/eurosat", "data/eurosat");
-    link_data(workshop, ROOTS "/dtd/dtd", "data/dtd");
-    scratch_write_text(&workshop->scratch, "tiny.yaml", suite_text);
-    make_model(workshop);
+    scratch_create(&workshop);
+    assert_int_equal(chmod(workshop.path, 0755), 0);
+    assert_int_equal(mkdir(scratch_file(&workshop, "data"), 0755), 0);
+    link_data(ROOTS "/mnist/MNIST", "data/MNIST");
+    link_data(ROOTS "/eurosat/eurosat", "data/eurosat");
+    link_data(ROOTS "/dtd/dtd", "data/dtd");
+    scratch_write_text(&workshop, "tiny.yaml", suite_text);
+    make_model();
 }
 
-void workshop_close(struct workshop *workshop)
+void workshop_close(void)
 {
-    scratch_remove(&workshop->scratch);
+    scratch_remove(&workshop);
 }
 
-/* The one file that a shell would find for the pattern, NULL when there is none; the caller frees. */
-static char *find_file(const struct workshop *workshop, const char *pattern)
+int workshop_set_up(void **state)
 {
-    glob_t found = {0};
-    char *full = workshop_path(workshop, pattern), *path = NULL;
-    if (glob(full, 0, NULL, &found) == 0) {
-        assert_int_equal(found.gl_pathc, 1);
-        path = strdup(found.gl_pathv[0]);
-    }
-    globfree(&found);
-    free(full);
-    return path;
+    (void)state;
+    workshop_open();
+    return 0;
 }
 
-struct safetensors *workshop_tensors(const struct workshop *workshop, const char *name)
+int workshop_tear_down(void **state)
+{
+    (void)state;
+    workshop_close();
+    return 0;
+}
+
+struct safetensors *workshop_tensors(const char *name)
 {
     struct safetensors *file;
-    char *path = workshop_path(workshop, name);
-    assert_ok(safetensors_open(&file, path, &error));
-    free(path);
+    assert_ok(safetensors_open(&file, scratch_file(&workshop, name), &error));
     return file;
 }
 
-void workshop_write(const struct workshop *workshop, const char *name, const struct safetensors *file, size_t first,
-                    size_t count, const struct safetensors_metadata *metadata, size_t metadata_count)
+void workshop_write(const char *name, const struct safetensor *tensors, size_t count,
+                    const struct safetensors_metadata *metadata, size_t metadata_count)
 {
-    char *path = workshop_path(workshop, name);
-    assert_ok(safetensors_write(path, safetensors_at(file, first), count, metadata, metadata_count, &error));
-    free(path);
+    assert_ok(safetensors_write(scratch_file(&workshop, name), tensors, count, metadata, metadata_count, &error));
 }
 
-void workshop_rewrite(const struct workshop *workshop, const char *from, const char *to,
-                      bool (*change)(struct safetensor *))
+/* The number of files below the folder whose writing did not end. */
+static int leftovers(void)
 {
-    struct safetensors *file = workshop_tensors(workshop, from);
-    size_t count = 0;
-    char *target = workshop_path(workshop, to);
-    struct safetensor *tensors = xcalloc(safetensors_count(file), sizeof *tensors);
-    struct safetensors_metadata metadata[CLIP_METADATA];
-    size_t known = 0;
-    for (size_t i = 0; i < CLIP_METADATA; i++) {
-        static const char *const keys[CLIP_METADATA] = {"image_heads", "text_heads", "activation", "pixels"};
-        const char *value = safetensors_metadata_value(file, keys[i]);
-        if (value != NULL)
-            metadata[known++] = (struct safetensors_metadata){keys[i], value};
-    }
-    for (size_t i = 0; i < safetensors_count(file); i++) {
-        tensors[count] = *safetensors_at(file, i);
-        count += change(&tensors[count]);
-    }
-    assert_ok(safetensors_write(target, tensors, count, metadata, known, &error));
-    free(tensors);
-    safetensors_close(file);
-    free(target);
-}
-
-int workshop_leftovers(const struct workshop *workshop)
-{
-    char *const roots[] = {(char *)workshop->scratch.path, NULL};
+    char *const roots[] = {workshop.path, NULL};
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     int found = 0;
     assert_non_null(walk);
@@ -228,24 +190,22 @@ static void split_arguments(char *text, char **argv)
 }
 
 /* In the child: its folder, its cache and its output. */
-static void enter(const struct workshop *workshop, const struct process *process)
+static void enter(const struct process *process)
 {
-    if (chdir(workshop->scratch.path) != 0 ||
-        setenv("XDG_CACHE_HOME", scratch_file(&workshop->scratch, "cache"), 1) != 0 ||
+    if (chdir(workshop.path) != 0 || setenv("XDG_CACHE_HOME", scratch_file(&workshop, "cache"), 1) != 0 ||
         dup2(fileno(process->out), STDOUT_FILENO) < 0 || dup2(fileno(process->errors), STDERR_FILENO) < 0)
         _exit(125);
 }
 
 /* In the child; the program is opened first, because nobody may not see the folder it is in. */
-static void become(const struct workshop *workshop, const struct launch *launch, struct process *process, char **argv)
+static void become(struct process *process, char **argv, bool nobody)
 {
     int program = open(program_path(), O_RDONLY | O_CLOEXEC);
     if (program < 0)
         _exit(125);
-    enter(workshop, process);
+    enter(process);
     alarm(SECONDS_MOST);
-    if (launch->unprivileged && geteuid() == 0 &&
-        (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+    if (nobody && geteuid() == 0 && (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
         _exit(125);
     fexecve(program, argv, environ);
     _exit(125);
@@ -262,14 +222,19 @@ static struct process begin(void)
     return process;
 }
 
-void program_start(struct process *process, const struct workshop *workshop, const struct launch *launch)
+static void start(struct process *process, const char *arguments, bool nobody)
 {
-    char *argv[ARGUMENTS_MOST], *text = xstrdup(launch->arguments);
+    char *argv[ARGUMENTS_MOST], *text = xstrdup(arguments);
     split_arguments(text, argv);
     *process = begin();
     if (process->id == 0)
-        become(workshop, launch, process, argv);
+        become(process, argv, nobody);
     free(text);
+}
+
+void program_start(struct process *process, const char *arguments)
+{
+    start(process, arguments, false);
 }
 
 static void read_back(FILE *file, struct text *text)
@@ -305,16 +270,17 @@ void program_wait_for_words(const struct process *process, const char *words)
     fail_msg("the program did not write \"%s\" in %d seconds", words, SECONDS_MOST);
 }
 
-char *program_wait_for_file(const struct process *process, const struct workshop *workshop, const char *pattern)
+void program_wait_for_file(const struct process *process, const char *pattern)
 {
     for (int i = 0; i < SECONDS_MOST * 200; i++) {
-        char *path = find_file(workshop, pattern);
-        if (path != NULL)
-            return path;
+        glob_t found = {0};
+        bool there = glob(scratch_file(&workshop, pattern), 0, NULL, &found) == 0;
+        globfree(&found);
+        if (there)
+            return;
         look_again(process, pattern);
     }
     fail_msg("the program did not write %s in %d seconds", pattern, SECONDS_MOST);
-    return NULL;
 }
 
 struct outcome program_wait(struct process *process)
@@ -330,14 +296,21 @@ struct outcome program_wait(struct process *process)
     return outcome;
 }
 
-struct outcome program_run(const struct workshop *workshop, const struct launch *launch)
+struct outcome program_run(const char *arguments)
 {
     struct process process;
-    program_start(&process, workshop, launch);
+    start(&process, arguments, false);
     return program_wait(&process);
 }
 
-struct outcome workshop_runs(const struct workshop *workshop, const char *script)
+struct outcome program_run_as_nobody(const char *arguments)
+{
+    struct process process;
+    start(&process, arguments, true);
+    return program_wait(&process);
+}
+
+struct outcome workshop_runs(const char *script)
 {
     static const char words[] =
         "PATH=$PWD/bin:$PATH\n"
@@ -352,7 +325,7 @@ struct outcome workshop_runs(const struct workshop *workshop, const char *script
     setenv("MTIL", program_path(), 1);
     struct process process = begin();
     if (process.id == 0) {
-        enter(workshop, &process);
+        enter(&process);
         execlp("timeout", "timeout", seconds, "sh", "-c", whole, NULL);
         _exit(125);
     }
@@ -361,9 +334,9 @@ struct outcome workshop_runs(const struct workshop *workshop, const char *script
     return program_wait(&process);
 }
 
-int workshop_shell(const struct workshop *workshop, const char *script)
+int workshop_shell(const char *script)
 {
-    struct outcome outcome = workshop_runs(workshop, script);
+    struct outcome outcome = workshop_runs(script);
     outcome_free(&outcome);
     return outcome.exit_status;
 }
@@ -374,18 +347,12 @@ void outcome_free(struct outcome *outcome)
     text_free(&outcome->errors);
 }
 
-struct outcome program_ends(const struct workshop *workshop, const char *arguments, int exit_status)
+void program_succeeds(const char *arguments)
 {
-    struct outcome outcome = program_run(workshop, &(struct launch){.arguments = arguments});
-    if (outcome.exit_status != exit_status)
-        fail_msg("mtil %s: expected exit status %d, found %d, signal %d: %s", arguments, exit_status,
-                 outcome.exit_status, outcome.signal, outcome.errors.data);
-    return outcome;
-}
-
-void program_succeeds(const struct workshop *workshop, const char *arguments)
-{
-    struct outcome outcome = program_ends(workshop, arguments, 0);
+    struct outcome outcome = program_run(arguments);
+    if (outcome.exit_status != 0)
+        fail_msg("mtil %s: exit status %d, signal %d: %s", arguments, outcome.exit_status, outcome.signal,
+                 outcome.errors.data);
     outcome_free(&outcome);
 }
 
@@ -397,8 +364,7 @@ size_t words_count(const char *text, const char *word)
     return count;
 }
 
-void outcome_refuses(const struct workshop *workshop, struct outcome outcome, const char *command, int exit_status,
-                     const char *words)
+void outcome_refuses(struct outcome outcome, const char *command, int exit_status, const char *words)
 {
     const char *error = strstr(outcome.errors.data, "mtil: error: ");
     if (outcome.exit_status <= 0 || (exit_status > 0 && outcome.exit_status != exit_status) || error == NULL ||
@@ -406,7 +372,7 @@ void outcome_refuses(const struct workshop *workshop, struct outcome outcome, co
         fail_msg("%s: expected one error, and in the last line, found exit status %d, signal %d: %s", command,
                  outcome.exit_status, outcome.signal, outcome.errors.data);
     assert_string_equal(outcome.out.data, "");
-    assert_int_equal(workshop_leftovers(workshop), 0);
+    assert_int_equal(leftovers(), 0);
     for (const char *next; words != NULL; words = next) {
         const char *end = strstr(words, " | ");
         next = end != NULL ? end + 3 : NULL;
