@@ -79,23 +79,16 @@ static int64_t start_run(struct store *store, const struct compare_sample *sampl
         snprintf(identity + strlen(identity), sizeof identity - strlen(identity), "%s %s %s", sample->weights,
                  sample->training, sample->tests);
     digest_text(identity, hash);
-    struct run_description description = {.suite = "sample",
-                                          .suite_hash = hash,
-                                          .settings_hash = hash,
-                                          .inputs = inputs,
-                                          .input_count = sample->weights ? sizeof inputs / sizeof *inputs : 0,
-                                          .setting = "full_shot",
-                                          .method = method,
-                                          .policy = sample->policy,
-                                          .selector = "clip",
-                                          .selection = "per_image",
-                                          .order = "I",
-                                          .model = "small",
-                                          .backend = "cpu",
-                                          .precision = "f32",
-                                          .program_version = sample->version ? sample->version : "0.1.0",
-                                          .seed = sample->seed,
-                                          .tasks = COMPARE_SAMPLE_TASKS};
+    struct run_description description = sample_description(sample->seed);
+    description.suite_hash = description.settings_hash = hash;
+    description.folder = NULL;
+    description.inputs = inputs;
+    description.input_count = sample->weights ? sizeof inputs / sizeof *inputs : 0;
+    description.method = method;
+    description.policy = sample->policy;
+    description.program_version = sample->version ? sample->version : "0.1.0";
+    description.tasks = COMPARE_SAMPLE_TASKS;
+    description.trainable_parameters = 0;
     sample_tell(&description, text);
     struct run_start start;
     struct error error;

@@ -11,8 +11,6 @@
 #include "core/rng.h"
 #include "results/store/store_internal.h"
 
-static const char *const task_names[SAMPLE_TASKS] = {"aircraft", "digits", "textures_&_more", "flowers"};
-
 char *sample_path(const char *name)
 {
     const char *base = getenv("TMPDIR");
@@ -112,17 +110,6 @@ status sample_add_task(struct store *store, int64_t run, const struct sample_tas
         error);
 }
 
-status sample_add_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
-                          struct error *error)
-{
-    for (size_t i = 0; i < count; i++)
-        TRY(store_add(
-            store, run, "task_classes",
-            NAMED({"task", value_integer(task)}, {"class", value_integer((int64_t)i)}, {"name", value_text(names[i])}),
-            error));
-    return OK;
-}
-
 status sample_add_step(struct store *store, int64_t run, int64_t task, int64_t iteration, double loss,
                        struct error *error)
 {
@@ -133,25 +120,76 @@ status sample_add_step(struct store *store, int64_t run, int64_t task, int64_t i
                      error);
 }
 
-/* Twice as many choices of experts as images with a router, and the patches of an image. */
-static status write_choices(struct store *store, int64_t run, int64_t after_task, int64_t task, struct error *error)
+struct rows_of {
+    const char *table, *select;
+};
+
+static const struct rows_of rows_of_run[] = {
+    {"sessions", "SELECT 'a host' AS host, '0.1.0' AS program_version, '0123456789ab' AS program_commit, "
+                 "'mtil run sample.yaml' AS command_line, 'GCC 12.2.0' AS compiler, 'SQLite 3.40.1' AS libraries, "
+                 "'a processor' AS cpu"},
+};
+
+/* ?1: the task */
+static const struct rows_of rows_of_task[] = {
+    {"tasks", "SELECT ?1 AS task, value AS name, 6 + ?1 AS classes, 1000 AS training_images, 200 AS test_images, "
+              "10 * ?1 AS missing_images, 3 * ?1 AS unreadable_images, iif(?1 = 0, NULL, '00ff') AS test_digest "
+              "FROM json_each('[\"aircraft\", \"digits\", \"textures_&_more\", \"flowers\"]') WHERE key = ?1"},
+    {"task_classes", "SELECT ?1 AS task, key AS class, value AS name FROM json_each('[\"a class\", \"another\"]')"},
+    {"task_similarities", "SELECT ?1 AS task, 3 AS other, 0.5 AS cosine"},
+};
+
+/* Of every tenth step. ?1: the task, ?2: the iteration; behind the last one comes what is known at the end of the task. */
+static const struct rows_of rows_of_step[] = {
+    {"expert_events", "SELECT ?1 AS task, ?2 AS iteration, value AS encoder, 1 AS block, "
+                      "iif(?2 = 20, 'skip', 'merge') AS event, iif(?2 = 20, NULL, 2) AS target, 5 AS t1, ?1 AS t2, "
+                      "iif(?2 = 20, 'no expert is free', NULL) AS reason "
+                      "FROM json_each('[\"image\", \"text\"]') WHERE ?2 % 10 = 0"},
+    {"merge_effects", "SELECT ?1 AS task, 10 AS iteration, iif(?2 = 20, 'image', 'text') AS encoder, 1 AS block, "
+                      "0 AS position, ?2 AS known, 10 AS iterations, 15 * (?1 + 1) AS chosen, 120 AS choices, "
+                      "2.5 AS loss_before, iif(?1 = 0, NULL, 1.5) AS loss_after, 0.25 AS distance WHERE ?2 >= 20"},
+    {"timings", "SELECT ?1 AS task, ?2 AS iteration, 'train' AS phase, 2.5 AS seconds, 10 AS iterations, 640 AS images "
+                "WHERE ?2 % 10 = 0"},
+    {"expert_events", "SELECT ?1 AS task, 20 AS iteration, 'image' AS encoder, 1 AS block, 'freeze' AS event, "
+                      "?1 + value AS target FROM json_each('[0, 1]') WHERE ?2 > 20"},
+    {"expert_counts", "SELECT ?1 AS task, 'image' AS encoder, 1 AS block, key AS expert, value AS count "
+                      "FROM json_each('[30, 0, 10, ' || ?1 || ', 5, 55]') WHERE ?2 > 20"},
+    {"artifacts", "SELECT ?1 AS task, 'adapters' AS kind, 'a.safetensors' AS path, 1000 AS bytes WHERE ?2 > 20"},
+};
+
+/* Of an evaluation. ?1: after this task, ?2: of this. The last has twice as many choices of experts as images with a router, and the
+ * patches of an image. */
+static const struct rows_of rows_of_evaluation[] = {
+    {"selector_thresholds", "SELECT ?1 AS task, 0.05 + ?1 AS threshold WHERE ?2 = 0 AND ?1 >= 0"},
+    {"router_choices", "SELECT ?1 AS after_task, ?2 AS task, key - 1 AS router, value AS count "
+                       "FROM json_each('[20, ' || ?2 || ', 0, 0, ' || (180 - ?2) || ']') WHERE value > 0"},
+    {"class_experts", "SELECT ?2 AS task, ?1 AS after_task, 1 AS block, key / 6 AS class, key % 6 AS expert, value AS "
+                      "count FROM json_each('[90, 30, 0, 0, 0, 0, 0, 0, 0, 0, 60, 180]') WHERE value > 0 AND ?1 = 3"},
+    {"patch_experts", "SELECT ?2 AS task, ?1 AS after_task, 100 AS image, 1 AS block, 'hundredth.png' AS file, "
+                      "3 AS width, '[5,0,' || ?2 || ',2,2,1]' AS experts WHERE ?1 = 3"},
+};
+
+#define ROWS(of) of, sizeof of / sizeof *of
+
+/* As the trainer does, by store_add. */
+static status add_rows(struct store *store, int64_t run, const struct rows_of *rows, size_t count, int64_t first,
+                       int64_t second, struct error *error)
 {
-    const int64_t counts[12] = {90, 30, [10] = 60, [11] = 180};
-    char patches[32];
-    for (int64_t i = 0; i < 12; i++)
-        if (counts[i] > 0)
-            TRY(store_add(store, run, "class_experts",
-                          NAMED({"task", value_integer(task)}, {"after_task", value_integer(after_task)},
-                                {"block", value_integer(1)}, {"class", value_integer(i / 6)},
-                                {"expert", value_integer(i % 6)}, {"count", value_integer(counts[i])}),
-                          error));
-    snprintf(patches, sizeof patches, "[5,0,%d,2,2,1]", (int)task);
-    return store_add(store, run, "patch_experts",
-                     NAMED({"task", value_integer(task)}, {"after_task", value_integer(after_task)},
-                           {"image", value_integer(100)}, {"block", value_integer(1)},
-                           {"file", value_text("hundredth.png")}, {"width", value_integer(3)},
-                           {"experts", value_text(patches)}),
-                     error);
+    enum { COLUMNS_MOST = 16 };
+    status result = OK;
+    for (size_t i = 0; i < count && result == OK; i++) {
+        struct named_value row[COLUMNS_MOST];
+        struct statement *statement;
+        TRY(statement_open(&statement, store_database(store), rows[i].select, error));
+        result = statement_bind(statement, VALUES(value_integer(first), value_integer(second)), error);
+        for (bool more; result == OK && (result = statement_step(statement, &more, error)) == OK && more;) {
+            for (size_t c = 0; c < statement_columns(statement); c++)
+                row[c] = (struct named_value){statement_title(statement, c), statement_value(statement, c)};
+            result = store_add(store, run, rows[i].table, row, statement_columns(statement), error);
+        }
+        statement_close(statement);
+    }
+    return result;
 }
 
 static status write_evaluations(struct store *store, int64_t run, int64_t seed, int64_t after_task, struct error *error)
@@ -168,49 +206,9 @@ static status write_evaluations(struct store *store, int64_t run, int64_t seed, 
                                                           .images = SAMPLE_IMAGES,
                                                           .per_image = &kept},
                                  error));
-        if (task == 0 && after_task >= 0)
-            TRY(store_add(
-                store, run, "selector_thresholds",
-                NAMED({"task", value_integer(after_task)}, {"threshold", value_real(0.05 + (double)after_task)}),
-                error));
-        const int64_t counts[SAMPLE_TASKS + 1] = {[0] = 20, [1] = task, [SAMPLE_TASKS] = 180 - task};
-        for (int64_t i = 0; i <= SAMPLE_TASKS; i++)
-            if (counts[i] > 0)
-                TRY(store_add(store, run, "router_choices",
-                              NAMED({"after_task", value_integer(after_task)}, {"task", value_integer(task)},
-                                    {"router", value_integer(i - 1)}, {"count", value_integer(counts[i])}),
-                              error));
-        if (after_task == SAMPLE_TASKS - 1)
-            TRY(write_choices(store, run, after_task, task, error));
+        TRY(add_rows(store, run, ROWS(rows_of_evaluation), after_task, task, error));
     }
     return OK;
-}
-
-static status write_merge(struct store *store, int64_t run, int64_t task, int64_t iteration, const char *encoder,
-                          struct error *error)
-{
-    bool skipped = iteration == 20;
-    return store_add(store, run, "expert_events",
-                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
-                           {"encoder", value_text(encoder)}, {"block", value_integer(1)},
-                           {"event", value_text(skipped ? "skip" : "merge")},
-                           {"target", skipped ? value_null() : value_integer(2)}, {"t1", value_integer(5)},
-                           {"t2", value_integer(task)}, {"reason", value_text(skipped ? "no expert is free" : NULL)}),
-                     error);
-}
-
-/* Of the merge after iteration 10. */
-static status write_effect(struct store *store, int64_t run, int64_t task, const char *encoder, int64_t known,
-                           struct error *error)
-{
-    return store_add(store, run, "merge_effects",
-                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(10)},
-                           {"encoder", value_text(encoder)}, {"block", value_integer(1)},
-                           {"position", value_integer(0)}, {"known", value_integer(known)},
-                           {"iterations", value_integer(10)}, {"chosen", value_integer(15 * (task + 1))},
-                           {"choices", value_integer(120)}, {"loss_before", value_real(2.5)},
-                           {"loss_after", task == 0 ? value_null() : value_real(1.5)}, {"distance", value_real(0.25)}),
-                     error);
 }
 
 static status write_step(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration,
@@ -218,63 +216,14 @@ static status write_step(struct store *store, int64_t run, int64_t seed, int64_t
 {
     struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)iteration);
     TRY(sample_add_step(store, run, task, iteration, (double)rng_uniform(&rng, 1), error));
-    if (iteration % 10 != 0)
-        return OK;
-    TRY(write_merge(store, run, task, iteration, "image", error));
-    TRY(write_merge(store, run, task, iteration, "text", error));
-    if (iteration == 20)
-        TRY(write_effect(store, run, task, "image", iteration, error));
-    return store_add(store, run, "timings",
-                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
-                           {"phase", value_text("train")}, {"seconds", value_real(2.5)},
-                           {"iterations", value_integer(10)}, {"images", value_integer(640)}),
-                     error);
-}
-
-static status write_task_end(struct store *store, int64_t run, int64_t seed, int64_t task, struct error *error)
-{
-    const int64_t counts[6] = {30, 0, 10, task, 5, 55};
-    for (int64_t frozen = 0; frozen < 2; frozen++)
-        TRY(store_add(store, run, "expert_events",
-                      NAMED({"task", value_integer(task)}, {"iteration", value_integer(SAMPLE_ITERATIONS)},
-                            {"encoder", value_text("image")}, {"block", value_integer(1)},
-                            {"event", value_text("freeze")}, {"target", value_integer(task + frozen)}),
-                      error));
-    TRY(write_effect(store, run, task, "text", SAMPLE_ITERATIONS + 1, error));
-    for (int64_t expert = 0; expert < 6; expert++)
-        TRY(store_add(store, run, "expert_counts",
-                      NAMED({"task", value_integer(task)}, {"encoder", value_text("image")},
-                            {"block", value_integer(1)}, {"expert", value_integer(expert)},
-                            {"count", value_integer(counts[expert])}),
-                      error));
-    TRY(write_evaluations(store, run, seed, task, error));
-    return store_add(store, run, "artifacts",
-                     NAMED({"task", value_integer(task)}, {"kind", value_text("adapters")},
-                           {"path", value_text("a.safetensors")}, {"bytes", value_integer(1000)}),
-                     error);
+    return iteration % 10 == 0 ? add_rows(store, run, ROWS(rows_of_step), task, iteration, error) : OK;
 }
 
 status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration, int64_t stop_task,
                     int64_t stop_iteration, struct error *error)
 {
-    for (int64_t i = 0; i < SAMPLE_TASKS; i++)
-        TRY(sample_add_task(store, run,
-                            &(struct sample_task){.task = i,
-                                                  .name = task_names[i],
-                                                  .classes = 6 + i,
-                                                  .training_images = 1000,
-                                                  .test_images = SAMPLE_IMAGES,
-                                                  .missing_images = 10 * i,
-                                                  .unreadable_images = 3 * i,
-                                                  .test_digest = i == 0 ? NULL : "00ff"},
-                            error));
-    for (int64_t i = 0; i < SAMPLE_TASKS; i++) {
-        TRY(sample_add_classes(store, run, i, (const char *const[]){"a class", "another"}, 2, error));
-        TRY(store_add(
-            store, run, "task_similarities",
-            NAMED({"task", value_integer(i)}, {"other", value_integer(SAMPLE_TASKS - 1)}, {"cosine", value_real(0.5)}),
-            error));
-    }
+    for (int64_t i = SAMPLE_TASKS; i-- > 0;) /* the last first, which all are like */
+        TRY(add_rows(store, run, ROWS(rows_of_task), i, 0, error));
     if (task < 0)
         TRY(write_evaluations(store, run, seed, -1, error));
     for (int64_t t = task < 0 ? 0 : task; t < SAMPLE_TASKS; t++) {
@@ -283,7 +232,8 @@ status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task
                 return OK;
             TRY(write_step(store, run, seed, t, i, error));
         }
-        TRY(write_task_end(store, run, seed, t, error));
+        TRY(add_rows(store, run, ROWS(rows_of_step), t, SAMPLE_ITERATIONS + 1, error));
+        TRY(write_evaluations(store, run, seed, t, error));
     }
     return OK;
 }
@@ -327,22 +277,13 @@ int64_t sample_ask(struct store *store, const char *sql)
     return found;
 }
 
-static status add_session(struct store *store, int64_t run, struct error *error)
-{
-    return store_add(store, run, "sessions",
-                     NAMED({"host", value_text("a host")}, {"program_version", value_text("0.1.0")},
-                           {"program_commit", value_text("0123456789ab")},
-                           {"command_line", value_text("mtil run sample.yaml")}, {"compiler", value_text("GCC 12.2.0")},
-                           {"libraries", value_text("SQLite 3.40.1")}, {"cpu", value_text("a processor")}),
-                     error);
-}
-
 int64_t sample_finished_run(struct store *store, int64_t seed)
 {
     struct run_description description = sample_description(seed);
     struct run_start start;
     struct error error = {0};
-    if (store_run_start(store, &description, &start, &error) != OK || add_session(store, start.run, &error) != OK ||
+    if (store_run_start(store, &description, &start, &error) != OK ||
+        add_rows(store, start.run, ROWS(rows_of_run), 0, 0, &error) != OK ||
         sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, &error) != OK ||
         store_run_end(store, start.run, RUN_FINISHED, NULL, &error) != OK) {
         fprintf(stderr, "%s\n", error.message);

@@ -21,8 +21,6 @@ struct sample_task {
     const char *test_digest;
 };
 status sample_add_task(struct store *store, int64_t run, const struct sample_task *row, struct error *error);
-status sample_add_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
-                          struct error *error);
 status sample_add_step(struct store *store, int64_t run, int64_t task, int64_t iteration, double loss,
                        struct error *error);
 

@@ -89,7 +89,11 @@ static status write_names(struct store *store, int64_t run, int64_t task, struct
     uint16_t labels[IMAGES];
     for (size_t i = 0; i < IMAGES; i++)
         labels[i] = (uint16_t)(i % CLASSES);
-    TRY(sample_add_classes(store, run, task, class_names, CLASSES, error));
+    for (int64_t i = 0; i < CLASSES; i++)
+        TRY(store_add(
+            store, run, "task_classes",
+            NAMED({"task", value_integer(task)}, {"class", value_integer(i)}, {"name", value_text(class_names[i])}),
+            error));
     return store_add(store, run, "test_labels",
                      NAMED({"task", value_integer(task)}, {"labels", value_blob(labels, 2 * (IMAGES))}), error);
 }
@@ -184,21 +188,16 @@ static status write_run(struct store *store, const struct kind *kind, int64_t se
              kind->row ? "  row: " : "", kind->row ? kind->row : "", kind->row ? "\n" : "");
     snprintf(identity, sizeof identity, "%s %s %s", kind->suite, kind->policy, kind->settings);
     digest_text(identity, hash);
-    struct run_description description = {.suite = kind->suite,
-                                          .suite_hash = hash,
-                                          .settings_hash = hash,
-                                          .setting = "full_shot",
-                                          .method = "moe_adapters",
-                                          .policy = kind->policy,
-                                          .selector = "clip",
-                                          .selection = "per_image",
-                                          .order = "I",
-                                          .model = "mini",
-                                          .backend = "cpu",
-                                          .precision = "f32",
-                                          .program_version = "0.1.0",
-                                          .seed = seed,
-                                          .tasks = kind->tasks};
+    struct run_description description = sample_description(seed);
+    description.suite = kind->suite;
+    description.suite_hash = description.settings_hash = hash;
+    description.folder = NULL;
+    description.input_count = 0;
+    description.method = "moe_adapters";
+    description.policy = kind->policy;
+    description.model = "mini";
+    description.tasks = kind->tasks;
+    description.trainable_parameters = 0;
     sample_tell(&description, text);
     struct run_start start;
     TRY(store_run_start(store, &description, &start, error));
