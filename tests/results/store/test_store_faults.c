@@ -185,6 +185,8 @@ TEST_WITH(foreign_tables_under_our_name_only_fail, create, destroy)
 
 /* --- Rivals --- */
 
+_Static_assert(DATABASE_PATIENCE > 60000, "a lock of a minute only takes time");
+
 TEST_WITH(waiting_for_a_rival_ends, create, destroy)
 {
     struct store *store;
