@@ -13,7 +13,9 @@
 
 static const char *const names[COMPARE_SAMPLE_TASKS] = {"aircraft", "dtd", "mnist"};
 
-int64_t compare_sample_correct(const struct compare_sample *sample, int64_t after_task, int64_t task)
+/* 100 + 3 task + 10 if learnt + (7 seed + 5 (after_task + 1) + 3 task) mod 11; where there is a lift, for after_task ≥ 0
+ * also the lift + (seed (task + 2) + after_task) mod 4. */
+static int64_t correct_of(const struct compare_sample *sample, int64_t after_task, int64_t task)
 {
     int64_t seed = sample->seed;
     int64_t lift = after_task >= 0 && sample->lift ? sample->lift + (seed * (task + 2) + after_task) % 4 : 0;
@@ -36,7 +38,7 @@ static void add_evaluation(struct store *store, int64_t run, const struct compar
                            int64_t task)
 {
     struct error error;
-    int64_t correct = compare_sample_correct(sample, after_task, task);
+    int64_t correct = correct_of(sample, after_task, task);
     uint8_t right[LIMIT];
     uint16_t predicted[LIMIT];
     int16_t router[LIMIT];

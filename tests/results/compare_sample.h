@@ -29,9 +29,5 @@ struct compare_sample {
     const char *path;                       /* of the weights */
 };
 
-/* 100 + 3 task + 10 if learnt + (7 seed + 5 (after_task + 1) + 3 task) mod 11; where there is a lift, for after_task ≥ 0
- * also the lift + (seed (task + 2) + after_task) mod 4. */
-int64_t compare_sample_correct(const struct compare_sample *sample, int64_t after_task, int64_t task);
-
 /* Image i is right when (i + 3 lift) mod 200 is below the number of right ones. */
 int64_t compare_sample_add(struct store *store, const struct compare_sample *sample);

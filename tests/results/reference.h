@@ -35,11 +35,6 @@ static inline bool tests_later(const struct accuracy_matrix *matrix)
     return matrix->images == NULL || matrix->later;
 }
 
-static inline bool accuracy_expected(const struct accuracy_matrix *matrix, size_t after_task, size_t task)
-{
-    return tests_later(matrix) || task <= after_task;
-}
-
 static inline double accuracy_mean(const struct accuracy_matrix *matrix, int64_t after_task)
 {
     size_t columns = matrix->images != NULL && after_task >= 0 ? (size_t)after_task + 1 : matrix->tasks;

@@ -14,7 +14,7 @@
 /* A name that would end an element, an attribute, or a string of JavaScript, if anything let it. */
 #define HARM "<script>alert(1)</script>\"' onload=x `touch harm` %s %d \\'; system('touch harm') # \x01\xff&amp;"
 
-enum { IMAGES = 200, ITERATIONS = 60 };
+enum { IMAGES = 200, CLASSES = 10 };
 
 static const char *const mtil_names[] = {"aircraft", "caltech101", "cifar100",   "dtd",           "eurosat", "flowers",
                                          "food",     "mnist",      "oxford_pet", "stanford_cars", "sun397"};
@@ -59,11 +59,6 @@ static int64_t correct_of(int64_t seed, int64_t after_task, int64_t task)
     return zero_shot + 60 - 2 * (after_task - task) + noise;
 }
 
-enum { CLASSES = 10 };
-
-static const char *const class_names[CLASSES] = {"apple", "bird", HARM,  "dog",  "elk",
-                                                 "fox",   "goat", "hen", "ibis", "jay"};
-
 /* Image i is of class i mod 10; the first ones are right, the others taken for the next class. */
 static status write_evaluation(struct store *store, int64_t run, int64_t after_task, int64_t task, int64_t correct,
                                struct error *error)
@@ -84,20 +79,6 @@ static status write_evaluation(struct store *store, int64_t run, int64_t after_t
         error);
 }
 
-static status write_names(struct store *store, int64_t run, int64_t task, struct error *error)
-{
-    uint16_t labels[IMAGES];
-    for (size_t i = 0; i < IMAGES; i++)
-        labels[i] = (uint16_t)(i % CLASSES);
-    for (int64_t i = 0; i < CLASSES; i++)
-        TRY(store_add(
-            store, run, "task_classes",
-            NAMED({"task", value_integer(task)}, {"class", value_integer(i)}, {"name", value_text(class_names[i])}),
-            error));
-    return store_add(store, run, "test_labels",
-                     NAMED({"task", value_integer(task)}, {"labels", value_blob(labels, 2 * (IMAGES))}), error);
-}
-
 static status write_evaluations(struct store *store, int64_t run, const struct kind *kind, int64_t seed,
                                 int64_t after_task, struct error *error)
 {
@@ -108,28 +89,6 @@ static status write_evaluations(struct store *store, int64_t run, const struct k
     return OK;
 }
 
-static status write_task(struct store *store, int64_t run, const struct kind *kind, int64_t seed, int64_t task,
-                         struct error *error)
-{
-    for (int64_t iteration = 1; iteration <= ITERATIONS; iteration++) {
-        struct rng rng = rng_make((uint64_t)seed, RNG_TEST, 100 + (uint32_t)task, (uint32_t)iteration);
-        double loss = 3.0 / (1 + 0.05 * (double)iteration) + 0.2 * (double)rng_uniform(&rng, 0);
-        bool balanced = strcmp(kind->policy, "none") != 0;
-        TRY(store_add(store, run, "steps",
-                      NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
-                            {"loss", value_real(loss)}, {"learning_rate", value_real(1e-3)},
-                            {"balance_loss", balanced ? value_real(1.0 / (double)iteration) : value_null()}),
-                      error));
-    }
-    TRY(store_add(store, run, "timings",
-                  NAMED({"task", value_integer(task)}, {"iteration", value_integer(ITERATIONS)},
-                        {"phase", value_text("train")}, {"seconds", value_real(0.25 * ITERATIONS)},
-                        {"iterations", value_integer(ITERATIONS)}, {"images", value_integer(64 * ITERATIONS)},
-                        {"peak_bytes", value_integer(300 << 20)}),
-                  error));
-    return write_evaluations(store, run, kind, seed, task, error);
-}
-
 /* Encoders and blocks after each trained task. */
 #define PLACES " FROM evaluations JOIN encoders JOIN n AS block WHERE run = ?1 AND after_task = task AND block.i < 3 "
 
@@ -137,6 +96,15 @@ static status write_task(struct store *store, int64_t run, const struct kind *ki
 static const char *const derived[] = {
     "CREATE TEMP TABLE IF NOT EXISTS n AS SELECT value AS i FROM json_each('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]')",
     "CREATE TEMP TABLE IF NOT EXISTS encoders AS SELECT value AS encoder FROM json_each('[\"image\", \"text\"]')",
+    "INSERT INTO task_classes "
+    "SELECT run, task, key, iif(key = 2, ?4, value) FROM tasks JOIN json_each('[\"apple\", \"bird\", \"\", \"dog\", "
+    "\"elk\", \"fox\", \"goat\", \"hen\", \"ibis\", \"jay\"]') WHERE run = ?1",
+    "INSERT INTO steps (run, task, iteration, loss, learning_rate, balance_loss) "
+    "SELECT run, task, i, 3.0 / (1 + 0.05 * i) + 0.002 * ((?2 * 7919 + task * 104729 + i * 1299709) % 101), 0.001, "
+    "iif(?3, 1.0 / i, NULL) FROM (SELECT run, task, 12 * five.i + n.i + 1 AS i FROM evaluations JOIN n AS five JOIN n "
+    "WHERE run = ?1 AND after_task = task AND five.i < 5)",
+    "INSERT INTO timings (run, task, iteration, phase, seconds, iterations, images, peak_bytes) "
+    "SELECT run, task, 60, 'train', 15.0, 60, 3840, 300 << 20 FROM evaluations WHERE run = ?1 AND after_task = task",
     "INSERT INTO router_choices "
     "SELECT run, after_task, task, i - 1, CASE i WHEN 0 THEN 10 WHEN task + 1 THEN 150 ELSE (i - 1 + task) % 5 END "
     "FROM evaluations JOIN n "
@@ -169,15 +137,18 @@ static const char *const derived[] = {
 
 static status write_rows(struct store *store, int64_t run, const struct kind *kind, int64_t seed, struct error *error)
 {
+    uint16_t labels[IMAGES];
+    for (size_t i = 0; i < IMAGES; i++)
+        labels[i] = (uint16_t)(i % CLASSES);
     for (int64_t task = 0; task < kind->tasks; task++) {
         struct sample_task row = {
             .task = task, .name = kind->names[task], .classes = 10, .training_images = 1000, .test_images = IMAGES};
         TRY(sample_add_task(store, run, &row, error));
-        TRY(write_names(store, run, task, error));
+        TRY(store_add(store, run, "test_labels",
+                      NAMED({"task", value_integer(task)}, {"labels", value_blob(labels, sizeof labels)}), error));
     }
-    TRY(write_evaluations(store, run, kind, seed, -1, error));
-    for (int64_t task = 0; task < (kind->finished ? kind->tasks : 1); task++)
-        TRY(write_task(store, run, kind, seed, task, error));
+    for (int64_t task = -1; task < (kind->finished ? kind->tasks : 1); task++)
+        TRY(write_evaluations(store, run, kind, seed, task, error));
     return OK;
 }
 
