@@ -48,6 +48,7 @@ static const struct hand_case {
     {"last", RUN, (700 + 1950 + 3000) / 100.0, domain_images, true},
     {"average", RUN, (80 + 67.5 + 56.5) / 3, domain_images, true},
     {"average", 1, (10 + 60 + 65) / 3.0, domain_images, true},
+    {"average", 1, (60 + 65) / 2.0, equal_images, false},
     {"transfer", RUN, (10 + 25) / 2.0, domain_images, true},
     {"transfer", RUN, NAN, domain_images, false},
 };
