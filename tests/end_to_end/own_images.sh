@@ -32,12 +32,12 @@ cp -r "$roots/dtd/dtd/dtd/images" my/fields
 [ "$(grep -vc '^#' suite.yaml)" -eq 8 ] || complain "init: the suite has not eight lines: $(cat suite.yaml)"
 scenes='# scenes: 20 images to train on, 10 to test on, 10 classes: AnnualCrop, Forest, HerbaceousVegetation, …'
 expect 0 "$scenes" run suite.yaml --dry-run
-expect 0 'files left out: 1 (Forest/Thumbs.db)' run suite.yaml --dry-run
+grep -qF 'files left out: 1 (Forest/Thumbs.db)' said || complain "files left out are not reported"
 grep -q 'scenes under my: classes without a test image, .*: 2 of 10, the first is "Highway"' said || complain "classes without test images are not reported"
-expect 0 "Transfer" run suite.yaml
 for task in scenes fields; do
-    grep -q "^  *path: $task\$" <("$mtil" run suite.yaml --dry-run 2>/dev/null) || complain "the path of $task is not its name"
+    grep -q "^  *path: $task\$" said || complain "the path of $task is not its name"
 done
+expect 0 "Transfer" run suite.yaml training.iterations=2 training.warmup=0 selector.iterations=5 # in full: the test readme
 
 # One folder too high, misspelt, empty, flat, nowhere.
 expect 1 'my: expected a folder for each class, with its images; found class folders within' \
