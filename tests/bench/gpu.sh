@@ -47,7 +47,6 @@ for part in "$@"; do
             report "PyTorch, $precision" "${MTIL_PYTHON:-python3}" tests/bench/step_pytorch.py --precision $precision
             report "kernels, $precision" "$build/tests/kernels" --backend cuda --precision $precision vit_b_16
         done
-        report skew "$build/tests/step" --backend cuda --precision bf16 --skew vit_b_16
         report budget "$build/tests/step" --backend cuda --precision bf16 --budget vit_b_16
         report products "$build/tests/products" --precision bf16 vit_b_16 ;;
     rehearsal) report rehearsal env MTIL_TEST_PROGRAM="$build/mtil" "$build/tests/rehearsal" --scale "${SCALE:-1}" \

@@ -1,6 +1,6 @@
 /* Times a training step of the adapters and an evaluation batch, as a share of the backend's own product rate.
  *
- *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [--skew] [--budget] [vit_b_16|mini]
+ *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [--budget] [vit_b_16|mini]
  *         [images] [prompts] [experts]
  *
  * The product rate is that of a weight that is packed already. A machine that others use, too, gives another rate every
@@ -25,7 +25,6 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/budget.h"
 #include "tests/bench/models.h"
-#include "tests/bench/skew.h"
 #include "tests/models/initialize.h"
 
 enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64, MERGE_EVERY = 100 /* Park */ };
@@ -45,8 +44,8 @@ enum figure { RATE, STEP, UPDATE, MERGE, EVALUATION, FIGURES };
 
 struct trial {
     const struct shape *shape;
-    size_t numbers[3];                        /* images, prompts, experts; 0: the shape's */
-    bool both, profile, budget, skew, skewed; /* skew: a second trial, whose routers are skewed */
+    size_t numbers[3]; /* images, prompts, experts; 0: the shape's */
+    bool both, profile, budget;
     size_t images, evaluated, prompts, experts;
     struct backend_settings settings;
     struct bench bench;
@@ -62,7 +61,6 @@ struct trial {
     struct texts texts;
     struct gemm product;
     uint32_t steps;
-    double shares[TOWERS]; /* of the two most used experts of a block */
     struct repeated repeated;
     double rounds[FIGURES]
                  [MOST_FIGURES]; /* RATE: of products, FLOP a second before and after, the mean; others: seconds */
@@ -257,15 +255,6 @@ static void warm_up(struct trial *b)
     }
 }
 
-/* Shares of a step's choices that the two most used experts have, after all rounds: an update moves routers, too. */
-static void measure_shares(struct trial *b)
-{
-    must(adapters_begin_task(b->adapters, 0, &error));
-    train_step(b);
-    for (int t = 0; t < TOWERS; t++)
-        b->shares[t] = skew_share(b->adapters, (enum tower)t);
-}
-
 static void time_round(struct trial *b, size_t round)
 {
     double before = product_rate(b);
@@ -317,11 +306,8 @@ static void report(const struct trial *b)
                    evaluation = figures_of(b->rounds[EVALUATION], b->shape->rounds);
     double images = (double)b->evaluated;
     size_t values = adapters_values(b->adapters);
-    printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts, %zu rounds%s\n", b->shape->name,
-           b->bench.backend->description, b->images, b->prompts, b->shape->positions, b->experts, b->shape->rounds,
-           b->skewed ? ", skewed routers" : "");
-    printf("  two experts take      %.0f%% of a block's choices in the image tower, %.0f%% in the text tower\n",
-           100 * b->shares[TOWER_IMAGE], 100 * b->shares[TOWER_TEXT]);
+    printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts, %zu rounds\n", b->shape->name,
+           b->bench.backend->description, b->images, b->prompts, b->shape->positions, b->experts, b->shape->rounds);
     printf("  trainable parameters  %zu, %.1f MiB\n", values, (double)values * 4 / (1 << 20));
     printf("  product rate          %.0f GFLOP/s (%.0f to %.0f; %s, %zu x %d x %d)\n", rate.middle / 1e9,
            rate.lowest / 1e9, rate.highest / 1e9, precision_name(b->bench.backend->precision), product_rows(b),
@@ -339,14 +325,14 @@ static void report(const struct trial *b)
         printf("  peak device memory    %.2f GB\n", (double)b->taken / 1e9);
 }
 
-/* Of a figure of each round: of f32 and bf16, or of skewed and uniform routers. */
-static void print_ratio(const struct trial *slow, const struct trial *fast, const char *words, enum figure figure)
+/* Of a figure of each round, in f32 and in bf16. */
+static void print_ratio(const struct trial trials[2], const char *what, enum figure figure)
 {
     double ratios[MOST_FIGURES];
-    for (size_t i = 0; i < slow->shape->rounds; i++)
-        ratios[i] = slow->rounds[figure][i] / fast->rounds[figure][i];
-    struct figures times = figures_of(ratios, slow->shape->rounds);
-    printf("%s %.2f times (%.2f to %.2f)\n", words, times.middle, times.lowest, times.highest);
+    for (size_t i = 0; i < trials->shape->rounds; i++)
+        ratios[i] = trials[0].rounds[figure][i] / trials[1].rounds[figure][i];
+    struct figures times = figures_of(ratios, trials->shape->rounds);
+    printf("bf16 beside f32: speed of %s %.2f times (%.2f to %.2f)\n", what, times.middle, times.lowest, times.highest);
 }
 
 /* --- Command line --- */
@@ -364,8 +350,6 @@ static bool read_words(struct trial *b, int argc, char **argv)
             b->both = b->both || strcmp(argv[i], "both") == 0;
         } else if (strcmp(argv[i], "--profile") == 0) {
             b->profile = true;
-        } else if (strcmp(argv[i], "--skew") == 0) {
-            b->skew = true;
         } else if (strcmp(argv[i], "--budget") == 0) {
             b->budget = true;
         } else {
@@ -376,7 +360,7 @@ static bool read_words(struct trial *b, int argc, char **argv)
             b->numbers[given++] = number;
         }
     }
-    return !(b->both && b->skew);
+    return true;
 }
 
 static void close_trial(struct trial *b)
@@ -407,8 +391,6 @@ static void open_trial(struct trial *b)
         .backend = b->bench.backend, .name = "step", .what = "steps", .body = forward_and_backward, .context = b};
     open_model(b);
     open_batch(b);
-    if (b->skewed)
-        skew_routers(b->bench.backend, forward_and_backward, b);
     if (b->budget)
         return;
     warm_up(b);
@@ -446,16 +428,11 @@ static void run(struct trial *trials, size_t count)
     for (size_t i = 0; i < trials->shape->rounds; i++)
         for (size_t k = 0; k < count; k++)
             time_round(&trials[k], i);
-    for (size_t k = 0; k < count; k++) {
-        measure_shares(&trials[k]);
+    for (size_t k = 0; k < count; k++)
         report(&trials[k]);
-    }
-    if (count == 2 && trials->both) {
-        print_ratio(&trials[0], &trials[1], "bf16 beside f32: speed of a step", STEP);
-        print_ratio(&trials[0], &trials[1], "bf16 beside f32: speed of evaluation", EVALUATION);
-    } else if (count == 2) {
-        print_ratio(&trials[1], &trials[0], "skewed beside uniform: time of a step", STEP);
-        print_ratio(&trials[1], &trials[0], "skewed beside uniform: time of evaluation", EVALUATION);
+    if (count == 2) {
+        print_ratio(trials, "a step", STEP);
+        print_ratio(trials, "evaluation", EVALUATION);
     }
     print_peak_memory();
     for (size_t k = 0; k < count; k++) {
@@ -471,25 +448,22 @@ int main(int argc, char **argv)
 {
     static struct trial trials[2] = {{.shape = &shapes[0], .settings = {.name = "cpu"}}};
     if (!read_words(&trials[0], argc, argv)) {
-        fprintf(stderr, "usage: step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [--skew] [--budget] "
-                        "[vit_b_16|mini] [images] [prompts] [experts]; --skew has one precision\n");
+        fprintf(stderr, "usage: step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [--budget] "
+                        "[vit_b_16|mini] [images] [prompts] [experts]\n");
         return 2;
     }
-    trials[1] = trials[0];
-    trials[1].skewed = trials[0].skew;
-    if (trials[0].both)
-        trials[1].settings.precision = PRECISION_BF16;
     must(bench_open(&trials[0].bench, &trials[0].settings));
     if (trials[0].budget)
         print_budget(&trials[0]);
-    if (!trials[0].both && !trials[0].skew) {
-        run(trials, 1);
-        return 0;
+    status second = OK;
+    if (trials[0].both) {
+        trials[1] = trials[0];
+        trials[1].settings.precision = PRECISION_BF16;
+        second = bench_open(&trials[1].bench, &trials[1].settings);
     }
-    status second = bench_open(&trials[1].bench, &trials[1].settings);
     if (second != OK && second != ERROR_DEVICE)
         must(second);
-    run(trials, second == OK ? 2 : 1);
+    run(trials, trials[0].both && second == OK ? 2 : 1);
     must(second);
     return 0;
 }
