@@ -21,11 +21,6 @@ struct reading {
     long pixel_kibibytes;
 };
 
-static bool ends_with(const char *name, const char *end)
-{
-    return strlen(name) >= strlen(end) && strcmp(name + strlen(name) - strlen(end), end) == 0;
-}
-
 static status read_image(const char *path, struct reading *reading, struct error *error)
 {
     struct image image;
@@ -45,19 +40,11 @@ static status read_mat(const char *path, struct error *error)
     return OK;
 }
 
-static status read_pickle(const char *path, struct error *error)
+static status read_cifar(const char *path, struct error *error)
 {
     struct cifar cifar;
-    TRY(cifar_read_pickle(&cifar, path, "fine_labels", error));
-    cifar_release(cifar.owner);
-    free(cifar.labels);
-    return OK;
-}
-
-static status read_records(const char *path, struct error *error)
-{
-    struct cifar cifar;
-    TRY(cifar_read_binary(&cifar, path, 2, error));
+    TRY(ends_with(path, ".bin") ? cifar_read_binary(&cifar, path, 2, error)
+                                : cifar_read_pickle(&cifar, path, "fine_labels", error));
     cifar_release(cifar.owner);
     free(cifar.labels);
     return OK;
@@ -76,10 +63,8 @@ static status read_any(const char *path, struct reading *reading, struct error *
 {
     if (ends_with(path, ".mat"))
         return read_mat(path, error);
-    if (ends_with(path, "pickle"))
-        return read_pickle(path, error);
-    if (ends_with(path, ".bin"))
-        return read_records(path, error);
+    if (ends_with(path, "pickle") || ends_with(path, ".bin"))
+        return read_cifar(path, error);
     if (ends_with(path, "ubyte") || ends_with(path, ".gz"))
         return read_idx(path, error);
     return read_image(path, reading, error);
@@ -95,8 +80,7 @@ static long resident_most(void)
 static bool is_pixels(const json_t *file, const struct reading *reading)
 {
     const char *hash = pyjson_text(file, "rgb_sha256");
-    bool other_decoder = json_integer_value(json_array_get(json_object_get(file, "system_jpeg_diff"), 0)) > 0;
-    return *hash == 0 || other_decoder || strcmp(hash, reading->hex) == 0;
+    return *hash == 0 || recorded_difference(file) > 0 || strcmp(hash, reading->hex) == 0;
 }
 
 static void check_file(struct report *report, const char *folder, const json_t *file)

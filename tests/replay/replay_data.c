@@ -27,6 +27,17 @@ bool image_fits(const struct image *image, const json_t *entry, char hex[DIGEST_
     return image->width == pyjson_integer(entry, "w") && image->height == pyjson_integer(entry, "h");
 }
 
+int recorded_difference(const json_t *file)
+{
+    return (int)json_integer_value(json_array_get(json_object_get(file, "system_jpeg_diff"), 0));
+}
+
+bool ends_with(const char *name, const char *end)
+{
+    size_t size = strlen(name), length = strlen(end);
+    return size >= length && strcmp(name + size - length, end) == 0;
+}
+
 /* Parts that this program knows nothing of are told, so that nobody takes them for checked. */
 static void tell_unknown(const char *folder)
 {

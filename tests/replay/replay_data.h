@@ -16,6 +16,11 @@
 /* Whether the image has the sides "w" and "h" of its entry; hex: the digest of its pixels. */
 bool image_fits(const struct image *image, const json_t *entry, char hex[DIGEST_SIZE]);
 
+/* By how much the pixels of libjpeg-turbo's versions differ. */
+int recorded_difference(const json_t *file);
+
+bool ends_with(const char *name, const char *end);
+
 /* folder/name as JSON; NULL, told or reported, when it is absent or cannot be read. The caller drops the reference. */
 json_t *part_json(struct report *report, const char *part, const char *folder, const char *name);
 

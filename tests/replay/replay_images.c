@@ -10,13 +10,6 @@
 #include "tests/normalize.h"
 #include "tests/replay/replay_data.h"
 
-/* Where libjpeg-turbo's versions differ, the recorded difference is the tolerance; resampling can carry it up to
- * twice as far. */
-static int recorded_difference(const json_t *file)
-{
-    return (int)json_integer_value(json_array_get(json_object_get(file, "system_jpeg_diff"), 0));
-}
-
 static const char *base_name(const json_t *file)
 {
     const char *path = pyjson_text(file, "file"), *slash = strrchr(path, '/');
@@ -116,6 +109,8 @@ static status crop(const json_t *file, const struct key *key, const struct image
     return image_training_crop(image, area, key->resolution, pixels, error);
 }
 
+/* Where libjpeg-turbo's versions differ, the recorded difference is the tolerance; resampling can carry it up to
+ * twice as far. */
 static void check_tensor(struct report *report, const struct safetensor *expected, const struct key *key,
                          const json_t *file, const struct image *image)
 {

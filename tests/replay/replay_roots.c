@@ -171,8 +171,7 @@ static void find_original(struct report *report, const char *root, const struct 
 
 static bool is_mat(const char *name)
 {
-    size_t size = strlen(name);
-    return size > 4 && strcmp(name + size - 4, ".mat") == 0;
+    return ends_with(name, ".mat");
 }
 
 static void check_variants(struct report *report, const char *root)

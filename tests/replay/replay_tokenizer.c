@@ -84,11 +84,9 @@ static char *find_vocabulary(const char *folder)
     struct directory directory;
     char *path = NULL;
     must(directory_list(&directory, folder, &error));
-    for (size_t i = 0; path == NULL && i < directory.count; i++) {
-        size_t length = strlen(directory.names[i]);
-        if (length > 7 && strcmp(directory.names[i] + length - 7, ".txt.gz") == 0)
+    for (size_t i = 0; path == NULL && i < directory.count; i++)
+        if (ends_with(directory.names[i], ".txt.gz"))
             path = path_format("%s/%s", folder, directory.names[i]);
-    }
     directory_free(&directory);
     char *merges = path_format("%s/merges.txt", folder);
     if (path == NULL)
