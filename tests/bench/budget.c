@@ -27,13 +27,10 @@ static const char *const names[] = {
 #undef NAME
 };
 
-struct zero {
-    void *device;
-    size_t bytes;
-};
-struct copy {
+/* Of zero and copy. */
+struct transfer {
     void *to;
-    const void *from;
+    const void *from; /* NULL: zeros */
     size_t bytes;
 };
 
@@ -172,8 +169,10 @@ static double bytes_of(enum operation operation, const void *operands)
         BYTES(experts_backward_input, 8 * sample_values(&o->stack) + 2 * units(&o->stack) + floats(weights(&o->stack)))
         BYTES(find_not_finite, floats(o->n))
         BYTES(argmax, of(o->x))
-        BYTES(zero, (double)o->bytes)
-        BYTES(copy, 2.0 * (double)o->bytes)
+    case OPERATION_zero:
+        return (double)((const struct transfer *)operands)->bytes;
+    case OPERATION_copy:
+        return 2.0 * (double)((const struct transfer *)operands)->bytes;
     default:
         return -1;
     }
@@ -267,28 +266,22 @@ static status time_call(struct call *call, struct error *error)
 BACKEND_OPERATIONS(LOOK)
 #undef LOOK
 
-static status run_zero(void *context, struct error *error)
+static status run_transfer(void *context, struct error *error)
 {
     const struct call *call = context;
-    const struct zero *o = call->operands;
-    return own->zero(call->backend, o->device, o->bytes, error);
-}
-
-static status run_copy(void *context, struct error *error)
-{
-    const struct call *call = context;
-    const struct copy *o = call->operands;
-    return own->copy(call->backend, o->to, o->from, o->bytes, error);
+    const struct transfer *o = call->operands;
+    return o->from == NULL ? own->zero(call->backend, o->to, o->bytes, error)
+                           : own->copy(call->backend, o->to, o->from, o->bytes, error);
 }
 
 static status look_zero(struct backend *backend, void *device, size_t bytes, struct error *error)
 {
-    return look(&(struct call){backend, OPERATION_zero, &(struct zero){device, bytes}, run_zero}, error);
+    return look(&(struct call){backend, OPERATION_zero, &(struct transfer){device, NULL, bytes}, run_transfer}, error);
 }
 
 static status look_copy(struct backend *backend, void *to, const void *from, size_t bytes, struct error *error)
 {
-    return look(&(struct call){backend, OPERATION_copy, &(struct copy){to, from, bytes}, run_copy}, error);
+    return look(&(struct call){backend, OPERATION_copy, &(struct transfer){to, from, bytes}, run_transfer}, error);
 }
 
 /* From here on the backend's table is this one. */
