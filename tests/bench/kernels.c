@@ -44,26 +44,16 @@ static double median_of(struct timed *t)
     return times[count / 2];
 }
 
-static status call_multiply(struct bench *b, const union operation *o)
-{
-    return b->ops->multiply(b->backend, &o->multiply, &error);
-}
-
-static status call_product(struct bench *b, const union operation *o)
-{
-    return b->ops->gemm(b->backend, &o->gemm, &error);
-}
-
 static double product_rate, memory_rate; /* of the machine at best, per second */
 
 /* A large product, and a product of vectors that no cache holds. */
 static void measure_machine(struct bench *b)
 {
     size_t rows = b->size->reference, n = rows * 8000, bytes = n * sizeof(float);
-    struct timed t = {b, call_product, {.gemm = reference_product(b, rows)}};
+    struct timed t = {b, timed_operations[OPERATION_gemm].call, {.gemm = reference_product(b, rows)}};
     product_rate = reference_operations(rows) / median_of(&t);
     arena_reset(&b->arena);
-    t.call = call_multiply;
+    t.call = timed_operations[OPERATION_multiply].call;
     t.operands.multiply =
         (struct multiply){.n = n, .a = memory(b, bytes), .b = memory(b, bytes), .out = memory(b, bytes)};
     memory_rate = 3.0 * (double)bytes / median_of(&t);
@@ -91,10 +81,9 @@ static void time_all(struct bench *b, const struct size *size, const char *filte
     measure_machine(b);
     printf("%s, %s: product %.0f GFLOP/s, memory %.1f GB/s\n%-26s %12s %19s %6s\n", size->name, b->backend->description,
            product_rate / 1e9, memory_rate / 1e9, "operation", "µs", "rate", "share");
-    const struct entry *entry;
-    for (size_t i = 0; (entry = operation_at(i)) != NULL; i++)
-        if (strstr(entry->name, filter) != NULL)
-            time_entry(b, entry);
+    for (size_t i = 0; i < OPERATIONS; i++)
+        if (strstr(timed_operations[i].name, filter) != NULL)
+            time_entry(b, &timed_operations[i]);
 }
 
 int main(int argc, char **argv)

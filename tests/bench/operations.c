@@ -440,13 +440,8 @@ PREPARE(lamb, moved(44.0 * (double)o->update.n), .update = update_of(b), .beta1 
     }
 BACKEND_OPERATIONS(CALLS)
 
-static const struct entry entries[] = {
+const struct entry timed_operations[OPERATIONS] = {
 #define ENTRY(name) {#name, any_##name, call_##name},
     BACKEND_OPERATIONS(ENTRY)
 #undef ENTRY
 };
-
-const struct entry *operation_at(size_t index)
-{
-    return index < sizeof entries / sizeof *entries ? &entries[index] : NULL;
-}

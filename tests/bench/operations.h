@@ -22,9 +22,15 @@ union operation {
 #undef MEMBER
 };
 
-struct entry {
+enum {
+#define NUMBER(name) OPERATION_##name,
+    BACKEND_OPERATIONS(NUMBER)
+#undef NUMBER
+        OPERATIONS
+};
+
+extern const struct entry {
     const char *name;
     struct cost (*prepare)(struct bench *b, union operation *o); /* takes operands from the arena */
     status (*call)(struct bench *b, const union operation *o);
-};
-const struct entry *operation_at(size_t index); /* NULL past the last one */
+} timed_operations[OPERATIONS];
