@@ -13,16 +13,16 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "core/rng.h"
+#include "datasets/mini/suite.h"
 #include "datasets/readers/published.h"
 #include "harness/run/settings.h"
 #include "results/store/store_internal.h"
 #include "tests/bench/bench.h"
 #include "tests/results/sample.h"
 
-enum { TASKS = 11, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100, RUNS_AT_ONCE = 200, REPEATS = 5, CLASSES = 397 };
+enum { TASKS = SUITE_DOMAINS, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100 };
+enum { RUNS_AT_ONCE = 200, REPEATS = 5, CLASSES = 397 };
 
-static const char *const names[TASKS] = {"aircraft", "caltech101", "cifar100",   "dtd",           "eurosat", "flowers",
-                                         "food",     "mnist",      "oxford_pet", "stanford_cars", "sun397"};
 static const struct published *tasks[TASKS];
 
 static const char *const policies[] = {"random", "most_used"};
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
     struct written figures = {0};
     struct store *store;
     for (size_t task = 0; task < TASKS; task++)
-        tasks[task] = published_find(names[task], "torchvision");
+        tasks[task] = published_find(suite_domains[task].name, "torchvision");
     if (!file_exists(path)) {
         must(store_open(&store, path, STORE_WRITE, &error));
         write_runs(store, runs, &figures);
