@@ -114,14 +114,13 @@ static status record_nothing(struct backend *backend, struct recording *recordin
     return body(context, error);
 }
 
-static status decisions_watch(struct decisions *d, struct backend *backend, struct error *error)
+static void decisions_watch(struct decisions *d, struct backend *backend)
 {
     *d = (struct decisions){.ops = *backend->ops, .watched = backend->ops, .backend = backend};
-    TRY(backend->ops->arena_create(backend, &d->room, (size_t)64 << 20, "watched routing", error));
+    must(backend->ops->arena_create(backend, &d->room, (size_t)64 << 20, "watched routing", &error));
     d->ops.route = watch_route;
     d->ops.record = record_nothing;
     backend->ops = &d->ops;
-    return OK;
 }
 
 static void decisions_clear(struct decisions *d)
@@ -207,7 +206,7 @@ static void open_side(struct replay *r, struct side *side, const char *backend)
     must(mini_write(options_text(suite_options(side->suite, "data"), "root"), &(struct mini_settings){.seed = 1},
                     &error));
     must(run_open(&side->experiment, side->suite, 1, NULL, &error));
-    must(decisions_watch(&side->decisions, side->experiment->model.backend, &error));
+    decisions_watch(&side->decisions, side->experiment->model.backend);
 }
 
 static void close_side(struct side *side)
