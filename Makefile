@@ -19,6 +19,9 @@ FLAGS :=
 prefix := /usr/local
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
+# Slow tests, and those of the CUDA kernels on the CPU.
+LONG := ^(slow|cuda_on_host)$$
+
 .PHONY: demo test test-all test-cluster test-report crash install uninstall package build build-tests dependencies clean
 
 demo: dependencies build
@@ -26,11 +29,11 @@ demo: dependencies build
 	$(BUILD)/mtil run mini data.root=$(BUILD)/demo/data run.folder=$(BUILD)/demo/runs run.database=$(BUILD)/demo/results.db \
 		run.cache_folder=$(BUILD)/demo/cache --backend cpu
 
-test: TESTS = --label-exclude '^slow$$'
+test: TESTS = --label-exclude '$(LONG)'
 test test-all: dependencies build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($$(nproc) + 1)) $(TESTS)
-	@$(if $(TESTS),echo "Left out: $$(ctest --test-dir $(BUILD) -N -L '^slow$$' | sed -n 's/^Total Tests: //p') tests labelled slow; \
-	make test-all runs them.")
+	@$(if $(TESTS),echo "Left out: $$(ctest --test-dir $(BUILD) -N -L '$(LONG)' | sed -n 's/^Total Tests: //p') tests labelled slow or \
+	cuda_on_host; make test-all runs them.")
 
 # 77: skipped, it said why.
 test-cluster: dependencies build

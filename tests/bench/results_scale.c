@@ -21,7 +21,7 @@
 #include "tests/results/sample.h"
 
 enum { TASKS = SUITE_DOMAINS, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100 };
-enum { RUNS_AT_ONCE = 200, REPEATS = 5, CLASSES = 397 };
+enum { RUNS_AT_ONCE = 200, REPEATS = 5 };
 
 static const struct published *tasks[TASKS];
 
