@@ -3,32 +3,14 @@
 #include "models/alexnet.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "core/rng.h"
 #include "tests/models/alexnet_file.h"
 #include "tests/models/device.h"
+#include "tests/models/files/tensor_set.h"
 
 enum { BYTES = ALEXNET_RESOLUTION * ALEXNET_RESOLUTION * 3 };
-
-static char path[64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "test_alexnet-%ld.safetensors", (long)getpid());
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    unlink(path);
-    return 0;
-}
 
 /* x [in, from, from] → [out, to, to] */
 static double *convolved(const double *x, size_t from, size_t in, const struct safetensor *weight, const float *bias,
@@ -124,10 +106,10 @@ TEST(features_are_those_of_plain_loops)
     struct alexnet *net;
     struct alexnet_file file = alexnet_file_draw();
     uint8_t *pixels = malloc(IMAGES * BYTES);
-    must(alexnet_file_write(&file, path, ALEXNET_FILE_TENSORS, &error));
+    must(alexnet_file_write(&file, test_path(), ALEXNET_FILE_TENSORS, &error));
     draw_pixels(pixels, IMAGES * BYTES);
     device_open(&d, 2);
-    must(alexnet_load(&net, d.backend, &d.memory, path, &error));
+    must(alexnet_load(&net, d.backend, &d.memory, test_path(), &error));
     double *expected = reference(&file, pixels);
     expect_close(&d, "features", features_of(&d, net, pixels, 1), expected, ALEXNET_WIDTH, 2e-5);
     const float *all = features_of(&d, net, pixels, IMAGES);
@@ -159,11 +141,10 @@ TEST(other_files_are_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         file.tensors[2].shape[0] = cases[i].width;
         file.values[0] = cases[i].first;
-        must(alexnet_file_write(&file, path, cases[i].tensors, &error));
-        must_refuse(alexnet_load(&net, d.backend, &d.memory, path, &error), ERROR_FORMAT, cases[i].word, path);
+        must(alexnet_file_write(&file, test_path(), cases[i].tensors, &error));
+        must_refuse(alexnet_load(&net, d.backend, &d.memory, test_path(), &error), ERROR_FORMAT, cases[i].word,
+                    test_path());
     }
     device_close(&d);
     free(file.values);
 }
-
-TEST_GROUP(set_up, tear_down)
