@@ -165,10 +165,11 @@ static void attend_backward(double *dquery, double *dkeys, double *dvalues, cons
 }
 
 /* Of all heads of all queries the one of that number, whose result begins at number · columns. */
-static struct head head_of(const struct reference_attention *o, size_t number)
+static struct head head_of(const struct attention *o, size_t number)
 {
-    size_t columns = o->width / o->heads, row = number / o->heads, position = row % o->positions;
-    const float *first = o->qkv + (row - position) * 3 * o->width + number % o->heads * columns;
+    size_t columns = o->width / o->heads, query = number / o->heads,
+           row = o->rows != NULL ? (size_t)o->rows[query] : query, position = row % o->positions;
+    const float *first = (const float *)o->qkv + (row - position) * 3 * o->width + number % o->heads * columns;
     return (struct head){o->causal ? position + 1 : o->positions,
                          3 * o->width,
                          columns,
@@ -178,25 +179,31 @@ static struct head head_of(const struct reference_attention *o, size_t number)
                          1};
 }
 
-void reference_attention(double *out, const struct reference_attention *o)
+static size_t heads_of(const struct attention *o)
+{
+    return o->batch * (o->rows != NULL ? o->rows_per_sample : o->positions) * o->heads;
+}
+
+void reference_attention(double *out, const struct attention *o)
 {
     double *p = malloc(o->positions * sizeof *p);
-    memset(out, 0, o->batch * o->positions * o->width * sizeof *out);
-    for (size_t i = 0; i < o->batch * o->positions * o->heads; i++) {
+    memset(out, 0, heads_of(o) * (o->width / o->heads) * sizeof *out);
+    for (size_t i = 0; i < heads_of(o); i++) {
         struct head head = head_of(o, i);
         attend(out + i * head.columns, &head, p);
     }
     free(p);
 }
 
-void reference_attention_backward(double *dqkv, const struct reference_attention *o)
+void reference_attention_backward(double *dqkv, const struct attention *o, const float *dout)
 {
+    const float *qkv = o->qkv;
     double *p = malloc(2 * o->positions * sizeof *p);
     memset(dqkv, 0, o->batch * o->positions * 3 * o->width * sizeof *dqkv);
-    for (size_t i = 0; i < o->batch * o->positions * o->heads; i++) {
+    for (size_t i = 0; i < heads_of(o); i++) {
         struct head head = head_of(o, i);
-        attend_backward(dqkv + (head.query - o->qkv), dqkv + (head.keys - o->qkv), dqkv + (head.values - o->qkv), &head,
-                        o->dout + i * head.columns, p);
+        attend_backward(dqkv + (head.query - qkv), dqkv + (head.keys - qkv), dqkv + (head.values - qkv), &head,
+                        dout + i * head.columns, p);
     }
     free(p);
 }

@@ -23,13 +23,9 @@ void reference_layer_norm(double *y, double *statistics, struct matrix x, const 
 void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, struct matrix x, struct matrix dy,
                                    const float *gain);
 
-struct reference_attention {
-    size_t batch, positions, width, heads;
-    bool causal;
-    const float *qkv, *dout;
-};
-void reference_attention(double *out, const struct reference_attention *o);
-void reference_attention_backward(double *dqkv, const struct reference_attention *o);
+/* With qkv as floats and rows on the host; out and dqkv are set. */
+void reference_attention(double *out, const struct attention *o);
+void reference_attention_backward(double *dqkv, const struct attention *o, const float *dout);
 
 /* Attention over prefixes, with everything on the host (qkv, weights, values, router, rows as floats and numbers): out and
  * dqkv, dvalues += … */

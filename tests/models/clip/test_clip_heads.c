@@ -93,7 +93,7 @@ static double *plain_block(const struct model *m, const struct block *b, float *
     size_t rows = BATCH * POSITIONS, n = rows * b->width;
     double *attended = doubles(m->d, NULL, n);
     float *qkv = plain_linear(m, &b->in_proj, plain_norm(m, &b->ln_1, x, rows, b->width), rows, ACTIVATION_NONE);
-    reference_attention(attended, &(struct reference_attention){BATCH, POSITIONS, b->width, 2, b->causal, qkv, NULL});
+    reference_attention(attended, &(struct attention){BATCH, POSITIONS, b->width, 2, b->causal, .qkv = qkv});
     add(x, plain_linear(m, &b->out_proj, floats(m->d, attended, n), rows, ACTIVATION_NONE), n);
     float *hidden = plain_linear(m, &b->c_fc, plain_norm(m, &b->ln_2, x, rows, b->width), rows, activation);
     add(x, plain_linear(m, &b->c_proj, hidden, rows, ACTIVATION_NONE), n);
