@@ -24,7 +24,7 @@ double reference_activation(enum activation activation, double x)
     case ACTIVATION_GELU:
         return 0.5 * x * erfc(-x / sqrt(2.0));
     case ACTIVATION_RELU:
-        return x > 0 ? x : 0;
+        return x < 0 ? 0 : x; /* NaN stays */
     case ACTIVATION_SIGMOID:
         return sigmoid(x);
     case ACTIVATION_GELU_TANH:

@@ -58,9 +58,11 @@ KERNEL_TEST(exponential_is_accurate, vector)
  * times what rounding left of them remains. GELU = x (1 + erf(x / √2)) / 2 shows the error of erf near zero, too. */
 KERNEL_TEST(activations_are_accurate, vector)
 {
-    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++)
+    static const float extremes[] = {-3e38f, -1e4f, 1e4f, 3e38f, NAN, -NAN};
+    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++) {
+        float x, y, slope, one = 1;
         for (double at = -30; at <= 30; at += 0.00731) {
-            float x = (float)at, one = 1, y, slope;
+            x = (float)at;
             vector->activate(kind, 1, &x, &y);
             vector->activate_backward(kind, 1, &x, &one, &slope);
             double least = kind == ACTIVATION_GELU && fabs(at) > 1e-2 ? 0 : 1;
@@ -69,17 +71,13 @@ KERNEL_TEST(activations_are_accurate, vector)
             near(vector->name, "slope", (double)slope, reference_slope(kind, (double)x),
                  3e-7 * fmax(1, fabs((double)x)));
         }
-    const float extremes[] = {-3e38f, -1e4f, 1e4f, 3e38f};
-    for (size_t i = 0; i < 4; i++)
-        for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++) {
-            float y;
+        for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
             vector->activate(kind, 1, &extremes[i], &y);
-            double expected = extremes[i] < 0 && kind != ACTIVATION_NONE ? 0
-                              : kind == ACTIVATION_SIGMOID               ? 1
-                                                                         : (double)extremes[i];
             /* what is left of the sigmoid, some e^-87, times the largest float */
-            near(vector->name, "activation far out", (double)y, expected, extremes[i] < -1e30f ? 10 : 1e-30);
+            near(vector->name, "activation far out", (double)y, reference_activation(kind, (double)extremes[i]),
+                 extremes[i] < -1e30f ? 10 : 1e-30);
         }
+    }
 }
 
 /* The numbers of core/rng.h, word for word; of normal ones the angle 2πv is rounded before the cosine is taken. */
@@ -138,11 +136,6 @@ KERNEL_TEST(what_is_not_finite_stays_so, vector)
                 x[at] = kept;
             }
     }
-    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++)
-        for (size_t b = 0; b < 2; b++) {
-            vector->activate(kind, 1, &bad[b], y);
-            assert_true(isnan(y[0]));
-        }
 }
 
 /* To the nearest, a tie to the even one; an infinity and a NaN stay; nothing is written past the end, nor by what goes
