@@ -36,19 +36,25 @@ static inline float clip_initial_deviation(const struct clip *clip, const struct
     return 1.0f / sqrtf((float)(3 * n->patch * n->patch)); /* conv1 */
 }
 
+/* Normal numbers of a deviation, or what its sign says. */
+static inline status parameters_draw(struct parameters *group, const struct parameter *p, float deviation,
+                                     const struct rng *rng, struct error *failure)
+{
+    float *values = xmalloc(array_size(p->size, sizeof *values));
+    for (size_t i = 0; i < p->size; i++)
+        values[i] = deviation > 0 ? deviation * rng_normal(rng, i) : -deviation;
+    status result = parameters_upload(group, p, values, failure);
+    free(values);
+    return result;
+}
+
 /* Random weights as CLIP starts them (its initialize_parameters), drawn with RNG_INIT. */
 static inline status clip_initialize(struct clip *clip, uint64_t seed, struct error *failure)
 {
-    struct parameters *group = clip->parameters;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct parameter *p = &group->list[i];
-        float deviation = clip_initial_deviation(clip, p), *values = xmalloc(array_size(p->size, sizeof *values));
+    for (size_t i = 0; i < clip->parameters->count; i++) {
+        const struct parameter *p = &clip->parameters->list[i];
         struct rng rng = rng_make(seed, RNG_INIT, 0, (uint32_t)i);
-        for (size_t k = 0; k < p->size; k++)
-            values[k] = deviation > 0 ? deviation * rng_normal(&rng, k) : -deviation;
-        status result = parameters_upload(group, p, values, failure);
-        free(values);
-        TRY(result);
+        TRY(parameters_draw(clip->parameters, p, clip_initial_deviation(clip, p), &rng, failure));
     }
     return OK;
 }
