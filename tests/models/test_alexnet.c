@@ -78,13 +78,6 @@ static double *reference(const struct alexnet_file *file, const uint8_t *pixels)
     return x;
 }
 
-static void draw_pixels(uint8_t *pixels, size_t n)
-{
-    struct rng rng = rng_make(4, RNG_TEST, 78, 0);
-    for (size_t i = 0; i < n; i++)
-        pixels[i] = (uint8_t)(255 * rng_uniform(&rng, i));
-}
-
 /* features [n, ALEXNET_WIDTH] on the device */
 static float *features_of(struct device *d, const struct alexnet *net, const uint8_t *pixels, size_t n)
 {
@@ -105,9 +98,11 @@ TEST(features_are_those_of_plain_loops)
     struct device d;
     struct alexnet *net;
     struct alexnet_file file = alexnet_file_draw();
+    struct rng rng = rng_make(4, RNG_TEST, 78, 0);
     uint8_t *pixels = malloc(IMAGES * BYTES);
     must(alexnet_file_write(&file, test_path(), ALEXNET_FILE_TENSORS, &error));
-    draw_pixels(pixels, IMAGES * BYTES);
+    for (size_t i = 0; i < IMAGES * BYTES; i++)
+        pixels[i] = (uint8_t)(255 * rng_uniform(&rng, i));
     device_open(&d, 2);
     must(alexnet_load(&net, d.backend, &d.memory, test_path(), &error));
     double *expected = reference(&file, pixels);

@@ -37,13 +37,3 @@ TEST(equals_the_table)
                      rate);
     }
 }
-
-TEST(rises_then_falls)
-{
-    struct schedule s = {3e-3, 10, 60};
-    for (size_t i = 1; i < 60; i++) {
-        double before = schedule_rate(&s, i - 1), rate = schedule_rate(&s, i);
-        assert_true(i < 10 ? rate > before : i == 10 ? rate == before : rate < before);
-        assert_true(rate > 0 && rate <= s.peak);
-    }
-}
