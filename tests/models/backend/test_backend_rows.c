@@ -124,23 +124,17 @@ DEVICE_TEST_OF(rows_are_gathered_and_scattered, rows_cases)
     expect_operand(d, "scattered rows", sum, 1e-6);
 }
 
-DEVICE_TEST_OF(rows_are_numbered, rows_cases)
-{
-    const struct rows_case *c = parameters;
-    int32_t expected[577], *out = room(d, c->rows * sizeof *out);
-    for (size_t i = 0; i < c->rows; i++)
-        expected[i] = -3 + 7 * (int32_t)i;
-    must_run(d, arange, .count = c->rows, .first = -3, .step = 7, .out = out);
-    expect_integers(d, "numbers", out, expected, c->rows);
-}
-
-/* Three samples of 5 positions, with lengths 5, 1 and 3. */
-DEVICE_TEST(own_positions_are_numbered)
+/* From a first one on, and the own ones of three samples of 5 positions, with lengths 5, 1 and 3. */
+DEVICE_TEST(rows_are_numbered)
 {
     enum { BATCH = 3, POSITIONS = 5, ROWS = BATCH * POSITIONS };
     const int32_t *lengths = to_device(d, (const int32_t[]){5, 1, 3}, BATCH * sizeof *lengths),
                   *value = to_device(d, (const int32_t[]){7, -1, 0}, BATCH * sizeof *value);
-    int32_t *out = room(d, ROWS * sizeof *out);
+    int32_t expected[577], *out = room(d, sizeof expected);
+    for (int32_t i = 0; i < 577; i++)
+        expected[i] = -3 + 7 * i;
+    must_run(d, arange, .count = 577, .first = -3, .step = 7, .out = out);
+    expect_integers(d, "numbers", out, expected, 577);
     must_run(d, arange, .count = ROWS, .step = 1, .lengths = lengths, .positions = POSITIONS, .out = out);
     expect_integers(d, "own rows", out, (const int32_t[]){0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 10, 11, 12, 12, 12}, ROWS);
     must_run(d, spread_positions, .batch = BATCH, .positions = POSITIONS, .lengths = lengths, .value = value,
