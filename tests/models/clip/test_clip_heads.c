@@ -8,12 +8,6 @@
 
 enum { BATCH = 2, POSITIONS = 5 };
 
-struct model {
-    struct device *d;
-    struct arena step;
-    struct clip *clip;
-};
-
 static struct clip_dimensions dimensions_of(size_t head)
 {
     return (struct clip_dimensions){.embed = 8,
@@ -31,55 +25,48 @@ static struct clip_dimensions dimensions_of(size_t head)
                                     .text_blocks = 1};
 }
 
-static void open_model(struct model *m, struct device *d, size_t head)
+static struct clip *open_clip(struct device *d, size_t head)
 {
     struct clip_dimensions dimensions = dimensions_of(head);
-    *m = (struct model){.d = d};
-    must(d->ops->arena_create(d->backend, &m->step, (size_t)1 << 26, "step", &error));
-    must(clip_create(&m->clip, d->backend, &d->memory, &dimensions, PARAMETERS_FROZEN, ACTIVATION_GELU, &error));
-    must(clip_initialize(m->clip, 3, &error));
-}
-
-static void close_model(struct model *m)
-{
-    clip_destroy(m->clip);
-    m->d->ops->arena_destroy(m->d->backend, &m->step);
+    struct clip *clip;
+    must(clip_create(&clip, d->backend, &d->memory, &dimensions, PARAMETERS_FROZEN, ACTIVATION_GELU, &error));
+    must(clip_initialize(clip, 3, &error));
+    return clip;
 }
 
 /* ---- a block in plain loops ---- */
 
-static const float *weights(const struct model *m, const struct weight *weight, size_t n)
+static const float *weights(struct device *d, const struct weight *weight, size_t n)
 {
-    return from_device(m->d, weight->value, n * sizeof(float));
+    return from_device(d, weight->value, n * sizeof(float));
 }
 
 static float *floats(struct device *d, const double *values, size_t n)
 {
-    float *rounded_values = from_device(d, room(d, n * sizeof(float)), n * sizeof(float));
+    float *rounded_values = host_room(d, n * sizeof *rounded_values);
     for (size_t i = 0; i < n; i++)
         rounded_values[i] = (float)values[i];
     return rounded_values;
 }
 
-static float *plain_norm(const struct model *m, const struct layer_norm_weights *norm, float *x, size_t rows,
-                         size_t width)
+static float *plain_norm(struct device *d, const struct layer_norm_weights *norm, float *x, size_t rows, size_t width)
 {
-    double *y = doubles(m->d, NULL, rows * width), *statistics = doubles(m->d, NULL, 2 * rows);
-    reference_layer_norm(y, statistics, matrix_rows(x, rows, width), weights(m, &norm->gain, width),
-                         weights(m, &norm->bias, width));
-    return floats(m->d, y, rows * width);
+    double *y = doubles(d, NULL, rows * width), *statistics = doubles(d, NULL, 2 * rows);
+    reference_layer_norm(y, statistics, matrix_rows(x, rows, width), weights(d, &norm->gain, width),
+                         weights(d, &norm->bias, width));
+    return floats(d, y, rows * width);
 }
 
-static float *plain_linear(const struct model *m, const struct linear *linear, float *x, size_t rows,
+static float *plain_linear(struct device *d, const struct linear *linear, float *x, size_t rows,
                            enum activation activation)
 {
-    double *y = doubles(m->d, NULL, rows * linear->out);
-    const float *bias = weights(m, &linear->bias, linear->out);
-    float *weight = from_device(m->d, linear->weight.value, linear->out * linear->in * sizeof(float));
+    double *y = doubles(d, NULL, rows * linear->out);
+    const float *bias = weights(d, &linear->bias, linear->out);
+    float *weight = from_device(d, linear->weight.value, linear->out * linear->in * sizeof(float));
     reference_product(y, matrix_rows(x, rows, linear->in), false, matrix_rows(weight, linear->out, linear->in), true);
     for (size_t i = 0; i < rows * linear->out; i++)
         y[i] = reference_activation(activation, y[i] + (double)bias[i % linear->out]);
-    return floats(m->d, y, rows * linear->out);
+    return floats(d, y, rows * linear->out);
 }
 
 static void add(float *to, const float *from, size_t n)
@@ -88,16 +75,16 @@ static void add(float *to, const float *from, size_t n)
         to[i] += from[i];
 }
 
-static double *plain_block(const struct model *m, const struct block *b, float *x, enum activation activation)
+static double *plain_block(struct device *d, const struct block *b, float *x, enum activation activation)
 {
     size_t rows = BATCH * POSITIONS, n = rows * b->width;
-    double *attended = doubles(m->d, NULL, n);
-    float *qkv = plain_linear(m, &b->in_proj, plain_norm(m, &b->ln_1, x, rows, b->width), rows, ACTIVATION_NONE);
+    double *attended = doubles(d, NULL, n);
+    float *qkv = plain_linear(d, &b->in_proj, plain_norm(d, &b->ln_1, x, rows, b->width), rows, ACTIVATION_NONE);
     reference_attention(attended, &(struct attention){BATCH, POSITIONS, b->width, 2, b->causal, .qkv = qkv});
-    add(x, plain_linear(m, &b->out_proj, floats(m->d, attended, n), rows, ACTIVATION_NONE), n);
-    float *hidden = plain_linear(m, &b->c_fc, plain_norm(m, &b->ln_2, x, rows, b->width), rows, activation);
-    add(x, plain_linear(m, &b->c_proj, hidden, rows, ACTIVATION_NONE), n);
-    return doubles(m->d, x, n);
+    add(x, plain_linear(d, &b->out_proj, floats(d, attended, n), rows, ACTIVATION_NONE), n);
+    float *hidden = plain_linear(d, &b->c_fc, plain_norm(d, &b->ln_2, x, rows, b->width), rows, activation);
+    add(x, plain_linear(d, &b->c_proj, hidden, rows, ACTIVATION_NONE), n);
+    return doubles(d, x, n);
 }
 
 /* ---- tests ---- */
@@ -106,34 +93,31 @@ static const size_t heads[] = {80, 88, 104};
 
 DEVICE_TEST_OF(blocks_have_the_heads_they_are_told, heads)
 {
-    struct model m;
-    open_model(&m, d, *(const size_t *)parameters);
+    struct clip *clip = open_clip(d, *(const size_t *)parameters);
     for (int t = 0; t < TOWERS; t++) {
-        const struct block *block = &m.clip->towers[t].blocks[0];
+        const struct block *block = &clip->towers[t].blocks[0];
         size_t n = (size_t)BATCH * POSITIONS * block->width;
         struct operand x = draw(d, n, 1.0f), y = blank(d, n);
         struct block_saved saved;
-        struct block_context context = {.backend = d->backend, .arena = &m.step, .tower = (enum tower)t};
+        struct block_context context = {.backend = d->backend, .arena = &d->memory, .tower = (enum tower)t};
         struct tensor from = {.data = x.device, .rank = 3, .shape = {BATCH, POSITIONS, block->width}}, to = from;
         to.data = y.device;
         must(block_forward(&context, block, NULL, &from, &to, &saved, &error));
-        expect_close(d, "block", y.device, plain_block(&m, block, x.host, ACTIVATION_GELU), n, rounded(d, 1e-5));
+        expect_close(d, "block", y.device, plain_block(d, block, x.host, ACTIVATION_GELU), n, rounded(d, 1e-5));
     }
-    close_model(&m);
+    clip_destroy(clip);
 }
 
 DEVICE_TEST(saved_weights_say_what_they_are)
 {
     const char *path = test_path();
-    struct model m;
-    struct clip *read;
-    open_model(&m, d, 80);
-    must(clip_save(m.clip, path, &error));
+    struct clip *read, *clip = open_clip(d, 80);
+    must(clip_save(clip, path, &error));
     must(clip_load(&read, d->backend, &d->memory, path, PARAMETERS_FROZEN, NULL, &error));
     assert_int_equal(read->activation, ACTIVATION_GELU);
-    assert_memory_equal(&read->dimensions, &m.clip->dimensions, sizeof read->dimensions);
+    assert_memory_equal(&read->dimensions, &clip->dimensions, sizeof read->dimensions);
     clip_destroy(read);
-    must(clip_reload(m.clip, path, &error));
+    must(clip_reload(clip, path, &error));
     static const struct {
         size_t image_heads, image_blocks;
         enum activation activation;
@@ -149,20 +133,17 @@ DEVICE_TEST(saved_weights_say_what_they_are)
         must(clip_create(&other, d->backend, &d->memory, &dimensions, PARAMETERS_FROZEN, others[i].activation, &error));
         must(clip_save(other, path, &error));
         clip_destroy(other);
-        must_refuse(clip_reload(m.clip, path, &error), ERROR_FORMAT, path, others[i].words[0], others[i].words[1],
+        must_refuse(clip_reload(clip, path, &error), ERROR_FORMAT, path, others[i].words[0], others[i].words[1],
                     others[i].words[2]);
     }
-    close_model(&m);
+    clip_destroy(clip);
 }
 
-TEST(heads_must_divide_the_width)
+DEVICE_TEST(heads_must_divide_the_width)
 {
-    struct device d;
     struct clip *clip;
     struct clip_dimensions dimensions = dimensions_of(80);
-    device_open(&d, 1);
     for (dimensions.text_heads = 0; dimensions.text_heads <= 3; dimensions.text_heads += 3)
-        must_refuse(clip_create(&clip, d.backend, &d.memory, &dimensions, PARAMETERS_FROZEN, ACTIVATION_GELU, &error),
+        must_refuse(clip_create(&clip, d->backend, &d->memory, &dimensions, PARAMETERS_FROZEN, ACTIVATION_GELU, &error),
                     ERROR_FORMAT, "160 in the text tower");
-    device_close(&d);
 }
