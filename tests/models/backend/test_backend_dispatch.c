@@ -105,15 +105,9 @@ DEVICE_TEST(many_samples_go_and_come)
     for (int32_t i = 0; i < SAMPLES; i++)
         numbers[i] = i;
     int32_t *device = to_device(d, numbers, SAMPLES * sizeof *numbers);
-    struct dispatch dispatch = {.samples = SAMPLES,
-                                .experts = 1,
-                                .top_k = 1,
-                                .chosen = room(d, SAMPLES * sizeof(int32_t)),
-                                .gates = room(d, SAMPLES * sizeof(float)),
-                                .slot = device,
-                                .sample = device,
-                                .choice = device,
-                                .offsets = to_device(d, (int32_t[]){0, SAMPLES}, 2 * sizeof(int32_t))};
+    struct dispatch dispatch = take_dispatch(&d->memory, SAMPLES, 1, 1);
+    dispatch.slot = dispatch.sample = dispatch.choice = device;
+    dispatch.offsets = to_device(d, (int32_t[]){0, SAMPLES}, 2 * sizeof(int32_t));
     struct operand x = draw(d, N, 1.0f);
     float *y = room(d, N * sizeof *y);
     double *expected = doubles(d, x.host, N);
