@@ -13,12 +13,12 @@
 enum { BYTES = ALEXNET_RESOLUTION * ALEXNET_RESOLUTION * 3 };
 
 /* x [in, from, from] → [out, to, to] */
-static double *convolved(const double *x, size_t from, size_t in, const struct safetensor *weight, const float *bias,
-                         size_t stride, size_t padding, size_t to)
+static double *convolved(struct device *d, const double *x, size_t from, size_t in, const struct safetensor *weight,
+                         const float *bias, size_t stride, size_t padding, size_t to)
 {
     size_t out = weight->shape[0], k = weight->shape[2];
     const float *w = weight->data;
-    double *y = calloc(out * to * to, sizeof *y);
+    double *y = doubles(d, NULL, out * to * to);
     for (size_t o = 0; o < out; o++)
         for (size_t c = 0; c < in; c++)
             for (size_t ky = 0; ky < k; ky++)
@@ -35,9 +35,9 @@ static double *convolved(const double *x, size_t from, size_t in, const struct s
     return y;
 }
 
-static double *pooled(const double *x, size_t channels, size_t from, size_t to)
+static double *pooled(struct device *d, const double *x, size_t channels, size_t from, size_t to)
 {
-    double *y = calloc(channels * to * to, sizeof *y);
+    double *y = doubles(d, NULL, channels * to * to);
     for (size_t i = 0; i < channels * to * to; i++) {
         double most = -INFINITY;
         for (size_t k = 0; k < 9; k++) {
@@ -49,30 +49,25 @@ static double *pooled(const double *x, size_t channels, size_t from, size_t to)
     return y;
 }
 
-static double *reference(const struct alexnet_file *file, const uint8_t *pixels)
+static double *reference(struct device *d, const struct alexnet_file *file, const uint8_t *pixels)
 {
     static const size_t strides[] = {4, 1, 1, 1, 1}, paddings[] = {2, 2, 1, 1, 1}, sizes[] = {55, 27, 13, 13, 13};
     static const double mean[] = {0.48145466, 0.4578275, 0.40821073},
                         deviation[] = {0.26862954, 0.26130258, 0.27577711};
     size_t size = ALEXNET_RESOLUTION, channels = 3;
-    double *x = malloc(BYTES * sizeof *x);
+    double *x = doubles(d, NULL, BYTES);
     for (size_t i = 0; i < BYTES; i++)
         x[i % 3 * size * size + i / 3] = (pixels[i] / 255.0 - mean[i % 3]) / deviation[i % 3];
     for (size_t l = 0; l < 5; l++) {
         const struct safetensor *weight = &file->tensors[2 * l];
-        double *y =
-            convolved(x, size, channels, weight, file->tensors[2 * l + 1].data, strides[l], paddings[l], sizes[l]);
-        free(x);
-        x = y;
+        x = convolved(d, x, size, channels, weight, file->tensors[2 * l + 1].data, strides[l], paddings[l], sizes[l]);
         size = sizes[l];
         channels = weight->shape[0];
         for (size_t i = 0; l < 4 && i < channels * size * size; i++)
             x[i] = fmax(x[i], 0);
         if (l > 1)
             continue;
-        y = pooled(x, channels, size, (size - 1) / 2);
-        free(x);
-        x = y;
+        x = pooled(d, x, channels, size, (size - 1) / 2);
         size = (size - 1) / 2;
     }
     return x;
@@ -99,14 +94,13 @@ TEST(features_are_those_of_plain_loops)
     struct alexnet *net;
     struct alexnet_file file = alexnet_file_draw();
     struct rng rng = rng_make(4, RNG_TEST, 78, 0);
-    uint8_t *pixels = malloc(IMAGES * BYTES);
     must(alexnet_file_write(&file, test_path(), ALEXNET_FILE_TENSORS, &error));
+    device_open(&d, 2);
+    uint8_t *pixels = host_room(&d, IMAGES * BYTES);
     for (size_t i = 0; i < IMAGES * BYTES; i++)
         pixels[i] = (uint8_t)(255 * rng_uniform(&rng, i));
-    device_open(&d, 2);
     must(alexnet_load(&net, d.backend, &d.memory, test_path(), &error));
-    double *expected = reference(&file, pixels);
-    expect_close(&d, "features", features_of(&d, net, pixels, 1), expected, ALEXNET_WIDTH, 2e-5);
+    expect_close(&d, "features", features_of(&d, net, pixels, 1), reference(&d, &file, pixels), ALEXNET_WIDTH, 2e-5);
     const float *all = features_of(&d, net, pixels, IMAGES);
     for (size_t i = 1; i < IMAGES; i += 7) {
         const float *alone =
@@ -115,8 +109,6 @@ TEST(features_are_those_of_plain_loops)
     }
     alexnet_destroy(net);
     device_close(&d);
-    free(expected);
-    free(pixels);
     free(file.values);
 }
 
