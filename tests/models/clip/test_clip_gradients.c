@@ -1,4 +1,5 @@
-/* Every gradient of both towers against central differences of the loss; the same bits for any number of threads. */
+/* Every gradient of both towers against central differences of the loss, and that they add up; the same bits for any number of
+ * threads. */
 #include "tests/models/clip/groups.h"
 
 /* A CLIP with either activation; and a SigLIP, whose gradients go through attention pooling and a tower of texts without a mask. */
@@ -12,33 +13,24 @@ static void open_form(struct small *s, size_t threads, int form)
     assert_int_equal(parameters_find(s->clip->parameters, "text_projection_bias") != NULL, form == 2);
 }
 
-TEST(gradients_match_differences)
+TEST(gradients_match_differences_and_add_up)
 {
     for (int form = 0; form < 3; form++) {
         struct small s;
         open_form(&s, 2, form);
         struct parameters *group = s.clip->parameters;
+        size_t n = group->values_count;
         small_loss(&s, true);
         for (size_t i = 0; i < group->count; i++)
             assert_int_equal(group->list[i].offset * sizeof(float) % 64, 0); /* products read aligned rows faster */
         small_check_gradients(&s, "", group);
+        double *twice = doubles(&s.d, from_device(&s.d, group->gradients, n * sizeof(float)), n);
+        for (size_t i = 0; i < n; i++)
+            twice[i] *= 2;
+        small_loss(&s, true);
+        expect_close(&s.d, "gradients of two passes", group->gradients, twice, n, 1e-5);
         small_close(&s);
     }
-}
-
-TEST(gradients_add_up)
-{
-    struct small s;
-    open_form(&s, 2, 0);
-    const struct parameters *group = s.clip->parameters;
-    small_loss(&s, true);
-    const float *once = from_device(&s.d, group->gradients, group->values_count * sizeof *once);
-    double *twice = doubles(&s.d, once, group->values_count);
-    for (size_t i = 0; i < group->values_count; i++)
-        twice[i] *= 2;
-    small_loss(&s, true);
-    expect_close(&s.d, "gradients of two passes", group->gradients, twice, group->values_count, 1e-5);
-    small_close(&s);
 }
 
 static int form_of_bits;
