@@ -8,7 +8,6 @@
 #include "adapters/options.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/adapters.h"
-#include "tests/models/clip/groups.h"
 
 const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
 
@@ -68,14 +67,29 @@ struct adapters *small_adapters_open(struct small *s, size_t threads, const char
     return small_adapters_add(s, &settings);
 }
 
+static const char *test_form;
+static adapters_body test_body;
+
+static uint64_t run_body(size_t threads)
+{
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, threads, test_form);
+    print_message("adapters: %s\n", test_form);
+    test_body(&s, adapters);
+    uint64_t bits = s.d.bits;
+    small_adapters_close(&s, adapters);
+    return bits;
+}
+
 void with_adapters(size_t threads, const char *const *forms, size_t count, adapters_body body)
 {
+    test_body = body;
     for (size_t i = 0; i < count; i++) {
-        struct small s;
-        struct adapters *adapters = small_adapters_open(&s, threads, forms[i]);
-        print_message("adapters: %s\n", forms[i]);
-        body(&s, adapters);
-        small_adapters_close(&s, adapters);
+        test_form = forms[i];
+        if (threads == ANY_THREADS)
+            expect_same_bits(run_body);
+        else
+            run_body(threads);
     }
 }
 

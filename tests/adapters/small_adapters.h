@@ -8,7 +8,7 @@
 #pragma once
 
 #include "adapters/adapter.h"
-#include "tests/models/small.h"
+#include "tests/models/clip/groups.h"
 
 enum { SMALL_TASKS = 3, SMALL_TASK = 1, SMALL_EXPERTS = 5, SMALL_TOP_K = 2 };
 extern const struct update_rule small_rule;
@@ -23,8 +23,8 @@ struct options *small_options(const struct option *table, const char *words); /*
 struct adapters *small_adapters_open(struct small *s, size_t threads, const char *words);
 void small_adapters_close(struct small *s, struct adapters *adapters);
 
-/* A test with the small model and adapters on so many threads, s and adapters, which are closed behind it: once per form of a table,
- * or of one form. */
+/* A test with the small model and adapters on so many threads, or ANY_THREADS, s and adapters, which are closed behind it: once per
+ * form of a table, or of one form. */
 typedef void (*adapters_body)(struct small *s, struct adapters *adapters);
 void with_adapters(size_t threads, const char *const *forms, size_t count, adapters_body body);
 #define ADAPTERS_TEST_OF(name, threads, forms)                                                                         \

@@ -3,7 +3,6 @@
 #include "adapters/files/adapter_file.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/small_adapters.h"
-#include "tests/models/clip/groups.h"
 #include "tests/models/files/tensor_set.h"
 
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "adapters/routers/router.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
-#include "tests/models/clip/groups.h"
 
 #include <math.h>
 #include <string.h>
@@ -241,32 +240,21 @@ TEST(balance_loss_is_added)
     assert_true(fabsf((losses[2] - losses[0]) - 0.25f * (losses[1] - losses[0])) < 1e-4f);
 }
 
-static const char *form_of_bits;
+static const char *const forms_of_bits[] = {
+    "dropout=0.1 balance_loss=cv balance_weight=0.1 shared_expert=true",
+    "dropout=0.1 balance_loss=cv balance_weight=0.1 shared_expert=true routing=per_token"};
 
 /* Three whole steps with dropout and drawn noise. */
-static uint64_t bits_of(size_t threads)
+ADAPTERS_TEST_OF(bits_do_not_depend_on_threads, ANY_THREADS, forms_of_bits)
 {
-    struct small s;
-    struct adapters *adapters = small_adapters_open(&s, threads, form_of_bits);
     for (int step = 0; step < 3; step++) {
-        small_loss(&s, true);
-        digest(&s.d, s.loss, sizeof *s.loss);
+        small_loss(s, true);
+        digest(&s->d, s->loss, sizeof *s->loss);
         for (int t = 0; t < TOWERS; t++)
-            digest_gradients(&s.d, adapters->towers[t].parameters);
-        must(adapters_step(adapters, s.state, &small_rule, &error));
+            digest_gradients(&s->d, adapters->towers[t].parameters);
+        must(adapters_step(adapters, s->state, &small_rule, &error));
     }
     for (int t = 0; t < TOWERS; t++)
-        digest(&s.d, adapters->towers[t].parameters->values,
+        digest(&s->d, adapters->towers[t].parameters->values,
                adapters->towers[t].parameters->values_count * sizeof(float));
-    uint64_t bits = s.d.bits;
-    small_adapters_close(&s, adapters);
-    return bits;
-}
-
-TEST(bits_do_not_depend_on_threads)
-{
-    form_of_bits = "dropout=0.1 balance_loss=cv balance_weight=0.1 shared_expert=true";
-    expect_same_bits(bits_of);
-    form_of_bits = "dropout=0.1 balance_loss=cv balance_weight=0.1 shared_expert=true routing=per_token";
-    expect_same_bits(bits_of);
 }

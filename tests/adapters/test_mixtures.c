@@ -5,7 +5,6 @@
 #include "models/vit.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
-#include "tests/models/clip/groups.h"
 
 #include <math.h>
 #include <stdlib.h>

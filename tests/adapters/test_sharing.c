@@ -7,7 +7,6 @@
 #include "adapters/statistics.h"
 #include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
-#include "tests/models/clip/groups.h"
 #include "tests/models/initialize.h"
 
 #include <string.h>

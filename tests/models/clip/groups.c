@@ -4,12 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-void with_small(size_t threads, small_body body)
+static small_body test_body;
+
+static uint64_t run_body(size_t threads)
 {
     struct small s;
     small_open(&s, threads, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    body(&s);
+    test_body(&s);
+    uint64_t bits = s.d.bits;
     small_close(&s);
+    return bits;
+}
+
+void with_small(size_t threads, small_body body)
+{
+    test_body = body;
+    if (threads == ANY_THREADS)
+        expect_same_bits(run_body);
+    else
+        run_body(threads);
 }
 
 const float *small_encode_texts(struct small *s, const int32_t *tokens, size_t count, bool training)
