@@ -139,13 +139,10 @@ const float *slice_values(struct small *s, const struct adapters *adapters, enum
     return from_device(&s->d, adapters->towers[tower].parameters->values + slice.offset, slice.size * sizeof(float));
 }
 
-void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4])
+size_t expert_tensor(const struct adapters *adapters, enum tower tower, size_t block, size_t part)
 {
     const struct expert_bank *bank = &adapters->towers[tower].banks[block];
-    tensors[0] = bank->down_weight;
-    tensors[1] = bank->down_bias;
-    tensors[2] = bank->up_weight;
-    tensors[3] = bank->up_bias;
+    return (const size_t[EXPERT_PARTS]){bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias}[part];
 }
 
 void small_write_counts(struct adapters *adapters, const int32_t *counts)
@@ -155,16 +152,24 @@ void small_write_counts(struct adapters *adapters, const int32_t *counts)
             must(adapters_write_counts(adapters, (enum tower)t, b, counts, &error));
 }
 
+int64_t total_of(struct small *s, const int32_t *device, size_t n)
+{
+    const int32_t *values = from_device(&s->d, device, n * sizeof *values);
+    int64_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += values[i];
+    return total;
+}
+
 /* y += weight · (W_up ReLU(W_down x + b_down) + b_up) */
 void add_expert(const struct adapters *adapters, const float *values, enum tower tower, size_t block, size_t expert,
                 double weight, const float *x, double *y)
 {
-    size_t width = adapters->towers[tower].width, m = adapters->towers[tower].hidden, tensors[4];
+    size_t width = adapters->towers[tower].width, m = adapters->towers[tower].hidden;
     const float *part[4];
     double hidden[64];
-    expert_tensors(adapters, tower, block, tensors);
     for (size_t k = 0; k < 4; k++)
-        part[k] = values + expert_slice(adapters, tower, tensors[k], expert).offset;
+        part[k] = values + expert_slice(adapters, tower, expert_tensor(adapters, tower, block, k), expert).offset;
     for (size_t j = 0; j < m; j++) {
         hidden[j] = (double)part[1][j];
         for (size_t i = 0; i < width; i++)

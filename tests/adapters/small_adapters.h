@@ -64,11 +64,12 @@ struct expert_slice {
 struct expert_slice expert_slice(const struct adapters *adapters, enum tower tower, size_t index, size_t expert);
 const float *slice_values(struct small *s, const struct adapters *adapters, enum tower tower,
                           struct expert_slice slice);
-/* The four tensors of a block's experts, by number in the tower's group. */
-void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4]);
+/* The number of a tensor of a block's experts in the tower's group, by part: W_down, b_down, W_up, b_up. */
+size_t expert_tensor(const struct adapters *adapters, enum tower tower, size_t block, size_t part);
 
 /* Counts of every block, [E]. */
 void small_write_counts(struct adapters *adapters, const int32_t *counts);
+int64_t total_of(struct small *s, const int32_t *device, size_t n);
 
 /* A plain reference: what an expert of kind lora adds to y for one token x, [d] each, where these are the tower's values. */
 void add_expert(const struct adapters *adapters, const float *values, enum tower tower, size_t block, size_t expert,

@@ -113,20 +113,16 @@ ADAPTERS_TEST(samples_without_a_router_are_the_original_clip, 2, "")
 
 ADAPTERS_TEST(counts_are_per_task, 2, "")
 {
-    int32_t counts[5], total = 0;
+    const struct expert_bank *bank = &adapters->towers[TOWER_TEXT].banks[1];
     small_loss(s, false);
     small_loss(s, false);
     small_encode(s); /* evaluation does not count */
-    must(adapters_read_counts(adapters, TOWER_TEXT, 1, counts, &error));
-    for (int e = 0; e < 5; e++)
-        total += counts[e];
-    assert_int_equal(total, 2 * SMALL_PROMPTS * SMALL_TOP_K);
+    assert_int_equal(total_of(s, bank->counts, SMALL_EXPERTS), 2 * SMALL_PROMPTS * SMALL_TOP_K);
 
     small_loss(s, true);
     must(adapters_step(adapters, s->state, &small_rule, &error));
     must(adapters_begin_task(adapters, 2, &error));
     const struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
-    const struct expert_bank *bank = &adapters->towers[TOWER_TEXT].banks[1];
     expect_integers(&s->d, "counts", bank->counts, (const int32_t[5]){0}, 5);
     expect_integers(&s->d, "flags of experts and routers", bank->used, (const int32_t[8]){0, 0, 0, 0, 0, 0, 0, 1}, 8);
     size_t bytes = group->values_count * sizeof(float);
@@ -188,11 +184,10 @@ ADAPTERS_TEST(the_shared_expert_is_an_expert, 2, "experts=1 top_k=1")
             struct parameters *to = shared->towers[t].parameters;
             const struct expert_stack *stack = &shared->towers[t].banks[b].shared;
             const size_t targets[] = {stack->down_weight, stack->down_bias, stack->up_weight, stack->up_bias};
-            size_t sources[4];
-            expert_tensors(adapters, (enum tower)t, b, sources);
-            for (int i = 0; i < 4; i++)
-                must(parameters_upload(to, &to->list[targets[i]],
-                                       small_values(s, group) + group->list[sources[i]].offset, &error));
+            for (size_t i = 0; i < 4; i++) {
+                const struct parameter *from = &group->list[expert_tensor(adapters, (enum tower)t, b, i)];
+                must(parameters_upload(to, &to->list[targets[i]], small_values(s, group) + from->offset, &error));
+            }
         }
     small_set_routers(s, TOWER_IMAGE, (const int32_t[]){1, -1, 0});
     const float *expected = small_features(s, TOWER_IMAGE);

@@ -9,8 +9,6 @@
 enum { CONTEXT = 6, LONGEST = 5, START = 9, END = 10 };
 
 static const int32_t lengths[SMALL_PROMPTS] = {4, 3, 5, 4}; /* of the prompts in small.c */
-static const int32_t prompts[SMALL_PROMPTS * CONTEXT] = {START, 1, 2, END, 0,   0, START, 3, END, 0,   0, 0,
-                                                         START, 4, 4, 5,   END, 0, START, 7, 1,   END, 0, 0};
 
 /* Hooks before those of the adapters, which compute what they ought to. */
 struct check {
@@ -143,13 +141,9 @@ ADAPTERS_TEST(tokens_are_counted, 2, "routing=per_token balance_loss=cv balance_
     small_loss(s, true);
     const size_t expected[TOWERS] = {2 * 10, 4 + 5 + 4};
     for (int t = 0; t < TOWERS; t++)
-        for (size_t b = 0; b < 2; b++) {
-            int32_t counts[5], total = 0;
-            must(adapters_read_counts(adapters, (enum tower)t, b, counts, &error));
-            for (size_t e = 0; e < 5; e++)
-                total += counts[e];
-            assert_int_equal(total, expected[t] * SMALL_TOP_K);
-        }
+        for (size_t b = 0; b < 2; b++)
+            assert_int_equal(total_of(s, adapters->towers[t].banks[b].counts, SMALL_EXPERTS),
+                             expected[t] * SMALL_TOP_K);
 }
 
 /* An image's features have the same bits alone and beside others, and for any number of threads. */
@@ -170,7 +164,7 @@ static const float *encode(struct small *s, const int32_t *tokens, size_t count,
 /* The prompts, with other tokens after their ends. */
 static void change_rests(int32_t *others)
 {
-    memcpy(others, prompts, sizeof prompts);
+    memcpy(others, small_tokens, sizeof small_tokens);
     for (size_t c = 0; c < SMALL_PROMPTS; c++)
         for (size_t l = (size_t)lengths[c]; l < CONTEXT; l++)
             others[c * CONTEXT + l] = (int32_t)(1 + (c + 3 * l) % 8);
@@ -185,11 +179,11 @@ ADAPTERS_TEST_OF(what_follows_a_prompt_changes_no_bit, 2, shared)
     change_rests(others);
     memcpy(others + SMALL_PROMPTS * CONTEXT, (const int32_t[]){START, 8, 6, 2, 1, END}, CONTEXT * sizeof *others);
     size_t embed = small_dimensions.embed, bytes = SMALL_PROMPTS * embed * sizeof(float);
-    const float *plain = encode(s, prompts, SMALL_PROMPTS, false);
+    const float *plain = encode(s, small_tokens, SMALL_PROMPTS, false);
     assert_memory_equal(encode(s, others, SMALL_PROMPTS, false), plain, bytes);
     assert_memory_equal(encode(s, others, SMALL_PROMPTS + 1, false), plain, bytes);
     for (size_t c = 0; c < SMALL_PROMPTS; c++)
-        assert_memory_equal(encode(s, prompts + c * CONTEXT, 1, false), plain + c * embed, embed * sizeof *plain);
+        assert_memory_equal(encode(s, small_tokens + c * CONTEXT, 1, false), plain + c * embed, embed * sizeof *plain);
 }
 
 /* What policies ask for, too. */
@@ -200,18 +194,13 @@ ADAPTERS_TEST(statistics_are_of_tokens, 2, "routing=per_token")
     size_t probes = tower->blocks * PROBES * tower->width;
     change_rests(others);
     must(adapters_collect(adapters, NEEDS_PROBES | NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &s->d.memory, &error));
-    encode(s, prompts, SMALL_PROMPTS, true);
+    encode(s, small_tokens, SMALL_PROMPTS, true);
     const float *plain = from_device(&s->d, tower->statistics.probes, probes * sizeof *plain);
     encode(s, others, SMALL_PROMPTS, true);
     expect_floats(&s->d, "probes", tower->statistics.probes, plain, probes);
     for (size_t c = 0; c < SMALL_PROMPTS; c++)
         tokens += lengths[c];
     const int32_t *const squares[] = {tower->statistics.pairs, tower->statistics.pairs + 25, tower->statistics.next};
-    for (size_t i = 0; i < 3; i++) { /* of both passes: K · K pairs a token */
-        const int32_t *counts = from_device(&s->d, squares[i], 25 * sizeof *counts);
-        int32_t total = 0;
-        for (size_t pair = 0; pair < 25; pair++)
-            total += counts[pair];
-        assert_int_equal(total, 2 * 4 * tokens);
-    }
+    for (size_t i = 0; i < 3; i++) /* of both passes: K · K pairs a token */
+        assert_int_equal(total_of(s, squares[i], 25), 2 * 4 * tokens);
 }

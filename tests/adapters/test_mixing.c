@@ -13,7 +13,7 @@ enum { EXPERTS = 5, PARTS = 4 };
 
 /* The paper's formula, expert by expert, all from the old values. */
 static void average(const struct adapters *adapters, enum tower tower, size_t index, const int32_t *frozen, double beta,
-                    const float *old, float *values)
+                    const float *old, double *values)
 {
     size_t n = 0;
     for (size_t e = 0; e < EXPERTS; e++)
@@ -24,17 +24,9 @@ static void average(const struct adapters *adapters, enum tower tower, size_t in
             double others = 0;
             for (size_t j = 0; j < EXPERTS; j++)
                 others += j != i && !frozen[j] ? (double)old[expert_slice(adapters, tower, index, j).offset + k] : 0;
-            values[own.offset + k] =
-                (float)((1 - beta) * (double)old[own.offset + k] + beta / (double)(n - 1) * others);
+            values[own.offset + k] = (1 - beta) * (double)old[own.offset + k] + beta / (double)(n - 1) * others;
         }
     }
-}
-
-static void expect_near(const char *what, const float *found, const float *expected, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (fabs((double)found[i] - (double)expected[i]) > 3e-7 * (1 + fabs((double)expected[i])))
-            fail_msg("%s: value %zu is %.9g, expected %.9g", what, i, (double)found[i], (double)expected[i]);
 }
 
 /* frozen: of every block, in turns. */
@@ -46,27 +38,27 @@ static void check_average(const char *words, size_t iteration, double beta)
     struct options *options = small_options(policy_ewa.options, words);
     for (size_t i = 0; i < 4; i++)
         must(adapters_write_frozen(adapters, (enum tower)(i / 2), i % 2, frozen[i], &error));
-    float *old[TOWERS], *expected[TOWERS];
+    const float *old[TOWERS];
+    double *expected[TOWERS];
     for (int t = 0; t < TOWERS; t++) {
         old[t] = small_values(&s, adapters->towers[t].parameters);
-        expected[t] = small_values(&s, adapters->towers[t].parameters);
-        for (size_t b = 0; b < 2; b++) {
-            size_t tensors[PARTS];
-            expert_tensors(adapters, (enum tower)t, b, tensors);
+        expected[t] = doubles(&s.d, old[t], adapters->towers[t].parameters->values_count);
+        for (size_t b = 0; b < 2; b++)
             for (size_t k = 0; k < PARTS; k++)
-                average(adapters, (enum tower)t, tensors[k], frozen[2 * t + (int)b], beta, old[t], expected[t]);
-        }
+                average(adapters, (enum tower)t, expert_tensor(adapters, (enum tower)t, b, k), frozen[2 * t + (int)b],
+                        beta, old[t], expected[t]);
     }
     const struct merge_call call = {
         .iteration = iteration, .iterations = 8, .before = 4, .all = 20, .epoch_length = 3, .options = options};
     must(policy_ewa.after_step(adapters, &call, &error));
     for (int t = 0; t < TOWERS; t++) {
-        size_t n = adapters->towers[t].parameters->values_count, changed = 0;
-        float *found = small_values(&s, adapters->towers[t].parameters);
-        expect_near("averaged experts", found, expected[t], n);
-        for (size_t i = 0; i < n; i++) {
+        const struct parameters *group = adapters->towers[t].parameters;
+        const float *found = small_values(&s, group);
+        size_t changed = 0;
+        expect_close(&s.d, "averaged experts", group->values, expected[t], group->values_count, 3e-7);
+        for (size_t i = 0; i < group->values_count; i++) {
             changed += found[i] != old[t][i];
-            if (expected[t][i] == old[t][i])
+            if (expected[t][i] == (double)old[t][i])
                 assert_true(found[i] == old[t][i]); /* frozen experts, routers: to the bit */
         }
         assert_true((changed > 0) == (beta > 0));
@@ -112,10 +104,10 @@ ADAPTERS_TEST(noise_is_around_the_mean, 1, "")
     for (int t = 0; t < TOWERS; t++) {
         const float *mean = merge_with_noise(s, adapters, t, 0, 3), *found = merge_with_noise(s, adapters, t, 0.5f, 3),
                     *other = merge_with_noise(s, adapters, t, 0.5f, 4);
-        size_t n = adapters->towers[t].parameters->values_count, tensors[PARTS], inside = 0, changed = 0;
+        size_t n = adapters->towers[t].parameters->values_count, inside = 0, changed = 0;
         for (size_t i = 0; i < 2 * PARTS; i++) {
-            expert_tensors(adapters, (enum tower)t, i / PARTS, tensors);
-            struct expert_slice target = expert_slice(adapters, (enum tower)t, tensors[i % PARTS], 2);
+            size_t tensor = expert_tensor(adapters, (enum tower)t, i / PARTS, i % PARTS);
+            struct expert_slice target = expert_slice(adapters, (enum tower)t, tensor, 2);
             const float *at = found + target.offset, *from = mean + target.offset;
             double whole = deviation(from, NULL, target.size), ratio = deviation(at, from, target.size) / whole;
             assert_true(target.size <= 500 || (ratio > 0.45 && ratio < 0.55));
@@ -161,7 +153,7 @@ static double relative_distance(const double *a, const double *b, size_t n)
 ADAPTERS_TEST(distances_are_of_outputs_on_the_probes, 1, "")
 {
     struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
-    size_t n = PROBES * tower->width, tensors[PARTS];
+    size_t n = PROBES * tower->width;
     const struct merge merge = {.block = 1, .target = 2, .sources = 2, .source = {4, 0}};
     double distance;
     must(adapters_collect(adapters, NEEDS_PROBES, &s->d.memory, &error));
@@ -173,9 +165,8 @@ ADAPTERS_TEST(distances_are_of_outputs_on_the_probes, 1, "")
     double one = relative_distance(merged, first, n), two = relative_distance(merged, second, n);
     must(statistics_distance(tower, &merge, &s->d.memory, &distance, &error));
     assert_true(fabs(distance - (one + two) / 2) < 1e-5 * distance);
-    expert_tensors(adapters, TOWER_TEXT, 1, tensors);
     for (size_t k = 2; k < PARTS; k++) { /* a source whose output is zero */
-        struct expert_slice up = expert_slice(adapters, TOWER_TEXT, tensors[k], 0);
+        struct expert_slice up = expert_slice(adapters, TOWER_TEXT, expert_tensor(adapters, TOWER_TEXT, 1, k), 0);
         small_clear(s, tower->parameters, up.offset, up.size);
     }
     must(statistics_distance(tower, &merge, &s->d.memory, &distance, &error));

@@ -104,12 +104,11 @@ TEST(copies_of_the_mlp_compute_what_it_did)
 static void expect_mean(struct small *s, const struct adapters *adapters)
 {
     const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
-    size_t tensors[EXPERT_PARTS], experts = adapters->settings.experts;
+    size_t experts = adapters->settings.experts;
     float *mean[EXPERT_PARTS];
     must(adapters_mean(adapters, TOWER_IMAGE, 1, mean, &error));
-    expert_tensors(adapters, TOWER_IMAGE, 1, tensors);
     for (size_t part = 0; part < EXPERT_PARTS; part++) {
-        const struct parameter *p = &tower->parameters->list[tensors[part]];
+        const struct parameter *p = &tower->parameters->list[expert_tensor(adapters, TOWER_IMAGE, 1, part)];
         size_t n = p->size / experts;
         const float *values = from_device(&s->d, tower->parameters->values + p->offset, p->size * sizeof *values);
         double *expected = doubles(&s->d, NULL, n);
@@ -189,9 +188,8 @@ ADAPTERS_TEST_OF(rows_that_nobody_needs_are_dealt_out_all_the_same, 2, one_tower
 static const float *expert_values(struct small *s, const struct adapters *adapters, size_t part, size_t expert,
                                   size_t *n)
 {
-    size_t tensors[EXPERT_PARTS];
-    expert_tensors(adapters, TOWER_IMAGE, 1, tensors);
-    struct expert_slice slice = expert_slice(adapters, TOWER_IMAGE, tensors[part], expert);
+    struct expert_slice slice =
+        expert_slice(adapters, TOWER_IMAGE, expert_tensor(adapters, TOWER_IMAGE, 1, part), expert);
     *n = slice.size;
     return slice_values(s, adapters, TOWER_IMAGE, slice);
 }

@@ -130,10 +130,10 @@ static void silence(struct small *s, struct adapters *adapters, const struct ada
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
             struct parameters *group = adapters->towers[t].parameters;
-            size_t tensors[4];
-            expert_tensors(adapters, (enum tower)t, b, tensors);
-            for (int i = 2; i < 4 && !adapter_place_has(place, &small_dimensions, (enum tower)t, b); i++)
-                small_clear(s, group, group->list[tensors[i]].offset, group->list[tensors[i]].size);
+            for (size_t i = 2; i < 4 && !adapter_place_has(place, &small_dimensions, (enum tower)t, b); i++) {
+                const struct parameter *p = &group->list[expert_tensor(adapters, (enum tower)t, b, i)];
+                small_clear(s, group, p->offset, p->size);
+            }
         }
 }
 
@@ -213,9 +213,8 @@ ADAPTERS_TEST(a_gradient_that_is_not_finite_is_an_error, 1, "")
     struct layer_scores scores;
     struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
     const float bad = INFINITY;
-    size_t tensors[4];
-    expert_tensors(adapters, TOWER_TEXT, 1, tensors);
-    must(s->d.ops->upload(s->d.backend, group->gradients + group->list[tensors[2]].offset, &bad, sizeof bad, &error));
+    size_t tensor = expert_tensor(adapters, TOWER_TEXT, 1, 2);
+    must(s->d.ops->upload(s->d.backend, group->gradients + group->list[tensor].offset, &bad, sizeof bad, &error));
     layer_scores_create(&scores, 1, (const size_t[]){2, 2});
     must_refuse(layer_scores_add(&scores, adapters, 0, 1, &error), ERROR_FORMAT, "block 1");
     layer_scores_free(&scores);

@@ -104,15 +104,6 @@ ADAPTERS_TEST(weights_of_aligned_outputs_are_shared, 2, "kind=ffn share_across_b
     adapters_destroy(softmax);
 }
 
-static int64_t total_of(struct small *s, const int32_t *device, size_t n)
-{
-    const int32_t *values = from_device(&s->d, device, n * sizeof *values);
-    int64_t total = 0;
-    for (size_t i = 0; i < n; i++)
-        total += values[i];
-    return total;
-}
-
 /* A decision is counted once, but its balance is that of every block that uses it. In evaluation, the experts that were chosen
  * are kept by decision. */
 TEST(decisions_are_counted_and_kept_once)

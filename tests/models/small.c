@@ -33,8 +33,8 @@ const struct clip_dimensions vit_b_16 = {.embed = 512,
                                          .text_heads = 8,
                                          .text_blocks = 12};
 
-static const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0,  0, 9, 3, 10, 0,  0, 0,
-                                                        9, 4, 4, 5,  10, 0, 9, 7, 1,  10, 0, 0};
+const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0,  0, 9, 3, 10, 0,  0, 0,
+                                                 9, 4, 4, 5,  10, 0, 9, 7, 1,  10, 0, 0};
 
 void small_disturb(struct device *d, struct parameters *group, float deviation)
 {

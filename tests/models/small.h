@@ -14,6 +14,7 @@
 
 enum { SMALL_IMAGES = 3, SMALL_PROMPTS = 4 };
 extern const struct clip_dimensions small_dimensions, vit_b_16;
+extern const int32_t small_tokens[SMALL_PROMPTS * 6]; /* starts are 9, ends 10 */
 
 struct small {
     struct device d;
