@@ -22,38 +22,9 @@ TEST(smallest_error_within_its_threshold_wins)
     assert_int_equal(autoencoder_choice(NULL, NULL, 0), -1);
 }
 
-struct coder {
-    struct autoencoder *coder;
-    struct arena step;
-    struct tensor features;
-};
-
-static struct coder open_coder(struct device *d)
-{
-    struct coder c = {0};
-    must(d->ops->arena_create(d->backend, &c.step, (size_t)1 << 26, "step", &error));
-    must(autoencoder_create(&c.coder, d->backend, &d->memory, WIDTH, CODE, PARAMETERS_TRAINED, &error));
-    must(autoencoder_initialize(c.coder, 5, 2, &error));
-    struct operand x = draw(d, ROWS * WIDTH, 1.0f);
-    for (size_t i = PATTERNS * WIDTH; i < ROWS * WIDTH;
-         i++) /* patterns that a short code can hold, and a little noise */
-        x.host[i] = x.host[i % (PATTERNS * WIDTH)] + 0.1f * x.host[i];
-    x.device = to_device(d, x.host, ROWS * WIDTH * sizeof(float));
-    c.features = (struct tensor){.data = x.device, .type = TENSOR_F32, .rank = 2, .shape = {ROWS, WIDTH}};
-    return c;
-}
-
-static void close_coder(struct device *d, struct coder *c)
-{
-    autoencoder_destroy(c->coder);
-    d->ops->arena_destroy(d->backend, &c->step);
-}
-
-DEVICE_TEST(starts_as_a_linear_layer_does)
+static void expect_start(struct device *d, const struct parameters *group)
 {
     static const char *const names[] = {"encoder.0.weight", "encoder.0.bias", "decoder.0.weight", "decoder.0.bias"};
-    struct coder c = open_coder(d);
-    const struct parameters *group = c.coder->parameters;
     for (size_t i = 0; i < 4; i++) {
         const struct parameter *p = parameters_find(group, names[i]);
         const float *values = from_device(d, group->values + p->offset, p->size * sizeof *values);
@@ -62,33 +33,43 @@ DEVICE_TEST(starts_as_a_linear_layer_does)
             largest = fmaxf(largest, fabsf(values[k]));
         assert_true(largest <= bound && largest > 0.5f * bound);
     }
-    close_coder(d, &c);
 }
 
-static double mean_error(struct coder *c)
+/* Of patterns that a short code can hold, and a little noise. */
+static struct tensor draw_features(struct device *d)
 {
-    float errors[ROWS];
-    double mean = 0;
-    must(autoencoder_errors(c->coder, &c->step, &c->features, errors, &error));
-    for (int i = 0; i < ROWS; i++)
-        mean += (double)errors[i] / ROWS;
-    return mean;
+    struct operand x = draw(d, ROWS * WIDTH, 1.0f);
+    for (size_t i = PATTERNS * WIDTH; i < ROWS * WIDTH; i++)
+        x.host[i] = x.host[i % (PATTERNS * WIDTH)] + 0.1f * x.host[i];
+    operand_renew(d, &x);
+    return (struct tensor){.data = x.device, .type = TENSOR_F32, .rank = 2, .shape = {ROWS, WIDTH}};
 }
 
-DEVICE_TEST(training_lowers_the_loss)
+DEVICE_TEST(starts_as_a_linear_layer_does_and_training_lowers_the_loss)
 {
-    struct coder c = open_coder(d);
     const struct step_state state = {.learning_rate = 0.01f};
     const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = 1e-4};
     const struct step_state *device_state = to_device(d, &state, sizeof state);
+    const struct tensor features = draw_features(d);
+    struct autoencoder *coder;
+    struct arena step;
     float loss, first = 0;
-    for (int step = 0; step < 100; step++) {
-        double mean = mean_error(&c);
-        must(autoencoder_train_step(c.coder, &c.step, &c.features, device_state, &rule, &loss, &error));
+    must(d->ops->arena_create(d->backend, &step, (size_t)1 << 26, "step", &error));
+    must(autoencoder_create(&coder, d->backend, &d->memory, WIDTH, CODE, PARAMETERS_TRAINED, &error));
+    must(autoencoder_initialize(coder, 5, 2, &error));
+    expect_start(d, coder->parameters);
+    for (int i = 0; i < 100; i++) {
+        float errors[ROWS];
+        double mean = 0;
+        must(autoencoder_errors(coder, &step, &features, errors, &error));
+        for (int row = 0; row < ROWS; row++)
+            mean += (double)errors[row] / ROWS;
+        must(autoencoder_train_step(coder, &step, &features, device_state, &rule, &loss, &error));
         expect_close(d, "loss before the step", to_device(d, &loss, sizeof loss), &mean, 1, 1e-6);
-        first = step == 0 ? loss : first;
+        first = i == 0 ? loss : first;
     }
     assert_true(loss < 0.5f * first);
-    assert_int_equal(c.step.used, 0);
-    close_coder(d, &c);
+    assert_int_equal(step.used, 0);
+    autoencoder_destroy(coder);
+    d->ops->arena_destroy(d->backend, &step);
 }

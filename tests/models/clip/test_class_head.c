@@ -12,27 +12,19 @@ struct contrast {
     struct device *d;
     struct arena step;
     struct operand images, texts;
+    struct tensor gradients[2]; /* of both */
     int32_t *labels;
     float *loss;
 };
-
-static void open_contrast(struct contrast *c, struct device *d)
-{
-    *c = (struct contrast){.d = d,
-                           .images = draw(d, PAIRS * WIDTH, 1.0f),
-                           .texts = draw(d, CLASSES * WIDTH, 1.0f),
-                           .labels = to_device(d, numbers, sizeof numbers),
-                           .loss = room(d, sizeof(float))};
-    must(d->ops->arena_create(d->backend, &c->step, (size_t)1 << 20, "step", &error));
-}
 
 static struct tensor rows_of(const struct operand *operand, size_t rows)
 {
     return (struct tensor){.data = operand->device, .type = TENSOR_F32, .rank = 2, .shape = {rows, WIDTH}};
 }
 
-static float compute(struct contrast *c, struct tensor *dimage, struct tensor *dtext)
+static float loss_of(void *context)
 {
+    struct contrast *c = context;
     struct tensor images = rows_of(&c->images, PAIRS), texts = rows_of(&c->texts, CLASSES);
     float loss;
     arena_reset(&c->step);
@@ -45,7 +37,7 @@ static float compute(struct contrast *c, struct tensor *dimage, struct tensor *d
                                                       .smoothing = smoothing,
                                                       .weight = weight,
                                                       .loss = c->loss},
-                             dimage, dtext, &error));
+                             &c->gradients[0], &c->gradients[1], &error));
     must(c->d->ops->download(c->d->backend, &loss, c->loss, sizeof loss, &error));
     return loss;
 }
@@ -75,35 +67,33 @@ static double one_side(const double logits[PAIRS][PAIRS], size_t i, bool column)
     return log(sum) - (1 - (double)smoothing) * own / same - (double)smoothing * all / PAIRS;
 }
 
-static float loss_of(void *context)
-{
-    struct tensor dimage, dtext;
-    return compute(context, &dimage, &dtext);
-}
-
 /* CLIP's target is the pair itself: the same in sum, as pairs of one label share their text. */
 DEVICE_TEST(contrast)
 {
-    struct contrast c;
-    struct tensor gradients[2];
+    struct contrast c = {.d = d,
+                         .images = draw(d, PAIRS * WIDTH, 1.0f),
+                         .texts = draw(d, CLASSES * WIDTH, 1.0f),
+                         .labels = to_device(d, numbers, sizeof numbers),
+                         .loss = room(d, sizeof(float))};
     double logits[PAIRS][PAIRS], expected = 0;
-    open_contrast(&c, d);
+    must(d->ops->arena_create(d->backend, &c.step, (size_t)1 << 20, "step", &error));
     for (size_t i = 0; i < PAIRS; i++)
         for (size_t j = 0; j < PAIRS; j++)
             logits[i][j] = (double)scale * cosine(c.images.host + i * WIDTH, c.texts.host + (size_t)numbers[j] * WIDTH);
     for (size_t i = 0; i < PAIRS; i++)
         expected += (one_side(logits, i, false) + one_side(logits, i, true)) / (2 * PAIRS);
     expected *= (double)weight;
-    compute(&c, &gradients[0], &gradients[1]);
+    loss_of(&c);
     expect_close(d, "loss", c.loss, &expected, 1, 1e-6);
-    for (size_t i = 0; i < 2; i++) { /* kept: the step's memory is emptied */
-        size_t bytes = tensor_bytes(&gradients[i]);
-        gradients[i].data = to_device(d, digest(d, gradients[i].data, bytes), bytes);
+    float *kept[2]; /* the step's memory is emptied */
+    for (size_t i = 0; i < 2; i++) {
+        size_t bytes = tensor_bytes(&c.gradients[i]);
+        kept[i] = to_device(d, digest(d, c.gradients[i].data, bytes), bytes);
     }
-    const float *of_texts = from_device(d, gradients[1].data, tensor_bytes(&gradients[1]));
+    const float *of_texts = from_device(d, kept[1], CLASSES * WIDTH * sizeof *of_texts);
     for (size_t i = 0; i < WIDTH; i++)
         assert_true(of_texts[WIDTH + i] == 0 && of_texts[3 * WIDTH + i] == 0);
-    check_gradient(d, "images", c.images.device, gradients[0].data, PAIRS * WIDTH, loss_of, &c);
-    check_gradient(d, "texts", c.texts.device, gradients[1].data, CLASSES * WIDTH, loss_of, &c);
+    check_gradient(d, "images", c.images.device, kept[0], PAIRS * WIDTH, loss_of, &c);
+    check_gradient(d, "texts", c.texts.device, kept[1], CLASSES * WIDTH, loss_of, &c);
     d->ops->arena_destroy(d->backend, &c.step);
 }
