@@ -64,3 +64,19 @@ void scratch_remove(struct scratch *scratch)
 {
     scratch_run(scratch, "rm -rf \"$PWD\"");
 }
+
+static struct scratch of_tests;
+
+static void remove_of_tests(void)
+{
+    scratch_remove(&of_tests);
+}
+
+const struct scratch *test_scratch(void)
+{
+    if (of_tests.path[0] == 0) {
+        scratch_create(&of_tests);
+        assert_int_equal(atexit(remove_of_tests), 0);
+    }
+    return &of_tests;
+}

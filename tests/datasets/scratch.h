@@ -23,5 +23,8 @@ void scratch_write_png(const struct scratch *scratch, const char *name, int widt
 void scratch_run(const struct scratch *scratch, const char *commands); /* of the shell, in the folder; they succeed */
 void scratch_remove(struct scratch *scratch);
 
+/* That of a whole program's tests, which is there from the first call until the program ends. */
+const struct scratch *test_scratch(void);
+
 /* scratch.path/name in a buffer that the next call overwrites. */
 const char *scratch_file(const struct scratch *scratch, const char *name);

@@ -49,8 +49,6 @@ static const char transformers_b[] =
     "{\"text_config_dict\": null, \"text_config\": {}, \"vision_config\": {\"patch_size\": 32}, "
     "\"vision_config_dict\": {\"patch_size\": 16}}";
 
-static struct scratch scratch;
-
 /* ---- weights of which only the header is there ---- */
 
 static void add_entry(struct text *header, size_t *offset, const char *name, int rank, const size_t *shape)
@@ -79,7 +77,7 @@ static void write_weights(const struct clip_dimensions *dimensions, const char *
         add_entry(&header, &offset, sizes[i], 0, NULL);
     text_add(&header, "}");
     assert_false(header.failed);
-    FILE *file = fopen(scratch_file(&scratch, "weights.safetensors"), "wb");
+    FILE *file = fopen(scratch_file(test_scratch(), "weights.safetensors"), "wb");
     uint64_t length = header.size;
     assert_non_null(file);
     assert_int_equal(fwrite(&length, sizeof length, 1, file), 1);
@@ -93,7 +91,7 @@ static void write_weights(const struct clip_dimensions *dimensions, const char *
 static status look(struct clip_config *config, const struct clip_config *stated)
 {
     struct clip_stated by = {.config = *stated, .heads_by = "model.heads", .activation_by = "model.activation"};
-    return clip_config_of(config, scratch_file(&scratch, "weights.safetensors"),
+    return clip_config_of(config, scratch_file(test_scratch(), "weights.safetensors"),
                           stated->image_heads > 0 || stated->activation != ACTIVATION_NONE ? &by : NULL, &error);
 }
 
@@ -191,7 +189,7 @@ TEST(heads_and_activation_are_what_is_said_of_them)
         struct clip_config found;
         write_weights(cases[i].weights, cases[i].metadata != NULL ? cases[i].metadata : "", cases[i].archive);
         for (size_t k = 0; k < 3 && cases[i].beside[k].name != NULL; k++)
-            scratch_write_text(&scratch, cases[i].beside[k].name, cases[i].beside[k].text);
+            scratch_write_text(test_scratch(), cases[i].beside[k].name, cases[i].beside[k].text);
         print_message("case %zu\n", i);
         status result = look(&found, &cases[i].stated);
         if (cases[i].refused[0] != NULL) {
@@ -205,7 +203,7 @@ TEST(heads_and_activation_are_what_is_said_of_them)
             assert_true(expected->pixels == PIXELS_UNSTATED || found.pixels == expected->pixels);
         }
         for (size_t k = 0; k < 3 && cases[i].beside[k].name != NULL; k++)
-            assert_int_equal(unlink(scratch_file(&scratch, cases[i].beside[k].name)), 0);
+            assert_int_equal(unlink(scratch_file(test_scratch(), cases[i].beside[k].name)), 0);
     }
 }
 
@@ -233,24 +231,8 @@ TEST(other_models_are_refused)
     struct clip_config found;
     write_weights(&vit_b_16, "", true);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        scratch_write_text(&scratch, transformers, models[i].text);
+        scratch_write_text(test_scratch(), transformers, models[i].text);
         must_refuse(look(&found, &(struct clip_config){0}), ERROR_FORMAT, transformers, models[i].word);
     }
-    assert_int_equal(unlink(scratch_file(&scratch, transformers)), 0);
+    assert_int_equal(unlink(scratch_file(test_scratch(), transformers)), 0);
 }
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_create(&scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(&scratch);
-    return 0;
-}
-
-TEST_GROUP(set_up, tear_down)

@@ -9,7 +9,6 @@
 
 #define INDEX "model.safetensors.index.json"
 
-static struct scratch scratch;
 static char index_path[512];
 
 static void write_shard(const char *name, const char *tensor, float first)
@@ -17,34 +16,26 @@ static void write_shard(const char *name, const char *tensor, float first)
     const float values[] = {first, first + 1};
     const struct safetensor tensors[] = {
         {.name = tensor, .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = values}};
-    must(safetensors_write(scratch_file(&scratch, name), tensors, 1, NULL, 0, &error));
+    must(safetensors_write(scratch_file(test_scratch(), name), tensors, 1, NULL, 0, &error));
 }
 
 static int set_up(void **state)
 {
     (void)state;
     struct bytes bytes;
-    scratch_create(&scratch);
     write_shard("one", "a", 1);
     write_shard("two", "b", 5);
     must(file_read(FIXTURES "/torch/model.bin", 1 << 16, &bytes, &error));
-    scratch_write(&scratch, "three", bytes.data, bytes.size);
+    scratch_write(test_scratch(), "three", bytes.data, bytes.size);
     bytes_free(&bytes);
-    snprintf(index_path, sizeof index_path, "%s", scratch_file(&scratch, INDEX));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(&scratch);
+    snprintf(index_path, sizeof index_path, "%s", scratch_file(test_scratch(), INDEX));
     return 0;
 }
 
 TEST(shards_are_one_file)
 {
     struct safetensors *file;
-    scratch_write_text(&scratch, INDEX,
+    scratch_write_text(test_scratch(), INDEX,
                        "{\"metadata\": {\"total_size\": 40}, \"weight_map\": {\"b\": \"two\", \"weight\": \"three\", "
                        "\"a\": \"one\"}}");
     must(weights_file_open(&file, index_path, &error));
@@ -76,11 +67,11 @@ TEST(disagreements_are_refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct safetensors *file;
-        scratch_write_text(&scratch, INDEX, cases[i][0]);
+        scratch_write_text(test_scratch(), INDEX, cases[i][0]);
         status result = weights_file_open(&file, index_path, &error);
         assert_null(file);
         must_refuse(result, result == OK ? ERROR_FORMAT : result, cases[i][1]);
     }
 }
 
-TEST_GROUP(set_up, tear_down)
+TEST_GROUP(set_up, NULL)
