@@ -7,7 +7,6 @@
 #include "adapters/experts/kind.h"
 #include "adapters/options.h"
 #include "adapters/routers/router.h"
-#include "tests/adapters/adapters.h"
 
 const struct update_rule small_rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
 

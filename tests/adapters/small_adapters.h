@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "adapters/adapter.h"
+#include "tests/adapters/adapters.h"
 #include "tests/models/clip/groups.h"
 
 enum { SMALL_TASKS = 3, SMALL_TASK = 1, SMALL_EXPERTS = 5, SMALL_TOP_K = 2 };

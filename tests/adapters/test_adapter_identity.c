@@ -1,7 +1,6 @@
 /* Whatever changes an expert or a router changes its number, and what is left alone keeps it. */
 #include "adapters/merge.h"
 #include "adapters/merge/policies.h"
-#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <stdlib.h>

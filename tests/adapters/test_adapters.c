@@ -2,7 +2,6 @@
 #include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
 #include "adapters/routers/router.h"
-#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>

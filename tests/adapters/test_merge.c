@@ -4,7 +4,6 @@
 
 #include "adapters/merge/policies.h"
 #include "adapters/statistics.h"
-#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <string.h>
@@ -149,17 +148,11 @@ static int target_of(struct adapters *adapters, const char *words)
     return found;
 }
 
-static void expect_frozen(const struct adapters *adapters, enum tower tower, size_t block, const int32_t *expected)
-{
-    int32_t frozen[EXPERTS];
-    must(adapters_read_frozen(adapters, tower, block, frozen, &error));
-    assert_memory_equal(frozen, expected, sizeof frozen);
-}
-
 ADAPTERS_TEST(frozen_sets_only_grow, 1, "")
 {
-    struct expert_changes changes = {0};
     static const int32_t grown[] = {0, 1, 1, 1, 0};
+    const int32_t *frozen = adapters->towers[TOWER_IMAGE].banks[1].frozen;
+    struct expert_changes changes = {0};
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){4, 9, 1, 9, 2}, &error));
     must(freeze_most(adapters, 2, &changes));
     assert_int_equal(changes.count, 4); /* one per block */
@@ -174,12 +167,13 @@ ADAPTERS_TEST(frozen_sets_only_grow, 1, "")
     must(adapters_begin_task(adapters, 2, &error));
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){1, 9, 8, 7, 2}, &error));
     must(freeze_most(adapters, 2, NULL)); /* no events are wanted; 1 is picked again */
-    expect_frozen(adapters, TOWER_IMAGE, 1, grown);
-    expect_frozen(adapters, TOWER_TEXT, 0, (const int32_t[]){1, 1, 0, 0, 0});
+    expect_integers(&s->d, "frozen", frozen, grown, EXPERTS);
+    expect_integers(&s->d, "frozen", adapters->towers[TOWER_TEXT].banks[0].frozen, (const int32_t[]){1, 1, 0, 0, 0},
+                    EXPERTS);
     /* a frozen expert that is overwritten stays frozen */
     must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){5, 0, 8, 7, 2}, &error));
     assert_int_equal(target_of(adapters, "target=least_used_any"), 1);
-    expect_frozen(adapters, TOWER_IMAGE, 1, grown);
+    expect_integers(&s->d, "frozen", frozen, grown, EXPERTS);
     must_refuse(freeze_most(adapters, EXPERTS + 1, &changes), ERROR_ARGUMENT, "6 most used of 5");
     expert_changes_free(&changes);
 }

@@ -6,9 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/clip.h"
-#include "tests/adapters/adapters.h"
-
 static const struct clip_dimensions vit_l_14 = {
     .image_blocks = 24, .image_width = 1024, .text_blocks = 12, .text_width = 768};
 

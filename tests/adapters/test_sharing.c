@@ -5,7 +5,6 @@
 #include "adapters/identity.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
-#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 #include "tests/models/initialize.h"
 
