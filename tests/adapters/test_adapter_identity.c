@@ -3,7 +3,6 @@
 #include "adapters/merge/policies.h"
 #include "tests/adapters/small_adapters.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct seen {
@@ -68,10 +67,8 @@ ADAPTERS_TEST(what_changes_is_marked, 2, "")
     assert_int_equal(count_changes(s, adapters, seen, true), 0);
 
     const struct parameter *p = &group->list[adapters->towers[TOWER_TEXT].banks[0].up_weight];
-    float *zeros = calloc(p->size, sizeof *zeros);
-    must(parameters_upload(group, p, zeros, &error));
+    must(parameters_upload(group, p, host_room(&s->d, p->size * sizeof(float)), &error));
     assert_int_equal(count_changes(s, adapters, seen, true), p->segments);
-    free(zeros);
     parameters_write(group, p->offset, 1);
     assert_int_equal(count_changes(s, adapters, seen, false), 1);
     parameters_write_all(group);

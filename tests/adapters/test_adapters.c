@@ -35,7 +35,7 @@ TEST(bytes_of_experts_in_bf16)
 
 #define FEW .experts = 2, .top_k = 1, .tasks = 1
 #define FFN .kind = &expert_ffn, FEW, .input = EXPERT_INPUT_POST_LN
-TEST(impossible_settings_are_refused)
+DEVICE_TEST(impossible_settings_are_refused)
 {
     static const struct {
         struct adapter_settings settings;
@@ -62,20 +62,17 @@ TEST(impossible_settings_are_refused)
          {"larger than any memory", "down_proj"}},
         {{.experts = 1 << 20, .top_k = 1, .tasks = 1, .bottleneck = 1 << 10}, {"MiB", "model"}},
     };
-    struct device d;
     struct arena memory;
-    device_open(&d, 1);
-    must(d.ops->arena_create(d.backend, &memory, (size_t)1 << 24, "model", &error));
+    must(d->ops->arena_create(d->backend, &memory, (size_t)1 << 24, "model", &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adapters *adapters = NULL;
         bool large = cases[i].settings.experts > 3;
-        must_refuse(adapters_create(&adapters, d.backend, &memory, &small_dimensions, &cases[i].settings,
+        must_refuse(adapters_create(&adapters, d->backend, &memory, &small_dimensions, &cases[i].settings,
                                     PARAMETERS_TRAINED, &error),
                     large ? ERROR_MEMORY : ERROR_ARGUMENT, cases[i].words[0], cases[i].words[1]);
         assert_null(adapters);
     }
-    d.ops->arena_destroy(d.backend, &memory);
-    device_close(&d);
+    d->ops->arena_destroy(d->backend, &memory);
 }
 
 ADAPTERS_TEST(fresh_adapters_change_nothing, 2, "")

@@ -5,7 +5,6 @@
 #include "tests/models/files/tensor_set.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- The public block --- */
@@ -15,12 +14,10 @@ enum { WIDTH = 128, HEADS = 2, POSITIONS = 7, BATCH = 3, TASKS = 3, LENGTH = 4 }
 /* scale · u, u in ± 1/2 of 16 bits, as in record_prefixes.py */
 static float *draw_public(struct device *d, uint64_t *drawn, size_t n, double scale)
 {
-    float *host = malloc(n * sizeof *host);
+    float *host = host_room(d, n * sizeof *host);
     for (size_t i = 0; i < n; i++, ++*drawn)
         host[i] = (float)(((double)((uint32_t)(*drawn * 2654435761u + 12345u) >> 16) / 65536 - 0.5) * scale);
-    float *device = to_device(d, host, n * sizeof *host);
-    free(host);
-    return device;
+    return to_device(d, host, n * sizeof *host);
 }
 
 static void draw_linear(struct device *d, uint64_t *drawn, struct linear *linear, size_t out, size_t in)
@@ -49,10 +46,9 @@ static void expect_recorded(struct device *d, const struct safetensors *file, co
     const struct safetensor *found = safetensors_find(file, name);
     assert_non_null(found);
     size_t n = safetensor_elements(found);
-    float *values = malloc(n * sizeof *values);
+    float *values = host_room(d, n * sizeof *values);
     must(safetensor_to_floats(found, values, &error));
     expect_close(d, name, device, doubles(d, values, n), n, d->backend->precision == PRECISION_F32 ? 2e-5 : 0.03);
-    free(values);
 }
 
 static const struct public_case public_cases[] = {

@@ -6,7 +6,6 @@
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 #include "tests/adapters/small_adapters.h"
-#include "tests/models/initialize.h"
 
 #include <string.h>
 
@@ -18,10 +17,7 @@ static struct adapters *open_deep(struct small *s, const char *form)
     const struct adapter_settings settings = small_settings_of(form);
     struct clip_dimensions deep = small_dimensions;
     deep.image_blocks = deep.text_blocks = BLOCKS;
-    small_open(s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
-    clip_destroy(s->clip);
-    must(clip_create(&s->clip, s->d.backend, &s->d.memory, &deep, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
-    must(clip_initialize(s->clip, 3, &error));
+    small_open_of(s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &deep);
     return small_adapters_add(s, &settings);
 }
 

@@ -46,8 +46,8 @@ void small_disturb(struct device *d, struct parameters *group, float deviation)
     must(d->ops->upload(d->backend, parameters_write_all(group), values, bytes, &error));
 }
 
-static void open_form(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation,
-                      const struct clip_dimensions *dimensions)
+void small_open_of(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation,
+                   const struct clip_dimensions *dimensions)
 {
     *s = (struct small){0};
     device_open(&s->d, threads);
@@ -67,7 +67,7 @@ static void open_form(struct small *s, size_t threads, enum parameters_mode mode
 
 void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation)
 {
-    open_form(s, threads, mode, activation, &small_dimensions);
+    small_open_of(s, threads, mode, activation, &small_dimensions);
 }
 
 void small_open_siglip(struct small *s, size_t threads, enum parameters_mode mode)
@@ -75,7 +75,7 @@ void small_open_siglip(struct small *s, size_t threads, enum parameters_mode mod
     struct clip_dimensions dimensions = small_dimensions;
     dimensions.embed = dimensions.image_width;
     dimensions.pool_hidden = 96;
-    open_form(s, threads, mode, ACTIVATION_GELU_TANH, &dimensions);
+    small_open_of(s, threads, mode, ACTIVATION_GELU_TANH, &dimensions);
 }
 
 void small_close(struct small *s)

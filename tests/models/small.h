@@ -34,6 +34,9 @@ struct small {
 
 /* Weights and images are normal numbers, without a zero: a dropped bias must show. */
 void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation);
+/* Of other sizes, but of these images. */
+void small_open_of(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation,
+                   const struct clip_dimensions *dimensions);
 /* The same as a SigLIP, whose image tower pools by attention. */
 void small_open_siglip(struct small *s, size_t threads, enum parameters_mode mode);
 void small_close(struct small *s);

@@ -427,7 +427,7 @@ MODEL_TEST(weights_start_as_timm_does, &plain)
     linear_head_destroy(head);
 }
 
-TEST(sizes_that_do_not_fit_are_refused)
+DEVICE_TEST(sizes_that_do_not_fit_are_refused)
 {
     static const struct {
         struct vit_settings form;
@@ -439,14 +439,11 @@ TEST(sizes_that_do_not_fit_are_refused)
                  {{12, 4, 64, 128, 1, 65, .pool = 0}, "1 to 64 blocks"},
                  {{12, 4, 64, 128, 1, 12, .share_groups = 5}, "5 groups of 12 blocks"},
                  {{12, 4, 64, 128, 1, 2, .share_norms = true}, "no groups"}};
-    struct device d;
     struct clip *vit;
-    device_open(&d, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct vit_settings form = cases[i].form;
         form.activation = ACTIVATION_GELU;
-        must_refuse(vit_create(&vit, d.backend, &d.memory, &form, PARAMETERS_FROZEN, &error), ERROR_ARGUMENT,
+        must_refuse(vit_create(&vit, d->backend, &d->memory, &form, PARAMETERS_FROZEN, &error), ERROR_ARGUMENT,
                     cases[i].words);
     }
-    device_close(&d);
 }
