@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { RANK = 4, TASKS = 3, ALL = (1 << DELTA_MATRICES) - 1 };
+enum { RANK = 4, TASKS = 3, ALL = (1 << DELTA_MATRICES) - 1, FEATURES = (SMALL_IMAGES + SMALL_PROMPTS) * 8 };
 
 static const struct delta_settings everywhere = {.rank = RANK, .tasks = TASKS, .scale = 0.5f, .matrices = ALL};
 
@@ -57,15 +57,16 @@ static double tolerance(const struct small *s)
 }
 
 /* Of both towers. */
-static double *features(struct small *s, size_t *n)
+static double *features(struct small *s)
 {
-    double *all = doubles(&s->d, NULL, (SMALL_IMAGES + SMALL_PROMPTS) * small_dimensions.embed);
-    *n = 0;
+    double *all = doubles(&s->d, NULL, FEATURES);
+    size_t n = 0;
     for (int t = 0; t < TOWERS; t++) {
         const float *of_tower = small_features(s, (enum tower)t);
         for (size_t i = 0; i < tensor_elements(&s->features[t]); i++)
-            all[(*n)++] = (double)of_tower[i];
+            all[n++] = (double)of_tower[i];
     }
+    assert_int_equal(n, FEATURES);
     return all;
 }
 
@@ -105,7 +106,6 @@ SMALL_TEST(gradients_match_differences, 2)
 SMALL_TEST(magnitudes_scale_the_tasks, 2)
 {
     struct delta_settings settings = everywhere;
-    size_t n;
     settings.gate = &gate_magnitude;
     struct deltas *deltas = add_deltas(s, &settings);
     must(deltas_begin_task(deltas, 1, 0, DELTA_A | DELTA_B | DELTA_MAGNITUDE, &error));
@@ -119,7 +119,7 @@ SMALL_TEST(magnitudes_scale_the_tasks, 2)
         for (size_t i = 0; i < deltas->count; i++)
             check_rows(s, deltas, deltas->list[i].magnitude, 0, 2);
     }
-    double *gated = features(s, &n);
+    double *gated = features(s);
     must(deltas_begin_task(deltas, 2, 2, 0,
                            &error)); /* of the task in use none is wanted: without the gate it is added */
     for (size_t i = 0; i < deltas->count; i++) {
@@ -127,7 +127,7 @@ SMALL_TEST(magnitudes_scale_the_tasks, 2)
         must(deltas_add_product(deltas, &deltas->list[i], 1, magnitudes[1] - 1, &error));
         deltas->each[i].rows = 0;
     }
-    assert_true(distance(features(s, &n), gated, n) < tolerance(s));
+    assert_true(distance(features(s), gated, FEATURES) < tolerance(s));
     deltas_destroy(deltas);
 }
 
@@ -194,16 +194,15 @@ SMALL_TEST(what_is_not_trained_stays, 1)
 
 SMALL_TEST(merged_and_apart_compute_the_same, 2)
 {
-    size_t n;
-    double *plain = features(s, &n);
+    double *plain = features(s);
     struct deltas *deltas = add_deltas(s, &everywhere);
-    assert_memory_equal(features(s, &n), plain, n * sizeof *plain); /* nothing is in use yet */
+    assert_memory_equal(features(s), plain, FEATURES * sizeof *plain); /* nothing is in use yet */
     must(deltas_begin_task(deltas, 2, 0, 0, &error));
-    double *apart = features(s, &n);
-    assert_true(distance(apart, plain, n) > 0.05);
+    double *apart = features(s);
+    assert_true(distance(apart, plain, FEATURES) > 0.05);
     for (int again = 0; again < 2; again++) { /* as when a run goes on: nothing is merged again */
         must(deltas_begin_task(deltas, 2, 2, 0, &error));
-        assert_true(distance(features(s, &n), apart, n) < tolerance(s));
+        assert_true(distance(features(s), apart, FEATURES) < tolerance(s));
     }
     deltas_destroy(deltas);
 }
@@ -211,15 +210,14 @@ SMALL_TEST(merged_and_apart_compute_the_same, 2)
 /* Fresh deltas change no bit, whatever the precision. */
 SMALL_TEST(they_start_as_nothing, 2)
 {
-    size_t n;
-    double *plain = features(s, &n);
+    double *plain = features(s);
     struct deltas *deltas;
     must(deltas_create(&deltas, s->clip, &s->d.memory, &everywhere, PARAMETERS_TRAINED, &error));
     must(deltas_initialize(deltas, 1, &error));
     must(deltas_begin_task(deltas, 0, 0, DELTA_A | DELTA_B, &error));
-    assert_memory_equal(features(s, &n), plain, n * sizeof *plain);
+    assert_memory_equal(features(s), plain, FEATURES * sizeof *plain);
     deltas_destroy(deltas);
-    assert_memory_equal(features(s, &n), plain, n * sizeof *plain);
+    assert_memory_equal(features(s), plain, FEATURES * sizeof *plain);
 }
 
 /* Writes what deltas have, and opens it in a fresh model, which the caller closes with what was opened. */
@@ -240,12 +238,11 @@ static status save_and_open(const struct deltas *deltas, struct small *fresh, st
 SMALL_TEST(a_file_gives_the_bits_of_the_run, 2)
 {
     struct small fresh;
-    size_t n;
     struct deltas *deltas = add_deltas(s, &everywhere), *opened;
     must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
-    double *expected = features(s, &n);
+    double *expected = features(s);
     must(save_and_open(deltas, &fresh, &opened));
-    assert_memory_equal(features(&fresh, &n), expected, n * sizeof *expected);
+    assert_memory_equal(features(&fresh), expected, FEATURES * sizeof *expected);
     deltas_destroy(opened);
     small_close(&fresh);
     deltas_destroy(deltas);
