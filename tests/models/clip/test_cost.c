@@ -115,15 +115,11 @@ TEST(experts_in_the_place_of_the_mlp)
 TEST(experts_in_some_blocks)
 {
     const struct clip_dimensions *n = &small_dimensions;
-    const struct cost_experts all = {.top_k = 2, .hidden = {256, 512}, .blocks = {2, 2}, .replace_mlp = true},
-                              last = {.top_k = 2,
-                                      .hidden = {256, 512},
-                                      .blocks = {1},
-                                      .below = {1},
-                                      .replace_mlp = true},
-                              nowhere = {.top_k = 2, .hidden = {256, 512}, .replace_mlp = true};
+    const struct cost_experts nowhere = {.top_k = 2, .hidden = {256, 512}, .replace_mlp = true};
+    struct cost_experts last = nowhere;
     double dense = cost_images(n, 3) + cost_texts(n, 5, 4), units = (3 * 10) * (2 * 2 * 64.0 * 256);
-    near(cost_image_experts(n, 3, &last), cost_image_experts(n, 3, &all) / 2, 1e-12);
+    last.blocks[TOWER_IMAGE] = last.below[TOWER_IMAGE] = 1;
+    near(cost_image_experts(n, 3, &last), units, 1e-12);
     near(cost_adapter_step(n, 3, 5, 4, &nowhere), dense, 1e-12);
     near(cost_adapter_step(n, 3, 5, 4, &last), dense + (3 * 2 - 2) * units, 1e-12);
     assert_int_equal(cost_step_bytes(n, 3, 5, 4, &last, PRECISION_F32) -
