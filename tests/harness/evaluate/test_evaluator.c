@@ -153,6 +153,38 @@ RUN_TEST(rows_of_a_head_without_texts_are_not_kept, NULL)
     run->experiment->model.head = real_head;
 }
 
+static status lose_a_score(struct model *model, const struct tensor *features, const struct tensor *rows,
+                           struct tensor *scores, struct error *failure)
+{
+    static const float bad = NAN;
+    TRY(real_head->scores(model, features, rows, scores, failure));
+    return model->backend->ops->upload(model->backend, (float *)scores->data + 3, &bad, sizeof bad, failure);
+}
+
+static status own_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
+                         size_t classes, float *scores, struct error *failure)
+{
+    (void)run, (void)task, (void)features, (void)failure;
+    scores[(n - 1) * classes] = INFINITY;
+    return OK;
+}
+
+#define NO_ANSWER ": its similarities to the classes are not finite, so it has no answer"
+
+/* Of the head, at the second class of the second image; and of a method, at the first of the last one. */
+RUN_TEST(scores_that_are_not_finite_are_no_answer, NULL)
+{
+    const struct method *before;
+    struct evaluator *evaluator = small_run_evaluator(run, NULL, 1);
+    struct head head = *(real_head = run->experiment->model.head);
+    head.scores = lose_a_score;
+    run->experiment->model.head = &head;
+    must_refuse(evaluator_without_adapters(evaluator, 0, NULL, &error), ERROR_FORMAT, "first: image toy[1]" NO_ANSWER);
+    run->experiment->model.head = real_head;
+    change_method(run, &before)->scores = own_scores;
+    must_refuse(evaluator_task(evaluator, 0, 0, NULL, &error), ERROR_FORMAT, "first: image toy[5]" NO_ANSWER);
+}
+
 /* The choices of an image by itself and their gates, straight from the hooks: [blocks, samples, K], samples 1, or the tokens. */
 struct choices {
     int32_t chosen[64];
