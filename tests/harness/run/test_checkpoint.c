@@ -1,20 +1,24 @@
+/* Resume files: what they keep, which are refused, and that they are written beside the training. That every method goes on from its
+ * own is test_every_method's, every selector test_kinds'; test_replicas stops an optimizer of one moment. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
 #include "harness/run/checkpoint.h"
+#include "harness/train/archive.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/small_run.h"
 
-/* Everything of a group that a stop must not lose. */
-static float *state_of(const struct small_run *run, const struct parameters *group, size_t *n)
+/* Everything of the text tower's adapters that a stop must not lose, n numbers. */
+static float *state_of(const struct small_run *run, size_t *n)
 {
-    size_t second = group->second_moment != NULL ? group->values_count : 0;
-    *n = 2 * group->values_count + second + group->segments + group->flags_count;
+    const struct parameters *group = run->experiment->model.adapters->towers[TOWER_TEXT].parameters;
+    *n = 3 * group->values_count + group->segments + group->flags_count;
     float *all = small_run_keep(malloc(*n * sizeof *all)), *next = all;
-    const void *parts[] = {group->values, group->first_moment, group->steps, group->flags, group->second_moment};
-    const size_t counts[] = {group->values_count, group->values_count, group->segments, group->flags_count, second};
+    const void *parts[] = {group->values, group->first_moment, group->second_moment, group->steps, group->flags};
+    const size_t counts[] = {group->values_count, group->values_count, group->values_count, group->segments,
+                             group->flags_count};
     struct backend *backend = run->experiment->model.backend;
     for (size_t i = 0; i < 5 && counts[i] > 0; i++) {
         must(backend->ops->download(backend, next, parts[i], counts[i] * sizeof *next, &error));
@@ -23,15 +27,10 @@ static float *state_of(const struct small_run *run, const struct parameters *gro
     return all;
 }
 
-static const struct parameters *text_adapters(const struct small_run *run)
-{
-    return run->experiment->model.adapters->towers[TOWER_TEXT].parameters;
-}
-
-static void expect_state(const struct small_run *run, const struct parameters *group, const float *expected)
+static void expect_state(const struct small_run *run, const float *expected)
 {
     size_t n;
-    float *found = state_of(run, group, &n);
+    float *found = state_of(run, &n);
     assert_memory_equal(found, expected, n * sizeof *found);
 }
 
@@ -57,43 +56,15 @@ RUN_TEST(adapters_within_a_task, NULL)
     must(small_run_train(run, 0, NULL));
     must(small_run_train(run, 1, NULL));
     small_run_save(run, "resume", 1, 6);
-    float *then = state_of(run, text_adapters(run), &n);
+    float *then = state_of(run, &n);
     must(adapters_read_counts_and_frozen(adapters, TOWER_TEXT, then_use, &error));
     must(small_run_train(run, 2, NULL));
-    assert_memory_not_equal(then, state_of(run, text_adapters(run), &n), n * sizeof *then);
+    assert_memory_not_equal(then, state_of(run, &n), n * sizeof *then);
     must(load(run, &place));
     assert_true(place.task == 1 && place.iteration == 6 && place.rows == 77);
-    expect_state(run, text_adapters(run), then);
+    expect_state(run, then);
     must(adapters_read_counts_and_frozen(adapters, TOWER_TEXT, use, &error));
     assert_memory_equal(use, then_use, 2 * adapters_counts(adapters, TOWER_TEXT).n * sizeof *use);
-}
-
-/* With an optimizer that has one moment. */
-RUN_TEST(all_weights, "method.name=continual_ft", "training.optimizer=sgd", NULL)
-{
-    size_t n;
-    must(small_run_train(run, 0, NULL));
-    float *then = state_of(run, run->experiment->model.clip->parameters, &n);
-    small_run_resume(run, 0, 3, WORDS("method.name=continual_ft", "training.optimizer=sgd", "run.threads=1"));
-    expect_state(run, run->experiment->model.clip->parameters, then);
-}
-
-/* Between tasks the autoencoders of the tasks so far are kept, those to come are not. */
-RUN_TEST(the_selector, NULL)
-{
-    struct selector *trained = small_run_selector(run), *restored = small_run_selector(run);
-    struct checkpoint_place place = {2, 0, 77}, found_place;
-    bool found;
-    for (size_t k = 0; k < 2; k++)
-        must(selector_train(trained, &run->experiment->data.tasks[k], NULL, &error));
-    must(checkpoint_save(run->experiment, trained, small_run_file(run, "resume"), &place, &error));
-    must(checkpoint_load(run->experiment, restored, small_run_file(run, "resume"), &found_place, &found, &error));
-    assert_int_equal(restored->trained, 2);
-    assert_true(restored->thresholds[0] == trained->thresholds[0] && restored->thresholds[1] == trained->thresholds[1]);
-    for (size_t k = 0; k < 2; k++)
-        assert_memory_equal(small_run_group(trained->coders[k]->parameters),
-                            small_run_group(restored->coders[k]->parameters),
-                            trained->coders[k]->parameters->values_count * sizeof(float));
 }
 
 RUN_TEST(another_run_is_refused, NULL)
@@ -138,10 +109,10 @@ RUN_TEST(the_last_place_has_no_state, NULL)
     must(file_size(small_run_file(run, "resume"), &size, &error));
     assert_in_range(size, 1, 1000);
     must(small_run_train(run, 0, NULL));
-    float *then = state_of(run, text_adapters(run), &n);
+    float *then = state_of(run, &n);
     must(load(run, &place));
     assert_true(place.task == SMALL_RUN_TASKS && place.rows == 77);
-    expect_state(run, text_adapters(run), then);
+    expect_state(run, then);
 }
 
 /* The resume file of place (1, 0) with other metadata. */
@@ -195,7 +166,7 @@ RUN_TEST(damaged_files_change_nothing, NULL)
     must(file_read(small_run_file(run, "good"), FILE_LIMIT, &bytes, &error));
     memcpy(&header, bytes.data, sizeof header);
     must(small_run_train(run, 1, NULL));
-    float *before = state_of(run, text_adapters(run), &n);
+    float *before = state_of(run, &n);
     for (size_t at = 0; at < bytes.size; at = next_place(at, 8 + (size_t)header), flips++) {
         bytes.data[at] ^= (uint8_t)(1 << flips % 8);
         scratch_write(&run->scratch, "resume", bytes.data, bytes.size);
@@ -206,7 +177,7 @@ RUN_TEST(damaged_files_change_nothing, NULL)
         scratch_write(&run->scratch, "resume", bytes.data, part < 8 ? bytes.size * part / 8 : bytes.size + 1);
         must_not_load(run, "");
     }
-    expect_state(run, text_adapters(run), before);
+    expect_state(run, before);
     assert_true(flips > 150);
     bytes_free(&bytes);
 }
@@ -245,4 +216,18 @@ RUN_TEST(failures_are_told, NULL)
     must(checkpoint_writer_save(&writer, run->experiment, NULL, path, &place, &error));
     assert_int_equal(checkpoint_writer_finish(&writer, &error), ERROR_IO);
     must(checkpoint_writer_finish(&writer, &error));
+}
+
+/* What archives refuse of their own. Arrays that do not fit are test_safetensors'; that they keep what resume files hold is
+ * test_every_method's. */
+RUN_TEST(no_file_no_archive, NULL)
+{
+    struct archive *archive;
+    const float value = 1;
+    assert_int_equal(archive_open(&archive, small_run_file(run, "none.safetensors"), &error), ERROR_IO);
+    assert_null(archive);
+    archive_close(NULL);
+    archive_create(&archive); /* a count that no memory holds is an error, not a small allocation */
+    must_refuse(archive_put(archive, "huge", SAFETENSOR_F32, SIZE_MAX / 2, &value, &error), ERROR_MEMORY, "huge");
+    archive_close(archive);
 }

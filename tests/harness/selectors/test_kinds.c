@@ -258,8 +258,6 @@ RUN_TEST(a_folder_of_unrelated_images_competes, NULL)
     for (size_t i = 0; i < PICTURES; i++)
         assert_true(other[i] < own[i]);
     dataset_close(dataset);
-    must_refuse(small_run_try(run, 1, WORDS(draw_foreign(run, PICTURES), "selector.kind=gaussian")), ERROR_ARGUMENT,
-                "selector.unrelated", "gaussian");
 }
 
 /* --- Files --- */

@@ -85,10 +85,3 @@ RUN_TEST(images_take_the_prefixes_of_the_densest_task, "method.name=diki", "meth
         e->model.prefixes->text_weight = 1;
     }
 }
-
-RUN_TEST(every_task_needs_a_router, NULL)
-{
-    must_refuse(small_run_try(run, 1, WORDS("method.name=diki", "selector.kind=none", "adapter.routers=one")),
-                ERROR_ARGUMENT, "selector.kind", "method.name: diki", "another selector.kind");
-    assert_null(strstr(error.message, "adapter.routers"));
-}
