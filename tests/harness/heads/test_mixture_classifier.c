@@ -1,9 +1,11 @@
-/* A classifier with mixtures in place of MLPs: what is trained, what is written, and that a stop is not seen. */
+/* A classifier with mixtures in place of MLPs, of a block each or, as WideNet, of several: its size, what is trained, what its file
+ * holds, and which models it starts from. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
+#include "models/files/safetensors.h"
 #include "tests/harness/heads/classifiers.h"
 #include "tests/models/vit.h"
 
@@ -22,11 +24,15 @@ static struct parameters *experts_of(const struct small_run *run)
     return run->experiment->model.adapters->towers[TOWER_IMAGE].parameters;
 }
 
-/* From a file, or from scratch (NULL). */
-static void reopen(struct small_run *run, const char *path, const char *ffn, const char *word)
+static void reopen(struct small_run *run, const char *weights, const char *ffn, const char *word)
 {
-    const char *weights = path != NULL ? small_run_format("model.weights=%s", path) : "model.weights=scratch";
     small_run_reopen(run, 1, WORDS(SCRATCH, MIXTURE, weights, ffn, word));
+}
+
+/* The choice of a trained one's file. */
+static char *weights_of(struct small_run *run, const char *const *words)
+{
+    return small_run_format("model.weights=%s", classifier_file(run, words));
 }
 
 static bool is_replaced(const struct parameter *p)
@@ -99,23 +105,16 @@ RUN_TEST(experts_are_averaged_after_every_step, NULL)
     }
 }
 
-/* EWA and WideNet draw every expert; RMoE's are one MLP and small residuals. What either is, is test_mixtures'. */
-RUN_TEST(from_scratch_experts_start_independently, NULL)
-{
-    for (size_t m = 0; m < MIXTURES; m++) {
-        reopen(run, NULL, mixtures[m], NULL);
-        assert_int_equal(run->experiment->model.settings.adapter.start,
-                         strstr(mixtures[m], "rmoe") != NULL ? EXPERT_START_COPIES : EXPERT_START_INDEPENDENT);
-    }
-}
-
 /* --- Answers --- */
 
+/* EWA and WideNet draw every expert; RMoE's are one MLP and small residuals. What either is, is test_mixtures'. */
 RUN_TEST(answers_are_those_of_the_experts, NULL)
 {
     float *zeros = small_run_keep(calloc(WIDTH * HIDDEN * 8, sizeof *zeros));
     for (size_t m = 0; m < MIXTURES; m++) {
-        reopen(run, NULL, mixtures[m], NULL);
+        small_run_reopen(run, 1, WORDS(SCRATCH, MIXTURE, mixtures[m]));
+        assert_int_equal(run->experiment->model.settings.adapter.start,
+                         strstr(mixtures[m], "rmoe") != NULL ? EXPERT_START_COPIES : EXPERT_START_INDEPENDENT);
         struct parameters *tower = tower_of(run), *experts = experts_of(run);
         float *features = whole_run_features(run);
         for (size_t i = 0; i < tower->count; i++)
@@ -155,7 +154,7 @@ static void expect_values(const struct parameters *group, const float *expected)
 }
 
 /* Tower, head, experts and routers, which a run that names the file starts from. */
-static void goes_on_from(struct small_run *run, const char *path, const char *ffn)
+static void goes_on_from(struct small_run *run, const char *weights, const char *ffn)
 {
     struct trained_group group;
     float *trained[3];
@@ -163,20 +162,20 @@ static void goes_on_from(struct small_run *run, const char *path, const char *ff
     for (; trained_group_at(&run->experiment->model, groups, &group); groups++)
         trained[groups] = small_run_group(group.parameters);
     assert_int_equal(groups, 3);
-    reopen(run, path, ffn, NULL);
+    reopen(run, weights, ffn, NULL);
     for (size_t i = 0; trained_group_at(&run->experiment->model, i, &group); i++)
         expect_values(group.parameters, trained[i]);
     learn(run, 0);
 }
 
 /* Embedded positions are interpolated; nothing else depends on the side of an image. */
-static void goes_on_at_another_resolution(struct small_run *run, const char *path, const char *ffn)
+static void goes_on_at_another_resolution(struct small_run *run, const char *weights, const char *ffn)
 {
-    reopen(run, path, ffn, NULL);
+    reopen(run, weights, ffn, NULL);
     struct parameter old = *parameters_find(tower_of(run), "visual.positional_embedding"),
                      patches = *parameters_find(tower_of(run), "visual.conv1.weight");
     float *before = small_run_group(tower_of(run)), expected[16 * WIDTH];
-    reopen(run, path, ffn, "model.resolution=32");
+    reopen(run, weights, ffn, "model.resolution=32");
     const struct parameter *new = parameters_find(tower_of(run), "visual.positional_embedding"),
                            *same = parameters_find(tower_of(run), "visual.conv1.weight");
     float *after = small_run_group(tower_of(run));
@@ -192,10 +191,10 @@ static void goes_on_at_another_resolution(struct small_run *run, const char *pat
 RUN_TEST(training_goes_on_from_a_file, NULL)
 {
     for (size_t m = 0; m < MIXTURES; m++) {
-        char *path = classifier_file(run, WORDS(SCRATCH, MIXTURE, mixtures[m]), "a.db");
+        char *weights = weights_of(run, WORDS(SCRATCH, MIXTURE, mixtures[m]));
         if (m > 0) /* what EWA leaves is dense */
-            goes_on_from(run, path, mixtures[m]);
-        goes_on_at_another_resolution(run, path, mixtures[m]);
+            goes_on_from(run, weights, mixtures[m]);
+        goes_on_at_another_resolution(run, weights, mixtures[m]);
     }
     assert_int_equal(whole_run_faults(run, "a.db", whole_run_cells), 0);
 }
@@ -220,14 +219,14 @@ RUN_TEST(averaged_experts_become_a_dense_model, NULL)
 {
     float *mean[PARTS];
     size_t n[PARTS];
-    char *path = classifier_file(run, WORDS(SCRATCH, MIXTURE, "method.ffn=ewa"), "a.db");
+    char *weights = weights_of(run, WORDS(SCRATCH, MIXTURE, "method.ffn=ewa"));
     float *features = whole_run_features(run);
     for (size_t i = 0; i < PARTS; i++)
         mean[i] = mean_of_experts(run, i, &n[i]);
-    reopen(run, path, "method.ffn=dense", NULL);
+    reopen(run, weights, "method.ffn=dense", NULL);
     assert_memory_equal(whole_run_features(run), features, WIDTH * sizeof *features);
     float *tower = small_run_group(tower_of(run));
-    reopen(run, path, "method.ffn=ewa", NULL);
+    reopen(run, weights, "method.ffn=ewa", NULL);
     float *experts = small_run_group(experts_of(run));
     for (size_t i = 0; i < PARTS; i++) {
         const struct parameter *mlp = find_part(tower_of(run), i, "visual.transformer.resblocks.1.mlp"),
@@ -243,12 +242,12 @@ RUN_TEST(averaged_experts_become_a_dense_model, NULL)
 RUN_TEST(experts_start_from_a_dense_file, NULL)
 {
     for (enum clip_naming names = VIT_TIMM; names <= VIT_HUGGINGFACE; names++) {
-        classifier_file(run, WORDS(SCRATCH, MIXTURE, "method.ffn=dense"), "a.db");
+        classifier_file(run, WORDS(SCRATCH, MIXTURE, "method.ffn=dense"));
         const struct model *model = &run->experiment->model;
-        char *path = small_run_keep(strdup(small_run_file(run, "dense.safetensors")));
+        const char *path = small_run_file(run, "dense.safetensors"),
+                   *weights = small_run_format("model.weights=%s", path);
         must(vit_save(model->clip, model->head_state, names, path, &error));
         float *tower = small_run_group(tower_of(run));
-        char *weights = small_run_format("model.weights=%s", path);
         small_run_reopen(run, 1,
                          WORDS(SCRATCH, MIXTURE, weights, "method.ffn=ewa", "model.heads=1", "model.activation=gelu",
                                "data.order=second"));
@@ -283,9 +282,99 @@ RUN_TEST(a_file_that_does_not_fit_is_refused, NULL)
         {"model.resolution=12", {"multiple of the patch", "12 and 8"}},
         {"model.share_groups=1", {"share_groups is 1", "0 in"}},
     };
-    char *path = classifier_file(run, WORDS(SCRATCH, MIXTURE, "method.ffn=moe"), "a.db"),
-         *weights = small_run_format("model.weights=%s", path);
+    char *weights = weights_of(run, WORDS(SCRATCH, MIXTURE, "method.ffn=moe"));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         must_refuse(small_run_try(run, 1, WORDS(LINEAR, MIXTURE, weights, "method.ffn=moe", cases[i].word)),
                     ERROR_ARGUMENT, cases[i].tells[0], cases[i].tells[1]);
+}
+
+/* --- Blocks that share their mixture --- */
+
+#define FITTED LINEAR, "method.ffn=widenet", "adapter.experts=4", "adapter.router_noise=0.333", "adapter.bottleneck=64"
+#define SIZED FITTED, TINY, "model.blocks=4"
+
+static const char *const sharings[][2] = {{"adapter.share_routing=0"},
+                                          {"adapter.share_routing=2"},
+                                          {"adapter.share_across_blocks=2", "adapter.share_routing=2"},
+                                          {"adapter.share_across_blocks=2", "model.share_groups=2"}};
+enum { BLOCKS = 4, SHARINGS = sizeof sharings / sizeof *sharings };
+
+/* One attention, one mixture and one router for all blocks, or for each half of them; norms of their own. */
+RUN_TEST(values_are_those_of_what_is_shared, NULL)
+{
+    size_t attention = 4 * WIDTH * WIDTH + 4 * WIDTH, mixture = EXPERTS * (2 * WIDTH * HIDDEN + HIDDEN + WIDTH + WIDTH),
+           rest =
+               BLOCKS * 4 * WIDTH + 3 * 8 * 8 * WIDTH + WIDTH + WIDTH + 5 * WIDTH + 2 * WIDTH + CLASSES * (WIDTH + 1);
+    const size_t expected[SHARINGS] = {attention + mixture + rest, attention + mixture + rest,
+                                       attention + 2 * mixture + rest, 2 * (attention + mixture) + rest};
+    for (size_t i = 0; i < SHARINGS; i++) {
+        small_run_reopen(run, 1, WORDS(SIZED, sharings[i][0], sharings[i][1]));
+        assert_int_equal(trained_values(&run->experiment->model), expected[i]);
+    }
+}
+
+static void expect_refused(struct small_run *run, const char *weights, const char *word, const char *first,
+                           const char *second)
+{
+    const char *groups = strstr(word, "share_across") != NULL ? "model.share_groups=1" : NULL;
+    must_refuse(small_run_try(run, 1, WORDS(FITTED, weights, word, groups)), ERROR_ARGUMENT, first, second);
+}
+
+/* The experts once, under the first block's name; what is read computes what was trained. */
+RUN_TEST(a_file_holds_what_is_shared_once, NULL)
+{
+    struct safetensors *file;
+    char *weights = weights_of(run, WORDS(SIZED, sharings[1][0]));
+    float *trained = whole_run_features(run);
+    must(safetensors_open(&file, whole_run_weights(run), &error));
+    size_t experts = 0;
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        const char *name = safetensors_at(file, i)->name;
+        assert_null(strstr(name, ".mlp."));
+        experts += strstr(name, "visual.transformer.resblocks.0.") != NULL;
+        assert_true(strstr(name, "visual.") == NULL || strstr(name, "resblocks.0.") != NULL);
+    }
+    assert_int_equal(experts, 4 * EXPERTS + 1);
+    assert_string_equal(safetensors_metadata_value(file, "share_across_blocks"), "1");
+    assert_string_equal(safetensors_metadata_value(file, "share_routing"), "2");
+    safetensors_close(file);
+    small_run_reopen(run, 1, WORDS(SIZED, weights, sharings[1][0]));
+    assert_memory_equal(whole_run_features(run), trained, WIDTH * sizeof *trained);
+    expect_refused(run, weights, "adapter.share_across_blocks=0", "share_across_blocks 1", "suite's is 0");
+    expect_refused(run, weights, "adapter.share_across_blocks=2", "share_across_blocks 1", "suite's is 2");
+    weights = weights_of(run, WORDS(SIZED, "adapter.share_across_blocks=0"));
+    expect_refused(run, weights, "adapter.share_across_blocks=1", "share_across_blocks 0", "suite's is 1");
+}
+
+/* A dense model of that sharing in a file; same: its blocks have the first one's MLP, as if experts had been shared and averaged. */
+static void save_dense(struct small_run *run, const char *sharing, bool same, const char *path)
+{
+    small_run_reopen(run, 1,
+                     WORDS(SIZED, "method.ffn=dense", "adapter.router_noise=0", "head.pool=mean_patches", sharing));
+    struct parameters *group = run->experiment->model.clip->parameters;
+    const float *values = small_run_group(group);
+    for (size_t i = 0; same && i < PARTS * BLOCKS; i++) {
+        const char *block = small_run_format("visual.transformer.resblocks.%zu.mlp", i % BLOCKS);
+        must(parameters_upload(group, find_part(group, i / BLOCKS, block),
+                               values + find_part(group, i / BLOCKS, "visual.transformer.resblocks.0.mlp")->offset,
+                               &error));
+    }
+    must(vit_save(run->experiment->model.clip, NULL, VIT_TIMM, path, &error));
+}
+
+/* Experts are copies of one MLP: of blocks with MLPs that were trained apart they could be that of one alone. */
+RUN_TEST(different_mlps_are_not_shared, NULL)
+{
+    must_refuse(
+        small_run_try(run, 1, WORDS("adapter.kind=ffn", "adapter.bottleneck=64", "adapter.share_across_blocks=1")),
+        ERROR_ARGUMENT, "blocks 0 and 1", "different MLPs", "adapter.kind=lora");
+    const char *path = small_run_format("%s/dense.safetensors", run->scratch.path),
+               *weights = small_run_format("model.weights=%s", path);
+    save_dense(run, "model.share_groups=0", false, path);
+    expect_refused(run, weights, "model.share_groups=0", "different MLPs", "model.share_groups");
+    save_dense(run, "model.share_groups=0", true, path);
+    must(small_run_try(run, 1, WORDS(FITTED, weights, "model.share_groups=0")));
+    save_dense(run, "model.share_groups=1", false, path);
+    small_run_reopen(run, 1, WORDS(SIZED, weights));
+    assert_int_equal(run->experiment->model.adapters->towers[TOWER_IMAGE].blocks, 1);
 }

@@ -87,8 +87,7 @@ RUN_TEST(a_file_answers_as_its_run_did, NULL)
     uint8_t pixels[IMAGES * SIDE * SIDE * 3];
     for (size_t kind = 0; kind < KINDS; kind++) {
         const char *const *k = kinds[kind];
-        char *path =
-            classifier_file(run, WORDS(SCRATCH, k[0], k[1], k[2], k[3], k[4]), small_run_format("%zu.db", kind));
+        char *path = classifier_file(run, WORDS(SCRATCH, k[0], k[1], k[2], k[3], k[4]));
         struct evaluator *evaluator = small_run_evaluator(run, NULL, 0);
         must(evaluator_task(evaluator, 0, 0, NULL, &error));
         const struct test_set *set = &evaluator->sets[0];
