@@ -1,4 +1,4 @@
-/* Training on augmented images: what mixup and CutMix make of the loss, and that neither stops nor ranks are seen. */
+/* Training on augmented images: what mixup and CutMix make of the loss; test_model_choices has stops and ranks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,14 +61,6 @@ RUN_TEST(the_loss_of_mixed_images, NULL)
         learn(run, 1);
         assert_true(watch.calls > 0);
     }
-}
-
-RUN_TEST(stops_are_not_seen, NULL)
-{
-    expect_stop_between(run,
-                        WORDS("training.randaugment=2", "training.randaugment_magnitude=15", "training.mixup=0.8",
-                              "training.cutmix=1", "training.iterations=7", "training.random_erasing=0.5"),
-                        4);
 }
 
 /* Methods whose loss is more than the cross-entropy train on augmented images, too. */

@@ -1,4 +1,4 @@
-/* Whatever a suite chooses of the model: a stop changes no bit, ranks compute what one device does, and what the evaluation
+/* Whatever a suite chooses of the model, or of its training images: a stop changes no bit, ranks compute what one device does, and what the evaluation
  * keeps is what it would compute. */
 #include <string.h>
 
@@ -47,6 +47,9 @@ static const struct choice {
     {SAME, {"merge.schedule=warmup_decay", "merge.every=2", "adapter.freeze=share"}},
     {SAME, {"merge.schedule=plateau", "merge.every=2", "merge.least_fall=0.9"}}, /* one that hardly falls so far */
     {SAME, {"merge.policy=ewa", "merge.rate=0.5"}},
+    {SAME,
+     {"training.randaugment=2", "training.randaugment_magnitude=15", "training.random_erasing=0.5",
+      "training.mixup=0.8", "training.cutmix=1"}},
 };
 
 static const char *const *words_of(const struct choice *choice, const char *rate)
