@@ -63,6 +63,17 @@ static void expect_close(const struct outcome *found, const struct outcome *expe
     }
 }
 
+void expect_same_ranks(const struct small_run *run, size_t gpus)
+{
+    const struct model *model = &run->experiment->model;
+    struct outcome leader = outcome_of(model, "leader");
+    for (size_t i = 1; i < gpus && (model->adapters != NULL || model->settings.method->end_task == NULL); i++) {
+        struct outcome rank = outcome_of(replicas_at(model->work.replicas, i)->model, "another rank");
+        expect_parts(&rank, &leader, 0, leader.groups);
+    }
+    must(model->backend->ops->bind(model->backend, &error));
+}
+
 struct outcome outcome_train(struct small_run *run, const char *const *overrides, size_t gpus, size_t tasks)
 {
     const char *words[24] = {small_run_format("run.gpus=%zu", gpus)}, *name = "";
@@ -74,13 +85,8 @@ struct outcome outcome_train(struct small_run *run, const char *const *overrides
     small_run_reopen(run, 1, words);
     for (size_t task = 0; task < tasks; task++)
         steps = learn(run, task);
-    const struct model *model = &run->experiment->model;
-    struct outcome o = outcome_of(model, name);
-    for (size_t i = 1; i < gpus && (model->adapters != NULL || model->settings.method->end_task == NULL); i++) {
-        struct outcome rank = outcome_of(replicas_at(model->work.replicas, i)->model, name);
-        expect_parts(&rank, &o, 0, o.groups);
-    }
-    must(model->backend->ops->bind(model->backend, &error));
+    struct outcome o = outcome_of(&run->experiment->model, name);
+    expect_same_ranks(run, gpus);
     o.steps = steps;
     o.changes = run->experiment->method.changes.count;
     return o;

@@ -23,6 +23,9 @@ struct outcome {
 /* Of the model of a run, or of one of its ranks. */
 struct outcome outcome_of(const struct model *model, const char *name);
 
+/* Of so many GPUs, unless a method changes the leader's alone when a task ends. */
+void expect_same_ranks(const struct small_run *run, size_t gpus);
+
 /* The first tasks of another experiment. Several GPUs end with the same weights. */
 struct outcome outcome_train(struct small_run *run, const char *const *overrides, size_t gpus, size_t tasks);
 
