@@ -342,8 +342,6 @@ RUN_TEST(a_file_holds_what_is_shared_once, NULL)
     assert_memory_equal(whole_run_features(run), trained, WIDTH * sizeof *trained);
     expect_refused(run, weights, "adapter.share_across_blocks=0", "share_across_blocks 1", "suite's is 0");
     expect_refused(run, weights, "adapter.share_across_blocks=2", "share_across_blocks 1", "suite's is 2");
-    weights = weights_of(run, WORDS(SIZED, "adapter.share_across_blocks=0"));
-    expect_refused(run, weights, "adapter.share_across_blocks=1", "share_across_blocks 0", "suite's is 1");
 }
 
 /* A dense model of that sharing in a file; same: its blocks have the first one's MLP, as if experts had been shared and averaged. */
