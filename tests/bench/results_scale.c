@@ -94,7 +94,7 @@ static size_t write_run(struct store *store, const struct run_description *about
                              &error));
         for (size_t class = 0; bits && class < p->classes; class ++)
             must(store_add(store, start.run, "task_classes",
-                           NAMED({"task", value_integer((int64_t)task)}, {"class", value_integer((int64_t)class)},
+                           NAMED({"task", value_integer((int64_t)task)}, {"class", value_integer((int64_t) class)},
                                  {"name", value_text("a class")}),
                            &error));
         if (bits)
