@@ -2,6 +2,7 @@
 -- empty: classes are counted where evaluation.per_image keeps results
 -- column: run once
 -- column: zero_shot,learned,last right 1
+-- block: run
 WITH examined AS (
     SELECT run, task FROM chosen JOIN tasks USING (run) WHERE :dataset IS NULL OR name = :dataset
 ),

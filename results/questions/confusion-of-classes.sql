@@ -1,6 +1,7 @@
 -- empty: classes are known where evaluation.per_image: predictions kept them
 -- column: run once
 -- column: share right 1
+-- block: run
 WITH examined AS (
     SELECT run FROM chosen
 ),

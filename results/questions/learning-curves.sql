@@ -1,6 +1,6 @@
 -- title: training loss of each configuration by task and iteration, means over seeds
 -- empty: no loss was recorded
--- column: configuration,suite,method,policy,task,name once
+-- column: configuration,suite,method,policy once
 -- column: loss,lowest,highest,balance_loss 4
 -- block: configuration
 SELECT substr(suite_hash, 1, 8) AS configuration, suite, method, policy, task, name, iteration, count(*) AS runs, mean(loss) AS loss,
