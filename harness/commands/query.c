@@ -130,6 +130,16 @@ static status ask(const struct command_call *call, struct store *store, const st
     return query_ask(store, &request->questions, request->question, &filter, table, note, error);
 }
 
+/* Says that --dataset chose runs alone, where the question is of whole runs. */
+static void say_whole_runs(const struct command_call *call, const struct store *store, const struct request *request)
+{
+    const char *dataset = options_text(call->options, "dataset");
+    if (dataset != NULL && *request->question->title != 0 &&
+        !question_uses(&request->questions, request->question, ":dataset"))
+        log_info(call->log, "%s: %s is of whole runs: --dataset only chooses those that have %s", store_path(store),
+                 request->question->name, dataset);
+}
+
 static status answer(const struct command_call *call, const struct request *request, struct error *error)
 {
     struct store *store;
@@ -140,6 +150,8 @@ static status answer(const struct command_call *call, const struct request *requ
     status result = ask(call, store, request, &table, &note, error);
     if (result == OK && note.size > 0)
         log_info(call->log, "%s: %s", store_path(store), note.data);
+    if (result == OK)
+        say_whole_runs(call, store, request);
     NEXT(result, output_table(call, &table, error));
     text_free(&note);
     table_free(&table);

@@ -2,14 +2,17 @@
 -- empty: no seed stands out
 -- column: value,others 1
 -- column: p 4
+-- column: name of-dataset
 
 -- Grubbs' test: each run against the others of its configuration (Student's t of the deleted residual), p times the seeds.
-WITH valued AS (
-    SELECT run, suite_hash, title AS metric, CASE title
+WITH
+-- include: measured
+, valued AS (
+    SELECT run, suite_hash, measured.name AS name, title AS metric, CASE title
 -- each main: WHEN '{title}' THEN {name}
            END AS value
     FROM chosen
-    JOIN metrics USING (run)
+    JOIN measured USING (run)
     JOIN metric_list ON tags LIKE '%main%'
     WHERE status = 'finished'
 ), spread AS (
@@ -18,13 +21,13 @@ WITH valued AS (
     GROUP BY suite_hash, metric
     HAVING count(value) > 2
 ), tested AS (
-    SELECT run, metric, value, (seeds * mean - value) / (seeds - 1) AS others, seeds,
+    SELECT run, name, metric, value, (seeds * mean - value) / (seeds - 1) AS others, seeds,
            min(1.0, seeds * t_p((value - mean) * sqrt((seeds - 2)
                     / max((seeds - 1.0) * (seeds - 1) / seeds * sd * sd - (value - mean) * (value - mean), 1e-9)), seeds - 2)) AS p
     FROM valued
     JOIN spread USING (suite_hash, metric)
 )
-SELECT chosen.run AS run, label AS row, suite, method, policy, seed, metric, value, others, seeds, p
+SELECT chosen.run AS run, label AS row, suite, method, policy, seed, name, metric, value, others, seeds, p
 FROM tested
 JOIN chosen USING (run)
 JOIN labels ON labels.hash = chosen.suite_hash

@@ -2,15 +2,25 @@
 -- empty: no finished run with metrics has a number there
 -- column: series once
 -- column: configuration hidden
+-- column: name of-dataset
 -- each main: -- column: "{name} ±" right 1
 -- block: series
 -- wide: key value
 
 -- Configurations that differ in this setting alone are one series, which is named by the others in which any differ.
-WITH configurations AS (
-    SELECT suite_hash, min(run) AS run FROM chosen WHERE status = 'finished' GROUP BY suite_hash
-), axis AS (
+WITH
+-- include: measured
+, axis AS (
     SELECT key FROM asked ORDER BY place LIMIT 1
+), points AS ( -- finished runs with a number there
+    SELECT suite_hash, key, value, measured.*
+    FROM axis
+    JOIN settings USING (key)
+    JOIN chosen USING (run)
+    JOIN measured USING (run)
+    WHERE status = 'finished' AND type IN ('integer', 'real')
+), configurations AS (
+    SELECT suite_hash, min(run) AS run FROM points GROUP BY suite_hash
 ), others AS (
     SELECT key
     FROM configurations
@@ -27,14 +37,10 @@ WITH configurations AS (
           ORDER BY suite_hash, others.key)
     GROUP BY suite_hash
 )
-SELECT series, suite_hash AS configuration, axis.key AS key, value, count(*) AS runs
+SELECT series, suite_hash AS configuration, name, key, value, count(*) AS runs
 -- each main: , mean({name}) AS {name}, plus_minus(avg({name}), half_width({name}), {low}, {high}) AS "{name} ±"
-FROM axis
-JOIN settings USING (key)
-JOIN chosen USING (run)
-JOIN metrics USING (run)
+FROM points
 LEFT JOIN placed USING (suite_hash)
-WHERE status = 'finished' AND type IN ('integer', 'real')
 GROUP BY suite_hash
 ORDER BY series, value, suite_hash
 -- refuse:
