@@ -52,8 +52,8 @@ sequences AS (
 ), observed AS MATERIALIZED ( -- the mean has no name, so that no dataset can be mistaken for it
     SELECT * FROM per_run
     UNION ALL
-    SELECT run, number, seed, NULL, NULL
--- each paper: , avg({name})
+    SELECT run, number, seed, NULL, NULL -- a run that lacks a task has no mean
+-- each paper: , iif(count({name}) = count(*) - {skips}, avg({name}), NULL)
     FROM per_run
     WHERE :dataset IS NULL
     GROUP BY run
