@@ -89,11 +89,20 @@ FROM (SELECT configuration, row_number() OVER (ORDER BY context, base COLLATE nu
       FROM configuration) AS ranked
 WHERE ranked.configuration = configuration.configuration;
 
+-- Named first is what tells contexts of several groups apart, because tables cut long names.
+CREATE TEMP TABLE telling AS
+SELECT key
+FROM told
+JOIN configuration USING (configuration)
+WHERE context IN (SELECT context FROM configuration GROUP BY context HAVING count(*) > 1)
+GROUP BY key
+HAVING count(DISTINCT value) + max(value IS NULL) > 1;
+
 CREATE TEMP TABLE context AS
 SELECT context, coalesce((SELECT group_concat(setting, ', ')
                           FROM (SELECT setting FROM told JOIN varied USING (key)
                                 WHERE told.configuration = first.configuration AND NOT chosen
-                                ORDER BY key)), '') AS name, tests
+                                ORDER BY key NOT IN (SELECT key FROM telling), key)), '') AS name, tests
 FROM (SELECT context, configuration, tests, min(grp) FROM configuration GROUP BY context) AS first;
 
 UPDATE context SET name = name || iif(name = '', '', ', ') || tests

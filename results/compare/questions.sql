@@ -114,10 +114,10 @@ HAVING has <> needs OR count(DISTINCT a || char(0) || b) < has OR count(DISTINCT
        OR NOT max(a = from_a) OR NOT max(b = from_b);
 
 INSERT INTO note (note)
-SELECT count(*) || ' of ' || (SELECT count(DISTINCT context) FROM crossed) || iif(count(*) = 1, ' context is', ' contexts are')
+SELECT count(*) || ' of ' || total || iif(total = 1, ' context', ' contexts') || iif(count(*) = 1, ' is', ' are')
        || ' left out: effects need one group for each combination of the levels, and two levels of each factor; the first has ' || has
        || iif(has = 1, ' group', ' groups') || ' for ' || needs || iif(needs = 1, ' combination', ' combinations') || '; --only chooses groups'
-FROM (SELECT has, needs FROM uncrossed ORDER BY context)
+FROM (SELECT has, needs, (SELECT count(DISTINCT context) FROM crossed) AS total FROM uncrossed ORDER BY context)
 HAVING count(*) > 0;
 
 DELETE FROM crossed WHERE context IN (SELECT context FROM uncrossed);

@@ -79,19 +79,21 @@ static void add_difference(struct text *text, const struct pair *pair)
         text_add(text, " (95%% interval %+.2f to %+.2f)", pair->low, pair->high);
 }
 
-/* What no seeds of this number can show. */
-static bool add_limit(struct text *text, const struct pair *pair)
+/* What no seeds, or runs, of this number can show. */
+static bool add_limit(struct text *text, const struct pair *pair, bool unpaired)
 {
     bool alone = pair->least > COMPARE_LEVEL, together = pair->least * (double)pair->family > COMPARE_LEVEL;
+    size_t count = unpaired ? pair->runs : pair->seeds;
+    const char *what = unpaired ? "run" : "seed", *side = unpaired ? " seeds on each side" : "";
     if (alone) {
-        text_add(text, "With %zu seed%s no p below %.4g is possible; %zu are needed for %.2f", pair->seeds,
-                 plural(pair->seeds), pair->least, pair->seeds_alone, COMPARE_LEVEL);
+        text_add(text, "With %zu %s%s no p below %.4g is possible; %zu%s are needed for %.2f", count, what,
+                 plural(count), pair->least, pair->seeds_alone, side, COMPARE_LEVEL);
     } else if (together) {
         text_add(text, "By itself exact p ");
         add_p(text, pair->p);
         text_add(text,
-                 "; with %zu seeds and Holm's correction for %zu tests no p below %.4g is possible, %zu are needed",
-                 pair->seeds, pair->family, fmin(1, pair->least * (double)pair->family), pair->seeds_together);
+                 "; with %zu %ss and Holm's correction for %zu tests no p below %.4g is possible, %zu%s are needed",
+                 count, what, pair->family, fmin(1, pair->least * (double)pair->family), pair->seeds_together, side);
     }
     if (alone && pair->family > 1)
         text_add(text, ", %zu after Holm's correction for %zu tests", pair->seeds_together, pair->family);
@@ -187,7 +189,7 @@ static void say(struct text *text, const struct pair *pair, const struct compari
     }
     add_difference(text, pair);
     add_sample(text, pair, request->unpaired);
-    bool limited = !(pair->p_holm <= COMPARE_LEVEL) && add_limit(text, pair);
+    bool limited = !(pair->p_holm <= COMPARE_LEVEL) && add_limit(text, pair, request->unpaired);
     if (limited && pair->sd > SPREAD)
         add_interval(text, pair, request->unpaired);
     else if (limited)
