@@ -1,7 +1,7 @@
 -- title: runs that read the same test images have as many, with as many classes
 WITH parts AS ( -- a dataset that was cut into tasks is one input of the run
-    SELECT inputs.run AS run, inputs.task AS task, kind, digest, files, total(test_images) AS test,
-           total(training_images) AS train, total(classes) AS classes, total(missing_images + unreadable_images) AS absent,
+    SELECT inputs.run AS run, inputs.task AS task, kind, digest, files, sum(test_images) AS test,
+           sum(training_images) AS train, sum(classes) AS classes, sum(missing_images + unreadable_images) AS absent,
            count(*) AS tasks, max(test_digest) AS images
     FROM inputs
     JOIN tasks ON tasks.run = inputs.run AND inputs.task IN (-1, tasks.task)
