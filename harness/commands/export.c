@@ -35,7 +35,8 @@ const struct command command_export = {
     .summary = "write runs as files for other programs",
     .details = "One file per table and view that has runs (except the packed predictions), such as\n"
                "FOLDER/matrix.csv, runs.csv and steps.csv, with the columns of results/README.md; the column `run`\n"
-               "refers to runs.csv. Exporting again replaces files. DATABASE defaults to results.db.\n",
+               "refers to runs.csv. --dataset chooses runs that have this task, and all their tasks are written.\n"
+               "Exporting again replaces files. DATABASE defaults to results.db.\n",
     .example = "  mtil export results.db --csv csv --suite mini\n",
     .options = options,
     .least = 0,

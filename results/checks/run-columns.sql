@@ -33,7 +33,7 @@ WITH files AS ( -- the file of the weights without its folders
     UNION ALL SELECT run, 'tasks', said_tasks, tasks FROM said
     UNION ALL SELECT run, 'backend', coalesce(nullif("run.backend", 'auto'), backend), backend FROM said
     UNION ALL SELECT run, 'precision', coalesce(nullif("run.precision", 'auto'), "precision"), "precision" FROM said
-    UNION ALL SELECT run, 'seed', iif(seeds GLOB '*..*' OR instr(seeds, ' ' || seed || ','), seed, seeds), seed FROM said
+    UNION ALL SELECT run, 'seed', iif(seeds GLOB '*..*' OR instr(seeds, ' ' || seed || ','), seed, trim(seeds, ', ')), seed FROM said
 )
 SELECT 'runs' AS what, run, name AS "where", expected, found
 FROM pairs
