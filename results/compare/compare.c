@@ -136,7 +136,7 @@ static status check_word(const struct compare *c, const char *what, const char *
         name[i] = table_cell_at(&names, i, 0)->text;
         known |= strcmp(name[i], word) == 0;
         if (count <= NAMES_SHOWN)
-            text_add(&few, "%s%s", i ? ", " : "one of: ", name[i]);
+            text_add(&few, strchr(name[i], ',') ? "%s\"%s\"" : "%s%s", i ? ", " : "one of: ", name[i]);
     }
     if (count > NAMES_SHOWN)
         text_add(&few, "one of %zu groups, from \"%s\" to \"%s\"", count, name[0], name[count - 1]);
