@@ -2,6 +2,7 @@
 INSERT INTO note (note)
 SELECT 'intervals over seeds and images are drawn by Philox with seed ' || draw_seed
        || '; with fewer than about ten seeds they are somewhat too narrow'
+       || iif(1 IN (SELECT count(DISTINCT seed) FROM looked GROUP BY two), ', and those of one seed leave out what other seeds would do', '')
 FROM request
 WHERE EXISTS (SELECT 1 FROM bounds);
 
