@@ -262,3 +262,16 @@ INSERT INTO note (note)
 SELECT 'where there are too many choices of signs or labels to count, 100,000 are drawn by Philox with seed ' || draw_seed
 FROM request
 WHERE EXISTS (SELECT 1 FROM pair WHERE drawn);
+
+-- Groups that begin or end with different tasks.
+CREATE TEMP TABLE ends AS
+SELECT 1 AS differ
+FROM two
+JOIN configuration AS of_a ON of_a.configuration = configuration_a
+JOIN configuration AS of_b ON of_b.configuration = configuration_b
+JOIN tasks AS a ON a.run = of_a.run
+JOIN tasks AS b ON b.run = of_b.run AND b.task = a.task AND b.name <> a.name
+WHERE a.task IN (0, (SELECT max(task) FROM tasks WHERE tasks.run = of_a.run)) AND (SELECT only_dataset IS NULL FROM request)
+LIMIT 1;
+
+-- each asked: INSERT INTO note (note) SELECT '{title} leaves out the first or the last task, another one where the order is another: such groups have means over different tasks' FROM ends WHERE {skips};
