@@ -66,7 +66,7 @@ TEST(test_read)
                    {"channels_last", SAFETENSOR_F32, 4, {2, 3, 2, 2}, NULL},
                    {"rows", SAFETENSOR_F32, 2, {2, 3}, rows},
                    {"column", SAFETENSOR_F32, 1, {4}, column}}},
-                 {"nested.pth", {{NULL}}}, /* the same */
+                 {"nested.pth", {{.name = NULL}}}, /* the same */
                  {"model.bin", {{"weight", SAFETENSOR_F32, 2, {2, 3}, NULL}}},
                  {"script.pt",
                   {{"inner.0.weight", SAFETENSOR_F32, 2, {2, 3}, NULL},
