@@ -19,7 +19,7 @@ static int32_t best_of(const float *scores, size_t classes)
 }
 
 /* Predicts by other scores than the head's: of the method, or the sums so far. features: of the same images on the
- * host; items: theirs. */
+ * host; items: theirs. Classes that compete without the learned ones, as with label_space: open, have the head's. */
 static status predict_scored(struct model *model, const struct scoring *by, const struct task *task,
                              const float *features, const uint32_t *items, const struct tensor *images,
                              const struct tensor *classes, struct class_range range, int32_t *best, struct error *error)
@@ -29,7 +29,7 @@ static status predict_scored(struct model *model, const struct scoring *by, cons
     TRY(model->head->scores(model, images, classes, &cosines, error));
     float *scores = xmalloc(tensor_bytes(&cosines));
     status result = model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error);
-    if (by->method != NULL)
+    if (by->method != NULL && range.count == columns)
         NEXT(result, model->settings.method->scores(by->method, task, features, n, columns, scores, error));
     for (size_t i = 0; result == OK && i < n; i++) {
         float *row = scores + i * columns, *total = by->totals != NULL ? by->totals + items[i] * columns : row;
