@@ -267,11 +267,12 @@ static status train_selector(struct session *s, size_t task, struct error *error
     if (s->selector == NULL)
         return OK;
     double start = clock_seconds();
+    size_t steps = s->selector->steps;
     TRY(selector_train(s->selector, &s->run->data.tasks[task], s->sequence->stop, error));
     TRY(record_threshold(&s->recorder, s->selector, task, error));
     s->work.done[WORK_SELECTOR] += workload_selector(s->run, &s->run->data.tasks[task]);
     return record_time(s, (int64_t)task, (int64_t)s->run->data.tasks[task].settings.iterations, "selector", start,
-                       (int64_t)s->run->model.settings.selector.iterations, 0, error);
+                       (int64_t)(s->selector->steps - steps), 0, error);
 }
 
 static status save_weights(struct session *s, size_t task, struct error *error)

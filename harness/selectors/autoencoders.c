@@ -227,6 +227,7 @@ static status learn_steps(struct selector *selector, const struct subject *subje
         TRY(take_rows(source, order, n, batch, first, count, &tensor, error));
         TRY(model_set_step(model, subject->number, i, s->rate * pow(0.1, (double)drops), error));
         TRY(autoencoder_train_step(state->learner, &model->step_memory, &tensor, model->state, &rule, &loss, error));
+        selector->steps++;
         if (!isfinite(loss))
             return refuse_loss(selector, subject, i, loss, error);
     }

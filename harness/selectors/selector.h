@@ -24,6 +24,7 @@ struct selector {
     size_t decision_batch;
     struct autoencoder **coders; /* [tasks + 1], the last for unrelated images; NULL: the kind has none */
     size_t code;                 /* their hidden units */
+    size_t steps;                /* that trained them since the selector was made */
     bool unrelated;              /* the last coder is there, and its errors compete as number `tasks` */
     bool prepared;               /* the kind's `before` is done */
     void *state;                 /* the kind's own */
