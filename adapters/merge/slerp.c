@@ -28,7 +28,7 @@ static void slerp(const float *a, const float *b, size_t n, double t, double par
     }
     double lengths = sqrt(length_a) * sqrt(length_b), cosine = lengths > 0 ? dot / lengths : 1;
     double from = 1 - t, to = t;
-    if (fabs(cosine) <= parallel) {
+    if (fabs(cosine) <= parallel && fabs(cosine) < 1) {
         double angle = acos(cosine);
         from = sin((1 - t) * angle) / sin(angle);
         to = sin(t * angle) / sin(angle);
