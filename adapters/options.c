@@ -448,6 +448,15 @@ status merge_plan_of(struct merge_plan *plan, const struct options *merge, const
     return OK;
 }
 
+/* Whether no tower has experts in two blocks, whatever the model. */
+static bool is_one_block(const struct block_choice *choice)
+{
+    bool single = choice->rule == BLOCKS_LISTED;
+    for (int t = 0; single && t < TOWERS; t++)
+        single = (choice->listed[t] & (choice->listed[t] - 1)) == 0;
+    return single || (choice->n == 1 && choice->rule != BLOCKS_EVERY);
+}
+
 status merge_plan_check(const struct merge_plan *plan, const struct adapter_settings *adapter, struct error *error)
 {
     const struct option *table = plan->policy->options;
@@ -471,12 +480,13 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
                          "suite: merge policy %s counts choices that go together, also those that adapter.capacity %g "
                          "takes away; set adapter.capacity=0 or another merge.policy",
                          plan->policy->name, adapter->capacity);
-    if (plan->policy->needs & NEEDS_NEXT_COUNTS && adapter->place.banks == 1)
+    if (plan->policy->needs & NEEDS_NEXT_COUNTS && (adapter->place.banks == 1 || is_one_block(&adapter->place.blocks)))
         return error_set(error, ERROR_ARGUMENT,
-                         "suite: merge policy %s looks at the experts of the next block, but with "
-                         "adapter.share_across_blocks 1 all blocks have the same, so that it would never merge; choose "
-                         "another merge.policy",
-                         plan->policy->name);
+                         "suite: merge policy %s looks at the experts of the next block, but %s, so that it would "
+                         "never merge; choose another merge.policy",
+                         plan->policy->name,
+                         adapter->place.banks == 1 ? "with adapter.share_across_blocks 1 all blocks have the same"
+                                                   : "by adapter.blocks no tower has experts in two");
     if (sources > adapter->experts)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: merge policy %s merges %zu experts, but there are only %zu in a block, so that it "

@@ -449,13 +449,13 @@ bool settings_select(const struct settings *s)
     return s->selector.kind->route != ROUTE_ONE && method_uses(s->method, s->method_options, "selector");
 }
 
-/* Whether merge.every leaves no task an iteration after which experts are merged. */
-static bool never_merges(const struct settings *s, size_t iterations)
+/* The first iteration of a task after which its schedule can merge experts; 0: they are merged otherwise, or not at all. */
+static size_t first_merge(const struct settings *s)
 {
     const struct merge_plan *plan = &s->merge;
     bool by_schedule = method_uses(s->method, s->method_options, "merge") && plan->policy->plan != NULL &&
                        plan->schedule != NULL && !plan->schedule->after_task && !plan->policy->after_task;
-    return by_schedule && plan->every > iterations;
+    return by_schedule ? (plan->schedule->needs_loss ? 2 : 1) * plan->every : 0;
 }
 
 /* Epochs are not counted before the images are. */
@@ -483,12 +483,12 @@ bool settings_warn(const struct settings *settings, const struct suite *suite, c
                  "learning rate stays below its peak; lower it or train longer",
                  found.epochs > 0 ? "_epochs" : "", found.warmup, found.epochs > 0 ? "epochs" : "iterations",
                  found.iterations, found.name, count > 1 ? " and others" : "");
-    bool idle = never_merges(settings, longest);
+    bool idle = first_merge(settings) > longest;
     if (idle)
         log_warn(log,
                  "merge.every: experts are merged after %zu iterations, but no task has more than %zu: nothing is "
                  "merged; lower it, or set merge.policy=none",
-                 settings->merge.every, longest);
+                 first_merge(settings), longest);
     return count > 0 || idle;
 }
 
