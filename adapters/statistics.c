@@ -95,7 +95,8 @@ static status count_pairs(const struct adapter_tower *tower, const struct block_
                                               error);
 }
 
-/* Rows are spread evenly over samples and positions, because the text tower's first position is the same for every prompt.
+/* Rows at equal distances in the list of samples and positions: the text tower's first position is the same for every prompt. Of
+ * samples in a multiple of PROBES all rows are first positions, though; of fewer rows than PROBES, the others stay as they were.
  * Where tokens decide, positions past a prompt's end reach neither experts nor probes. */
 static status keep_probes(const struct adapter_tower *tower, const struct block_context *context, size_t bank,
                           const struct tensor *input, struct error *error)
