@@ -67,6 +67,7 @@ struct merge_call {
     size_t iteration, iterations;  /* of the task, from 1; 0 after the task */
     size_t before, all;            /* iterations of the tasks before this one; of all tasks */
     size_t epoch_length;           /* iterations of a pass over the task's images; 0: not known */
+    size_t more;                   /* iterations after the last pass (training.reference_iterations) */
     const struct options *options; /* the policy's; NULL: its defaults */
     struct rng rng;
     void *state; /* the policy's own, of both towers */

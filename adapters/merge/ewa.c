@@ -50,13 +50,13 @@ static status average(struct adapter_tower *tower, size_t block, const struct pa
         error);
 }
 
-/* Between 0 in the first epoch and 1 in the last. */
+/* Between 0 in the first epoch and 1 in the last, to which an iteration beyond the schedule belongs. */
 static double passed_epochs(const struct merge_call *call)
 {
     size_t length = call->epoch_length > 0 ? call->epoch_length : call->iterations,
-           last = (call->iterations - 1) / length;
+           last = (call->iterations - call->more - 1) / length;
     size_t epoch = (call->iteration - 1) / length;
-    return last > 0 ? (double)epoch / (double)last : 0;
+    return last > 0 ? (double)(epoch < last ? epoch : last) / (double)last : 0;
 }
 
 /* β of an iteration. */

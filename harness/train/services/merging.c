@@ -65,6 +65,7 @@ static struct merge_call make_call(const struct method_run *run, const struct ta
                                .before = before,
                                .all = all,
                                .epoch_length = task->settings.epoch_length,
+                               .more = task->settings.iterations - task->settings.schedule_end,
                                .options = model->settings.merge.policy_options,
                                .rng = rng_make(model->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
                                .state = ((struct merging *)run->state)->policy};
