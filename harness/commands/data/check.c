@@ -201,7 +201,8 @@ static void add_unopened(struct root_survey *survey, const struct error *cause)
         log_warn(survey->call->log, "%s: %s", survey->name, cause->message);
     add_problem(survey, NULL, "not opened", NULL, cause->message);
     table_add_text(&survey->counts, survey->reader->name);
-    for (size_t i = 2; i < survey->counts.columns; i++)
+    table_add_text(&survey->counts, survey->path); /* the reader "folder" has no other name */
+    for (size_t i = 3; i < survey->counts.columns; i++)
         table_add_empty(&survey->counts);
     table_add_text(&survey->counts, "unfit");
     count_unfit(survey);
