@@ -141,15 +141,33 @@ status suite_key_find(char **key, const struct suite_section *sections, const ch
     return OK;
 }
 
+/* The key that has the whole name, one that depends on another's value ("data.parts" on data.split_by), too; NULL: none. */
+static char *key_called(const struct suite_section *sections, const char *name)
+{
+    struct suite_keys keys;
+    struct error unused;
+    char *key = NULL;
+    if (suite_keys_read(&keys, sections, &unused) != OK)
+        return NULL;
+    for (size_t i = 0; i < keys.count && key == NULL; i++)
+        if (keys.list[i].section->each_of == NULL && strcmp(keys.list[i].option->name, name) == 0)
+            key = whole_key(keys.list[i].section, name);
+    suite_keys_free(&keys);
+    return key;
+}
+
 char *suite_key_near(const struct suite_section *sections, const char *word, size_t *distance)
 {
     enum { NAMES = 512 };
     const char *names[NAMES];
     const struct suite_section *of[NAMES];
     size_t count = 0;
+    char *called = key_called(sections, word);
+    *distance = 0;
+    if (called != NULL)
+        return called;
     for (const struct suite_section *s = sections; s->name != NULL; s++) {
         for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL && count < NAMES; o++) {
-            *distance = 0;
             if (option_is_called(o, word))
                 return whole_key(s, o->name);
             of[count] = s;
