@@ -190,8 +190,8 @@ static bool has_key(const struct suite_source *source, size_t first, const struc
     return false;
 }
 
-/* "epochs=2" on a command line is meant in place of the iterations that the file states. Both in one place are refused
- * when the settings are checked. first: where the row begins. */
+/* "epochs=2" on a command line is meant in place of the iterations that the file states, and in a file in place of those of
+ * the suite that it uses. Both in one place are refused when the settings are checked. first: where the row or file begins. */
 static status set_back(struct suite_source *source, size_t first, const struct assignment *assignment,
                        struct error *error)
 {
@@ -313,7 +313,14 @@ static status read_used(const struct suite_source *source, struct suite_source *
                                          shipped.name, used->use);
 }
 
-/* The last value of a key is its value. Of rows the file has its own or the other's. */
+/* Whether the value names a row of its suite. */
+static bool names_row(const struct assignment *assignment)
+{
+    return assignment->section->row != NULL && suite_same(assignment->key, assignment->section->row);
+}
+
+/* The last value of a key is its value, and takes the place of what the key replaces. Of rows the file has its own or the
+ * other's, and with them the one that is named. */
 static status join(struct suite_source *source, struct suite_source *used, struct error *error)
 {
     bool own_rows = has_rows(source);
@@ -323,11 +330,15 @@ static status join(struct suite_source *source, struct suite_source *used, struc
     status result = OK;
     for (size_t i = 0; i < used->count; i++) {
         used->assignments[i].file = source->use;
-        if (!own_rows || used->assignments[i].section != &suite_rows_section)
+        if (!own_rows || (used->assignments[i].section != &suite_rows_section && !names_row(&used->assignments[i])))
             NEXT(result, suite_source_add(source, &used->assignments[i], error));
     }
-    for (size_t i = 0; i < own.count; i++)
+    size_t first = source->count;
+    for (size_t i = 0; i < own.count; i++) {
         NEXT(result, suite_source_add(source, &own.assignments[i], error));
+        if (own.assignments[i].value != NULL && own.assignments[i].section != &suite_rows_section)
+            NEXT(result, set_back(source, first, &own.assignments[i], error));
+    }
     suite_source_free(&own);
     return result;
 }

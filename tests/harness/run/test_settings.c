@@ -280,6 +280,7 @@ static const struct {
     {"use: mini_cil_table\ntraining: {batch: 4}\n",
      {"training.batch=5", "run.row=LwF"},
      "method=lwf; training.batch=5"},
+    {"use: mini_cil\ntraining: {iterations: 3}\n", {0}, "training.epochs=0; training.iterations=3"},
     {"use: mini_cil_table\nrows: {Mine: {method.name: ewc}}\n", {"run.row=Mine"}, "method=ewc"},
     /* suites that ship are what their names say, with the values of the papers */
     {"mini", {0}, "order=I; setting=full_shot; task_count=11; adapter.experts=22"},
