@@ -41,13 +41,26 @@ static size_t numbered(const char *name)
     return digits > 0 && name[digits] == '.' && name[digits + 1] != 0 ? digits + 1 : 0;
 }
 
-/* The text after "FOLDER " in the lines of classnames.txt; NULL: no line begins so. */
-static const char *name_of(const struct strings *lines, const char *folder)
+/* The text after "FOLDER " in the line; NULL: it does not begin so. */
+static const char *after_folder(const char *line, const char *folder)
 {
     size_t size = strlen(folder);
-    for (size_t i = 0; i < lines->count; i++)
-        if (strncmp(lines->items[i], folder, size) == 0 && lines->items[i][size] == ' ')
-            return lines->items[i] + size + 1;
+    return strncmp(line, folder, size) == 0 && line[size] == ' ' ? line + size + 1 : NULL;
+}
+
+/* The name in the line of classnames.txt that is the folder's; NULL: there is none. "red fox Fox" is not of the folder "red"
+ * where there is a folder "red fox". */
+static const char *name_of(const struct strings *lines, const struct strings *folders, const char *folder)
+{
+    for (size_t i = 0; i < lines->count; i++) {
+        const char *name = after_folder(lines->items[i], folder), *longer;
+        for (size_t j = 0; name != NULL && j < folders->count; j++) {
+            longer = after_folder(lines->items[i], folders->items[j]);
+            name = longer != NULL && longer > name ? NULL : name;
+        }
+        if (name != NULL)
+            return name;
+    }
     return NULL;
 }
 
@@ -60,13 +73,12 @@ static status add_classes(struct dataset *dataset, const struct strings *folders
     status result = dataset_read_override(dataset, "classnames.txt", &lines, &found, error);
     named = found;
     for (size_t i = 0; i < folders->count; i++) {
-        named = named && name_of(&lines, folders->items[i]) != NULL;
+        named = named && name_of(&lines, folders, folders->items[i]) != NULL;
         numbers = numbers && numbered(folders->items[i]) > 0;
     }
     for (size_t i = 0; result == OK && i < folders->count; i++)
         if (named)
-            strings_add(&dataset->classes, name_of(&lines, folders->items[i]),
-                        strlen(name_of(&lines, folders->items[i])));
+            strings_format(&dataset->classes, "%s", name_of(&lines, folders, folders->items[i]));
         else
             dataset_add_class(dataset, folders->items[i] + (numbers ? numbered(folders->items[i]) : 0));
     dataset->names_given = named;
@@ -134,6 +146,27 @@ static status check_parts(const struct dataset *dataset, const size_t given[SPLI
                                                              : refuse(dataset, error, "train without test beside it");
 }
 
+/* Images that are trained on make a test easier than it looks. */
+static void warn_of_common(const struct dataset *dataset)
+{
+    const struct dataset_items *train = &dataset->items[SPLIT_TRAIN], *test = &dataset->items[SPLIT_TEST];
+    struct strings files = {0};
+    const char *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < train->count; i++)
+        strings_format(&files, "%s", train->items[i].file);
+    strings_sort(&files);
+    for (size_t i = 0; i < test->count; i++)
+        if (strings_find_sorted(&files, test->items[i].file) < files.count && count++ == 0)
+            first = test->items[i].file;
+    if (count > 0)
+        log_warn(dataset->log,
+                 "%s: %zu of %zu test images are among the training images, so that accuracies are too high; the first "
+                 "is %s. Leave them out of train or of test",
+                 dataset->root, count, test->count, first);
+    strings_free(&files);
+}
+
 static status open_parts(struct dataset *dataset, const struct options *options, struct error *error)
 {
     struct strings names = {0};
@@ -149,6 +182,8 @@ static status open_parts(struct dataset *dataset, const struct options *options,
     NEXT(result, folder_parts_open(dataset, parts, &names, error));
     NEXT(result, add_classes(dataset, &names, error));
     NEXT(result, dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error));
+    if (result == OK && given[SPLIT_TRAIN] > 0)
+        warn_of_common(dataset);
     strings_free(&names);
     for (int split = 0; split < SPLITS; split++)
         free(items[split]);
