@@ -107,8 +107,8 @@ static status read_order(const struct options *data, const char *dataset, size_t
         return OK;
     }
     if (strncmp(only, seeded, strlen(seeded)) == 0)
-        return error_set(error, ERROR_ARGUMENT, "data.class_order: expected %sSEED with a whole number, found %s",
-                         seeded, only);
+        return error_set(error, ERROR_ARGUMENT,
+                         "data.class_order: expected %sSEED with a whole number below 2^32, found %s", seeded, only);
     listed = published != NULL ? read_published(published, classes, order) : listed;
     if (listed != 0 && listed != classes)
         return error_set(error, ERROR_ARGUMENT, "data.class_order: %s has %zu classes, but the order names %zu",
