@@ -1,9 +1,11 @@
 -- title: runs that read the same test images have as many, with as many classes
 WITH parts AS ( -- a dataset that was cut into tasks is one input of the run
     SELECT inputs.run AS run, inputs.task AS task, kind, digest, files, sum(test_images) AS test,
-           sum(training_images) AS train, sum(classes) AS classes, sum(missing_images + unreadable_images) AS absent,
+           sum(training_images) AS train, sum(missing_images + unreadable_images) AS absent,
+           iif("data.shared_classes" = 'true', NULL, sum(classes)) AS classes, -- shared ones are those of all tasks
            count(*) AS tasks, max(test_digest) AS images
     FROM inputs
+    JOIN facts USING (run)
     JOIN tasks ON tasks.run = inputs.run AND inputs.task IN (-1, tasks.task)
     WHERE kind IN ('train', 'test')
     GROUP BY inputs.run, inputs.task, kind
