@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/stamp.h"
 #include "datasets/formats/strings.h"
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"
@@ -236,6 +237,22 @@ static status read_settings(struct encoder_settings *settings, const struct adap
     return OK;
 }
 
+/* What is read is not written over. */
+static status check_inputs(const struct options *given, const char *path, struct error *error)
+{
+    static const char *const read[] = {"texts", "weights", "adapters", "vocabulary"};
+    struct file_stamp in, out;
+    struct error absent;
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
+        const char *input = options_text(given, read[i]);
+        if (input != NULL && file_stamp_read(&out, path, &absent) == OK && file_stamp_read(&in, input, &absent) == OK &&
+            file_stamp_same(&in, &out))
+            return error_set(error, ERROR_ARGUMENT,
+                             "command line: embed: --out %s is the file of --%s; name another one", path, read[i]);
+    }
+    return OK;
+}
+
 /* Checked before the computation, not after it. */
 static status check_output(const char *path, struct error *error)
 {
@@ -253,6 +270,7 @@ static status embed_with(const struct command_call *call, const struct adapter_c
     struct encoder encoder;
     struct work work = {.call = call, .encoder = &encoder};
     TRY(read_settings(&settings, adapters, call, error));
+    TRY(check_inputs(call->options, options_text(call->options, "out"), error));
     TRY(check_output(options_text(call->options, "out"), error));
     status result = read_inputs(&work.inputs, call->options, error);
     NEXT(result, encoder_open(&encoder, &settings, error));
