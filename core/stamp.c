@@ -33,6 +33,12 @@ bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b)
     return a->size == b->size && a->inode == b->inode && a->modified == b->modified && a->changed == b->changed;
 }
 
+bool file_is_other(const char *path, const char *other)
+{
+    struct stat a, b;
+    return stat(path, &a) != 0 || stat(other, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino;
+}
+
 /* File systems store times with a resolution of two seconds (FAT) or better. */
 bool file_stamp_is_settled(const struct file_stamp *stamp, int64_t now)
 {

@@ -23,6 +23,8 @@ struct file_stamp file_stamp_of(const struct stat *found);
 status file_stamp_read(struct file_stamp *stamp, const char *path, struct error *error);
 bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b);
 
+bool file_is_other(const char *path, const char *other); /* false: both lead to one file, which is there */
+
 /* Whether the times are clearly older than now: a write within the same tick of the clock would not change them (git's
  * racy entries). */
 bool file_stamp_is_settled(const struct file_stamp *stamp, int64_t now);

@@ -241,12 +241,9 @@ static status read_settings(struct encoder_settings *settings, const struct adap
 static status check_inputs(const struct options *given, const char *path, struct error *error)
 {
     static const char *const read[] = {"texts", "weights", "adapters", "vocabulary"};
-    struct file_stamp in, out;
-    struct error absent;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
         const char *input = options_text(given, read[i]);
-        if (input != NULL && file_stamp_read(&out, path, &absent) == OK && file_stamp_read(&in, input, &absent) == OK &&
-            file_stamp_same(&in, &out))
+        if (input != NULL && !file_is_other(input, path))
             return error_set(error, ERROR_ARGUMENT,
                              "command line: embed: --out %s is the file of --%s; name another one", path, read[i]);
     }

@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/file_digest.h"
 #include "core/rng.h"
+#include "core/stamp.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
 #include "harness/heads/model_choice.h"
@@ -338,18 +339,12 @@ static status convert(const struct command_call *call, struct mixture *mixture, 
 /* Otherwise OUT would overwrite the dense model. */
 static status check_files(const char *dense, const char *out, struct error *error)
 {
-    struct file_stamp read, written;
     char *path = weights_path(dense);
-    status result = OK;
-    if (file_exists(path) && file_exists(out)) {
-        result = file_stamp_read(&read, path, error);
-        NEXT(result, file_stamp_read(&written, out, error));
-        if (result == OK && file_stamp_same(&read, &written))
-            result = error_set(error, ERROR_ARGUMENT,
-                               "command line: convert rmoe: DENSE and OUT are both %s; name another file for OUT", out);
-    }
+    bool other = file_is_other(path, out);
     free(path);
-    return result;
+    return other ? OK
+                 : error_set(error, ERROR_ARGUMENT,
+                             "command line: convert rmoe: DENSE and OUT are both %s; name another file for OUT", out);
 }
 
 static status run(const struct command_call *call, struct error *error)

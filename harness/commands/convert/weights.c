@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/stamp.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
 #include "harness/heads/weights.h"
@@ -243,6 +244,17 @@ static status check_target(const char *out, struct error *error)
                      out);
 }
 
+/* Of what --only leaves out there would be nothing left. */
+static status check_other(const char *in, const char *out, struct error *error)
+{
+    char *path = weights_path(in);
+    bool other = file_is_other(path, out);
+    free(path);
+    return other ? OK
+                 : error_set(error, ERROR_ARGUMENT,
+                             "command line: convert weights: OUT is %s, which is read; name another file", in);
+}
+
 static status open_file(struct safetensors **file, const char *name, struct error *error)
 {
     char *path = weights_path(name);
@@ -258,6 +270,9 @@ static status run(const struct command_call *call, struct error *error)
     enum part part;
     TRY(parse_part(&part, options_text(call->options, "only"), error));
     TRY(check_target(call->arguments[1], error));
+    TRY(check_other(call->arguments[0], call->arguments[1], error));
+    if (base != NULL)
+        TRY(check_other(base, call->arguments[1], error));
     status result = open_file(&content.files[0], call->arguments[0], error);
     if (base != NULL)
         NEXT(result, open_file(&content.files[1], base, error));
