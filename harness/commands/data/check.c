@@ -230,6 +230,8 @@ static status open_any(const struct root_survey *survey, const char **split, str
         return OK;
     if (!any || !has_coop || open_split(survey, "coop", dataset, &again) != OK)
         return error->code;
+    log_info(survey->call->log, "%s: CoOp's split is checked, since torchvision's does not open: %s", survey->name,
+             error->message);
     *split = "coop";
     return OK;
 }
