@@ -39,9 +39,13 @@ static void show_start(const struct command_call *call, const struct run *run)
 {
     log_info(call->log, "%s, seed %llu: %s on %s", suite_name(run->suite), (unsigned long long)run->model.seed,
              run->model.settings.method->name, run->model.backend->description);
-    if (run->data.cut != NULL)
-        log_info(call->log, "%s in %zu tasks: mean cosine of class names %.4f within tasks, %.4f between",
-                 run->data.whole.settings.name, run->data.task_count, run->data.cut->within, run->data.cut->between);
+    if (run->data.cut == NULL)
+        return;
+    struct text means = {0};
+    label_split_add_means(&means, run->data.cut);
+    log_info(call->log, "%s in %zu tasks: mean cosine of class names %s", run->data.whole.settings.name,
+             run->data.task_count, means.data);
+    text_free(&means);
 }
 
 /* Logs the files that mtil predict and eval take. */

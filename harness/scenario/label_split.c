@@ -123,6 +123,16 @@ void label_split_destroy(struct label_split *split)
     free(split);
 }
 
+void label_split_add_means(struct text *out, const struct label_split *split)
+{
+    if (!isnan(split->within))
+        text_add(out, "%.4f within tasks%s", split->within, isnan(split->between) ? "" : ", ");
+    if (!isnan(split->between))
+        text_add(out, "%.4f between", split->between);
+    if (out->size == 0)
+        text_add(out, "none, of one class");
+}
+
 void label_split_print(const struct label_split *split, const struct dataset *whole, FILE *out)
 {
     for (size_t t = 0; t < split->tasks; t++) {
@@ -135,5 +145,8 @@ void label_split_print(const struct label_split *split, const struct dataset *wh
         fprintf(out, "# task %zu of %zu: %s\n", t + 1, split->tasks, names.data != NULL ? names.data : "");
         text_free(&names);
     }
-    fprintf(out, "# mean cosine of class names: %.4f within tasks, %.4f between\n", split->within, split->between);
+    struct text means = {0};
+    label_split_add_means(&means, split);
+    fprintf(out, "# mean cosine of class names: %s\n", means.data);
+    text_free(&means);
 }

@@ -35,5 +35,8 @@ status label_split_create(struct label_split **split, const struct split_setting
                           struct error *error);
 void label_split_destroy(struct label_split *split); /* NULL is allowed */
 
+/* "0.8932 within tasks, 0.6611 between", without a mean that has no pairs; the caller frees out. */
+void label_split_add_means(struct text *out, const struct label_split *split);
+
 /* Prints lines that begin with "# ", like estimate_print. */
 void label_split_print(const struct label_split *split, const struct dataset *whole, FILE *out);
