@@ -334,22 +334,21 @@ static status sync_file(const char *path, struct error *error)
     return result;
 }
 
-/* libzip writes beside its target and renames. Its target here is a temporary file, so that leftovers are recognised. */
+/* libzip writes beside its target and renames, which leaves the lock of a temporary file behind: the folder's stays. */
 static status write_beside(const char *path, const struct text *pickle, const struct safetensor *tensors, size_t count,
                            struct error *error)
 {
-    struct temporary temporary;
-    TRY(temporary_create_file(&temporary, path, error));
-    status result = write_archive(temporary.path, pickle, tensors, count, error);
-    NEXT(result, sync_file(temporary.path, error));
-    if (result == OK && rename(temporary.path, path) != 0)
+    struct temporary folder;
+    TRY(temporary_create_folder(&folder, path, error));
+    char *inside = path_format("%s/archive", folder.path);
+    status result = write_archive(inside, pickle, tensors, count, error);
+    NEXT(result, sync_file(inside, error));
+    if (result == OK && rename(inside, path) != 0)
         result = error_errno(error, errno, "%s: cannot be written", path);
-    if (result == OK) {
+    if (result == OK)
         file_sync_name(path);
-        temporary_release(&temporary);
-    } else {
-        temporary_remove(&temporary);
-    }
+    free(inside);
+    temporary_remove(&folder);
     return result;
 }
 
