@@ -50,7 +50,7 @@ refused merge.every --out page --by merge.evry
 refused most_used --out new --policy most_usd
 [ ! -e new ] || fail "a folder without a report is left"
 for time in 0.01 0.03 0.05 0.07 0.1; do
-    if timeout --preserve-status -s INT $time "$mtil" report results.db --out page --quiet --figures=false 2>/dev/null; then
+    if timeout --foreground --preserve-status -s INT $time "$mtil" report results.db --out page --quiet --figures=false 2>/dev/null; then
         before=$(stat -c %i page/index.html)
     fi
     [ "$(ls -A page)" = index.html ] && [ "$(stat -c %i page/index.html)" = "$before" ] || fail "stopped after $time s: $(ls -A page)"
