@@ -17,6 +17,8 @@ namespace
 std::recursive_mutex device; /* held while memory is open */
 std::map<void *, std::size_t> regions;
 int opened;
+bool accessible;
+unsigned int times_shut; /* memory is always made inaccessible at first, and later one time in 16: it takes long */
 
 void protect(int mode)
 {
@@ -32,14 +34,18 @@ void protect(int mode)
 void emulation_open()
 {
     device.lock();
-    if (opened++ == 0)
+    if (opened++ == 0 && !accessible) {
         protect(PROT_READ | PROT_WRITE);
+        accessible = true;
+    }
 }
 
 void emulation_shut()
 {
-    if (--opened == 0)
+    if (--opened == 0 && (++times_shut < 2000 || times_shut % 16 == 0)) {
         protect(PROT_NONE);
+        accessible = false;
+    }
     device.unlock();
 }
 
@@ -60,7 +66,8 @@ void emulation_return(int times)
 void *emulation_reserve(std::size_t bytes)
 {
     std::lock_guard<std::recursive_mutex> lock(device);
-    void *memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(nullptr, bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return nullptr;
     regions[memory] = bytes;
