@@ -78,14 +78,10 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
 /* pointer: to the one that receives the memory */
 static status take(struct parameters *group, struct arena *arena, size_t bytes, void *pointer, struct error *error)
 {
-    void *memory = arena_take(arena, bytes);
-    if (memory == NULL)
-        return error_set(error, ERROR_MEMORY,
-                         "memory: %zu parameters need %zu MiB more, but only %zu of %zu MiB are left for the %s",
-                         group->values_count, bytes >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20,
-                         arena->name);
-    memcpy(pointer, &memory, sizeof memory);
-    return group->backend->ops->zero(group->backend, memory, bytes, error);
+    struct tensor memory;
+    TRY(tensor_take(&memory, arena, TENSOR_U8, "an array of parameters", 1, &bytes, error));
+    memcpy(pointer, &memory.data, sizeof memory.data);
+    return group->backend->ops->zero(group->backend, memory.data, bytes, error);
 }
 
 static status upload_segments(struct parameters *group, struct error *error)

@@ -85,3 +85,10 @@ RUN_TEST(too_large_a_step_ends_the_run_and_loses_nothing, NULL)
     expect_number(run, "results.db", "SELECT max(after_task) FROM evaluations", 1);
     assert_false(file_exists(whole_run_file(run, "resume.safetensors")));
 }
+
+RUN_TEST(weights_that_do_not_fit_are_refused_with_what_is_left, NULL)
+{
+    assert_int_equal(setenv("MTIL_CUDA_ON_HOST_KIB", "40", 1), 0);
+    must_refuse(small_run_try(run, 1, WORDS("run.evaluation_batch=0")), ERROR_MEMORY, "parameters",
+                "device has 40 KiB left");
+}
