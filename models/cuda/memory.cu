@@ -74,7 +74,7 @@ static bool back(struct arena *arena, size_t needed)
         access.location = b->properties.location;
         access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         if (b->driver.cuMemCreate(&pages, b->chunk, &b->properties, 0) != CUDA_SUCCESS) {
-            arena->left = cuda_memory_left(NULL);
+            arena->left = cuda_memory_left(NULL) / b->chunk * b->chunk; /* less than a chunk is of no use */
             return false;
         }
         bool usable = map_pages(&b->driver, at, b->chunk, pages, &access);
