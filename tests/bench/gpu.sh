@@ -38,9 +38,12 @@ for part in "$@"; do
     doctor) report doctor "$build/mtil" doctor ;;
     tests)
         backend_tests
-        for test in clip_gradients learned vit class_head alexnet; do
+        for test in clip_gradients learned vit class_head alexnet adapters deltas mixtures services trainer_device checkpoint \
+            evaluator; do
             report "$test" env MTIL_TEST_BACKEND=cuda "$build/tests/test_$test"
-        done ;;
+        done
+        report "recorded numbers" "$build/tests/replay_fixtures" --backend cuda tests/fixtures/model/base tests/fixtures/mixtures
+        report decisions "$build/tests/replay_decisions" --backend cuda ;;
     memcheck | racecheck | synccheck)
         MTIL_TEST_EVERY=5 backend_tests compute-sanitizer --tool "$part" --error-exitcode 9 ;;
     speed)
