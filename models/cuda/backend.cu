@@ -195,6 +195,25 @@ static cudaError_t create_streams(struct cuda *cuda)
     return result;
 }
 
+/* A program that was built for other GPUs has no code for this one, which its first launch tells. */
+static status try_kernel(struct cuda *cuda, const struct cudaDeviceProp *properties, struct error *error)
+{
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct arange one = {};
+    struct error failed;
+    one.count = 1;
+    TRY(cuda_scratch(cuda, sizeof *one.out, &one.out, error));
+    arena_release(&cuda->scratch, mark);
+    return cuda_arange(&cuda->backend, &one, &failed) == OK
+               ? OK
+               : error_set(
+                     error, ERROR_DEVICE,
+                     "cuda: device %zu, %s, of compute capability %d.%d, runs no kernel of this program (%s); build "
+                     "it with CMAKE_CUDA_ARCHITECTURES=%d%d, or use the CPU (run.backend=cpu)",
+                     cuda->device, properties->name, properties->major, properties->minor, failed.message,
+                     properties->major, properties->minor);
+}
+
 static status open_device(struct cuda *cuda, const struct backend_settings *settings, struct error *error)
 {
     struct cudaDeviceProp properties;
@@ -214,6 +233,7 @@ static status open_device(struct cuda *cuda, const struct backend_settings *sett
     TRY(cuda_arena_create(&cuda->backend, &cuda->scratch, 0, "scratch", error));
     TRY(cuda_arena_create(&cuda->backend, &cuda->side.scratch, 0, "second scratch", error));
     TRY(cuda_uploads_create(cuda, error));
+    TRY(try_kernel(cuda, &properties, error));
     TRY(cuda_products_create(cuda, error));
     return describe(cuda, &properties, error);
 }
