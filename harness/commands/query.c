@@ -49,11 +49,12 @@ static bool is_question(const struct request *request, const char *word)
     return questions_find(&request->questions, word) != NULL || question_is_file(word) || has_space(word);
 }
 
-/* The database comes first; the other order is accepted if the first word cannot be one. */
+/* The database comes first; the other order is accepted if only the second word can be one. */
 static void read_words(struct request *request, const char *const *word, size_t count)
 {
     if (count == 2) {
-        bool swapped = !is_database(word[0]) && (is_database(word[1]) || is_question(request, word[0]));
+        bool swapped = !is_database(word[0]) &&
+                       (is_database(word[1]) || (is_question(request, word[0]) && !is_question(request, word[1])));
         request->database = word[swapped];
         request->what = word[!swapped];
     } else if (count == 1 && is_database(word[0])) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,11 +20,21 @@
 #define STEPS_PER_LOOK 10000    /* of SQLite's machine: less than a millisecond */
 #define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
 
+/* The file that a link leads to, there or not: SQLite's log lies beside it. The caller frees. */
+static char *follow_links(const char *path)
+{
+    char file[PATH_MAX + 1];
+    sqlite3_vfs *system = sqlite3_vfs_find(NULL);
+    int code = system->xFullPathname(system, path, sizeof file, file);
+    return xstrdup(code == SQLITE_OK_SYMLINK ? file : path);
+}
+
 /* The file, or the folder for SQLite's log beside it, exists and is not writable. */
 static bool is_read_only(const char *path)
 {
-    char *folder = path_parent(path);
-    bool found = (file_exists(path) && access(path, W_OK) != 0) || (file_exists(folder) && access(folder, W_OK) != 0);
+    char *file = follow_links(path), *folder = path_parent(file);
+    bool found = (file_exists(file) && access(file, W_OK) != 0) || (file_exists(folder) && access(folder, W_OK) != 0);
+    free(file);
     free(folder);
     return found;
 }
@@ -32,8 +43,9 @@ static bool is_read_only(const char *path)
 static int64_t log_size(const char *path)
 {
     struct stat log;
-    char *name = path_format("%s-wal", path);
+    char *file = follow_links(path), *name = path_format("%s-wal", file);
     bool there = stat(name, &log) == 0;
+    free(file);
     free(name);
     return there ? log.st_size : -1;
 }
@@ -41,16 +53,19 @@ static int64_t log_size(const char *path)
 /* The log first: a database that is being created has its first page before it has a log. */
 status database_check_log(const char *path, struct error *error)
 {
-    struct stat file = {0};
+    struct stat about = {0};
     if (log_size(path) <= 0)
         return OK;
-    bool there = stat(path, &file) == 0;
-    if (file.st_size > 0)
+    bool there = stat(path, &about) == 0;
+    if (about.st_size > 0)
         return OK;
-    return error_set(error, ERROR_IO,
-                     "%s: %s, but %s-wal beside it holds rows of an earlier database; put that "
-                     "file back, or delete %s-wal and %s-shm with these rows",
-                     path, there ? "is empty" : "there is no such file", path, path, path);
+    char *file = follow_links(path);
+    error_set(error, ERROR_IO,
+              "%s: %s, but %s-wal beside it holds rows of an earlier database; put that file back, or delete %s-wal "
+              "and %s-shm with these rows",
+              path, there ? "is empty" : "there is no such file", file, file, file);
+    free(file);
+    return ERROR_IO;
 }
 
 /* --- Faults --- */
@@ -212,16 +227,19 @@ static status open_file(struct database *database, struct error *error)
     int code = open_handle(database, name,
                            database->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
     bool out_of_reach = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
-    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = log_size(name) > 0;
+    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = log_size(path) > 0;
     if (readable && !log)
         code = open_immutable(database, name);
     free(name);
-    if (readable && log)
-        return error_set(error, ERROR_IO,
-                         "%s: %s-wal beside it holds rows that are not in it yet, and SQLite reads them only in a "
-                         "writable folder; copy both files to one and read the copy",
-                         path, path);
-    return code == SQLITE_OK ? OK : database_fail(database, code, error);
+    if (!readable || !log)
+        return code == SQLITE_OK ? OK : database_fail(database, code, error);
+    char *file = follow_links(path);
+    error_set(error, ERROR_IO,
+              "%s: %s-wal beside it holds rows that are not in it yet, and SQLite reads them only in a writable "
+              "folder; copy both files to one and read the copy",
+              path, file);
+    free(file);
+    return ERROR_IO;
 }
 
 /* The file is not trusted: no triggers, no functions with side effects from views, no huge values. */
