@@ -113,6 +113,9 @@ status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
 status store_run_change_inputs(struct store *store, int64_t run, const char *suite_hash, const struct input_row *inputs,
                                size_t count, struct error *error);
 
+/* Records the folder that the run goes on in. */
+status store_run_move(struct store *store, int64_t run, const char *folder, struct error *error);
+
 /* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is released even on failure.
  * RUN_FINISHED succeeds only when the file, opened anew by its path, has all rows of the run that this store wrote, or
  * found at the last rewind. */

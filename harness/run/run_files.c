@@ -13,19 +13,18 @@
 
 enum { HASH_DIGITS = 12 };
 
-/* ".../SUITE-0123456789ab/seedN", as run_folder names it. */
-static bool is_run_folder(const char *folder, int64_t seed)
+const char *run_files_place(const char *folder, int64_t seed)
 {
     char last[40];
     size_t length = strlen(folder);
     int tail = snprintf(last, sizeof last, "/seed%" PRIu64, (uint64_t)seed);
     if (length <= (size_t)tail + HASH_DIGITS + 1 || strcmp(folder + length - (size_t)tail, last) != 0)
-        return false;
-    const char *hash = folder + length - (size_t)tail - HASH_DIGITS;
+        return NULL;
+    const char *hash = folder + length - (size_t)tail - HASH_DIGITS, *slash = memrchr(folder, '/', hash - folder);
     bool digits = hash[-1] == '-';
     for (int i = 0; i < HASH_DIGITS; i++)
         digits = digits && isxdigit((unsigned char)hash[i]);
-    return digits;
+    return !digits ? NULL : slash != NULL ? slash + 1 : folder;
 }
 
 /* "adapters.safetensors", "task03.weights.safetensors", "resume.safetensors", or a temporary file of one of them. */
@@ -75,7 +74,7 @@ status run_files_find(struct run_files *files, const char *folder, int64_t seed,
     *files = (struct run_files){.descriptor = -1};
     if (folder == NULL || !file_exists(folder))
         return OK;
-    if (!is_run_folder(folder, seed))
+    if (run_files_place(folder, seed) == NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: expected the folder of a run with seed %" PRId64 " (SUITE-HASH/seed%" PRId64
                          "), found another name; see whose files they are",

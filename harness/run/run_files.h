@@ -31,5 +31,7 @@ struct run_files {
 /* folder may be NULL or absent: then nothing is found. ERROR_BUSY when a run uses it, ERROR_ARGUMENT when it is not
  * the folder of a run with this seed. The caller closes, also after a failure. */
 status run_files_find(struct run_files *files, const char *folder, int64_t seed, struct error *error);
+/* "SUITE-0123456789ab/seedN" at the end of such a folder, as run_folder names it; NULL: it is none. */
+const char *run_files_place(const char *folder, int64_t seed);
 status run_files_remove(struct run_files *files, struct error *error);
 void run_files_close(struct run_files *files);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "harness/run/image_watch.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run.h"
+#include "harness/run/run_files.h"
 #include "harness/run/surveyor.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
@@ -323,21 +325,25 @@ static status lock_folder(struct session *s, struct error *error)
     return OK; /* go on on a file system without locks */
 }
 
-/* The folder in which the run began, if run.folder is unchanged; its name may come from earlier inputs. */
+/* Below run.folder, where the run began: its name may come from earlier inputs or another name of the suite. */
 static status choose_folder(struct session *s, struct error *error)
 {
-    size_t below = strlen(s->run->model.settings.folder);
+    const char *below = s->run->model.settings.folder;
     struct run_row row;
     TRY(store_read_run(s->sequence->store, s->recorder.id, &row, error));
-    s->folder = row.folder;
-    row.folder = NULL;
-    run_row_free(&row);
-    if (s->folder == NULL || strncmp(s->folder, s->run->model.settings.folder, below) != 0 || s->folder[below] != '/') {
-        free(s->folder);
-        s->folder = run_folder(s->run);
-    }
+    const char *place = row.folder != NULL ? run_files_place(row.folder, row.seed) : NULL;
+    s->folder = place != NULL ? path_format("%s/%s", below, place) : run_folder(s->run);
     s->resume = run_resume_file(s->folder);
-    return OK;
+    char *began = run_resume_file(row.folder != NULL ? row.folder : s->folder);
+    bool left = file_exists(began) && !file_exists(s->resume);
+    if (left)
+        error_set(error, ERROR_ARGUMENT,
+                  "run.folder: run %" PRId64 " of %s is to go on in %s, but its resume file is %s; move that there, "
+                  "give the run.folder with which the run began, or delete the file to start from the beginning",
+                  s->recorder.id, store_path(s->sequence->store), s->folder, began);
+    free(began);
+    run_row_free(&row);
+    return left ? ERROR_ARGUMENT : OK;
 }
 
 /* Before whatever looks at the adapters. */
@@ -358,6 +364,7 @@ static status open_session(struct session *s, struct error *error)
     TRY(choose_folder(s, error));
     TRY(directory_create(s->folder, error));
     TRY(lock_folder(s, error));
+    TRY(store_run_move(s->sequence->store, s->recorder.id, s->folder, error));
     TRY(choose_blocks(s, error));
     if (settings_select(settings) && settings->selector.kind->route == ROUTE_BY_ERRORS)
         TRY(selector_create(&s->selector, &s->run->model, &s->run->data, error));

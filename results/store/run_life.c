@@ -329,6 +329,12 @@ status store_run_change_inputs(struct store *store, int64_t run, const char *sui
     return database_end(store->database, began, result, error);
 }
 
+status store_run_move(struct store *store, int64_t run, const char *folder, struct error *error)
+{
+    return database_run(store->database, "UPDATE runs SET folder = ?2 WHERE run = ?1",
+                        VALUES(value_integer(run), value_text(folder)), error);
+}
+
 status store_change_task(struct store *store, int64_t run, int64_t task, int64_t training_images, int64_t missing,
                          int64_t unreadable, struct error *error)
 {
