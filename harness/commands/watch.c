@@ -1,6 +1,7 @@
 /* mtil watch: shows the progress of running runs. */
 
 #include "core/characters.h"
+#include "core/file.h"
 #include "harness/commands/command.h"
 #include "harness/run/settings.h"
 #include "harness/terminal/screen.h"
@@ -60,9 +61,11 @@ static status keep_looking(const struct command_call *call, struct store *store,
     struct text text = {0};
     struct screen screen = {.out = call->out};
     double seconds = options_real(call->options, "every");
+    struct stat file = {0};
     status result;
     do {
-        result = look(store, &text, error);
+        result = file_check_same(store_path(store), &file, error);
+        NEXT(result, look(store, &text, error));
         if (result == OK)
             screen_show(&screen, text.data);
     } while (result == OK && screen_wait(&screen, seconds, call->stop));
