@@ -324,7 +324,8 @@ const struct command command_eval = {
         "features, task after task, with the run's seed, and evaluated with the adapters that the run saved:\n"
         "after every task with run.checkpoints=all, else only after the last task, which gives Last alone.\n"
         "Experts are not trained again. The results are stored beside the run's own, and stored ones are not\n"
-        "computed again. selector.KEY=value sets the selectors' keys. mtil query selector prints the comparison.\n",
+        "computed again. selector.KEY=value sets the selectors' keys, run.folder=FOLDER says where the runs lie if\n"
+        "they were moved. mtil query selector prints the comparison.\n",
     .example = "  mtil eval mini --adapters adapters.safetensors --router auto\n"
                "  mtil eval mini data.order=mnist,dtd --adapters adapters.safetensors --router own\n"
                "  mtil eval mini data.order=mnist,dtd --weights weights.safetensors\n"

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/selectors/saved_adapters.h"
@@ -65,16 +66,32 @@ static status is_stored(const struct trials *t, const char *settings, size_t aft
 
 /* --- Adapters --- */
 
-/* The file must be the one that the run wrote. */
-static status open_file(struct saved_adapters *saved, const struct trial_adapters *adapters, struct error *error)
+/* SUITE-HASH/seedN/FILE below run.folder, which the command line may name, or else where the run wrote it. */
+static char *find_file(const struct trials *t, const char *path)
 {
-    char digest[DIGEST_SIZE];
-    TRY(digest_file(adapters->path, digest, error));
-    if (strcmp(digest, adapters->digest) != 0)
-        return error_set(error, ERROR_FORMAT,
-                         "%s: expected the adapters that the run saved (digest %.12s), found %.12s", adapters->path,
-                         adapters->digest, digest);
-    return saved_adapters_open(saved, adapters->path, error);
+    const char *below = path + strlen(path);
+    for (int parts = 3; below > path && (below[-1] != '/' || --parts > 0);)
+        below--;
+    char *found = path_format("%s/%s", t->model->settings.folder, below);
+    if (file_exists(found))
+        return found;
+    free(found);
+    return xstrdup(path);
+}
+
+/* The file must be the one that the run wrote. */
+static status open_file(const struct trials *t, struct saved_adapters *saved, const struct trial_adapters *adapters,
+                        struct error *error)
+{
+    char digest[DIGEST_SIZE], *path = find_file(t, adapters->path);
+    status result = digest_file(path, digest, error);
+    if (result == OK && strcmp(digest, adapters->digest) != 0)
+        result =
+            error_set(error, ERROR_FORMAT, "%s: expected the adapters that the run saved (digest %.12s), found %.12s",
+                      path, adapters->digest, digest);
+    NEXT(result, saved_adapters_open(saved, path, error));
+    free(path);
+    return result;
 }
 
 static size_t last_trained(const struct adapter_metadata *metadata)
@@ -95,7 +112,7 @@ static status load_adapters(const struct trials *t, size_t task, bool *found, st
         struct saved_adapters saved;
         if (adapters->after_task >= 0 && adapters->after_task != (int64_t)task)
             continue;
-        TRY(open_file(&saved, adapters, error));
+        TRY(open_file(t, &saved, adapters, error));
         *found = last_trained(&saved.metadata) == task;
         status result = *found ? saved_adapters_load(&saved, t->model, NULL, 0, error) : OK;
         saved_adapters_close(&saved);
@@ -219,7 +236,7 @@ static status is_done(const struct trials *t, const char *settings, bool *done, 
         int64_t after = adapters->after_task;
         if (after < 0) {
             struct saved_adapters saved;
-            TRY(open_file(&saved, adapters, error));
+            TRY(open_file(t, &saved, adapters, error));
             after = (int64_t)last_trained(&saved.metadata);
             saved_adapters_close(&saved);
         }
