@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/characters.h"
+#include "harness/terminal/screen.h"
 
 enum { ROWS_OF_A_TABLE = 10000 };
 
@@ -27,7 +28,7 @@ status output_table_as(const struct command_call *call, const struct table *tabl
                        struct error *error)
 {
     const char *plain = getenv("NO_COLOR");
-    bool colour = isatty(fileno(call->out)) && (plain == NULL || *plain == 0);
+    bool colour = screen_obeys(call->out) && (plain == NULL || *plain == 0);
     struct text text = {0};
     status result = table_render(table, format, colour, &text, error);
     if (result == OK && text.size > 0)

@@ -17,7 +17,7 @@
 /* Prints words with names from outside; control characters are made visible. */
 void output_words(const struct command_call *call, const char *words);
 
-/* Colour only on a terminal and if NO_COLOR (no-color.org) is unset or empty. */
+/* Colour only on a terminal other than TERM=dumb and if NO_COLOR (no-color.org) is unset or empty. */
 status output_table(const struct command_call *call, const struct table *table, struct error *error);
 status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,
                        struct error *error);

@@ -42,7 +42,9 @@ void progress_create(struct progress **result, const struct progress_settings *s
     progress->columns = settings->columns;
     progress->style = settings->style;
     if (settings->style == PROGRESS_AUTOMATIC)
-        progress->style = screen_columns(settings->stream) >= NARROWEST ? PROGRESS_LINE : PROGRESS_PLAIN;
+        progress->style = screen_obeys(settings->stream) && screen_columns(settings->stream) >= NARROWEST
+                              ? PROGRESS_LINE
+                              : PROGRESS_PLAIN;
     pthread_mutex_init(&progress->mutex, NULL);
     *result = progress;
 }

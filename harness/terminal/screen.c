@@ -1,6 +1,7 @@
 #include "harness/terminal/screen.h"
 
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -45,6 +46,12 @@ static struct winsize size_of(FILE *stream)
                                                                                               : (struct winsize){0};
 }
 
+bool screen_obeys(FILE *stream)
+{
+    const char *kind = getenv("TERM");
+    return screen_columns(stream) > 0 && (kind == NULL || strcmp(kind, "dumb") != 0);
+}
+
 int screen_columns(FILE *stream)
 {
     return size_of(stream).ws_col;
@@ -69,7 +76,7 @@ void screen_show(struct screen *screen, const char *text)
 {
     bool differs = !screen->shown.data || strcmp(screen->shown.data, text) != 0;
     const struct winsize size = size_of(screen->out);
-    if (size.ws_col > 0 && size.ws_row > 0)
+    if (size.ws_row > 0 && screen_obeys(screen->out))
         draw(screen, text, &size);
     else if (differs)
         fputs(text, screen->out);
@@ -90,7 +97,7 @@ bool screen_wait(const struct screen *screen, double seconds, const struct stop 
 
 void screen_close(struct screen *screen)
 {
-    if (screen_columns(screen->out) > 0)
+    if (screen_obeys(screen->out))
         fputc('\n', screen->out);
     fflush(screen->out);
     text_free(&screen->shown);

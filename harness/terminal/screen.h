@@ -21,6 +21,7 @@ struct screen {
 
 /* The width of a stream's terminal; 0: the stream is no terminal. */
 int screen_columns(FILE *stream);
+bool screen_obeys(FILE *stream); /* it is a terminal, and not TERM=dumb, which shows escape sequences as they are */
 
 /* text: lines of valid UTF-8 without control characters. Plain lines are printed only when they differ from the
  * last. */

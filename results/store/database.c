@@ -101,9 +101,11 @@ static status fail_busy(const struct database *database, struct error *error)
     if (stop_requested(database->stop))
         return error_set(error, ERROR_STOPPED, "%s: stopped while another program had the database locked",
                          database->path);
-    return error_set(error, ERROR_BUSY,
-                     "%s: another program kept the database locked for %g seconds; end it or try again", database->path,
-                     database->patience / 1000.0);
+    return error_set(
+        error, ERROR_BUSY,
+        "%s: another program kept the database locked for %g seconds, or its file system has no locks; end "
+        "that program, try again, or name another database",
+        database->path, database->patience / 1000.0);
 }
 
 status database_fail(const struct database *database, int code, struct error *error)

@@ -72,12 +72,16 @@ TEST(texts_are_drawn_over_one_another)
     struct terminal terminal;
     struct stop stop = {0};
     open_terminal(&terminal);
+    setenv("TERM", "xterm", 1);
     struct screen screen = {.out = terminal.out};
     screen_show(&screen, "a line that is far too long for it\nsecond\nthird\nfourth\n");
     expect_output(&terminal, "\033[Ha line that is far t\033[K\r\nsecond\033[K\r\nthird\033[K\033[J");
     assert_true(screen_wait(&screen, 0.01, NULL)); /* time is up */
     screen_show(&screen, "less\n");
     expect_output(&terminal, "\033[Hless\033[K\033[J");
+    setenv("TERM", "dumb", 1); /* shows escape sequences as they are */
+    screen_show(&screen, "plain\n");
+    expect_output(&terminal, "plain\r\n");
     assert_true(screen_wait(&screen, 0.01, &stop));
     atomic_store(&stop.signal, 2);
     assert_false(screen_wait(&screen, LONG, &stop));
