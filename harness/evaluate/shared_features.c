@@ -16,16 +16,24 @@
 #include "harness/heads/weights.h"
 #include "harness/train/archive.h"
 #include "harness/train/frozen_features.h"
+#include "models/files/weights_file.h"
 
 /* --- Origin of the numbers --- */
 
-static status read_digest(const struct shared_features *shared, const char *path, char hash[DIGEST_SIZE],
+/* Of an index, all its shards, too: models that differ may have the same one. */
+static status add_weights(struct text *text, const struct shared_features *shared, const char *path,
                           struct error *error)
 {
-    struct file_digest digest;
-    TRY(file_digest_read(&digest, path, &(struct file_digest_settings){.folder = shared->folder}, error));
-    memcpy(hash, digest.hash, sizeof digest.hash);
-    return OK;
+    struct weights_shards shards = {0};
+    status result = weights_shards_is_index(path) ? weights_shards_read(&shards, path, error) : OK;
+    for (size_t i = 0; result == OK && i <= shards.count; i++) {
+        struct file_digest digest;
+        result = file_digest_read(&digest, i == 0 ? path : shards.paths[i - 1],
+                                  &(struct file_digest_settings){.folder = shared->folder}, error);
+        text_add(text, "%s\n", result == OK ? digest.hash : "");
+    }
+    weights_shards_free(&shards);
+    return result;
 }
 
 /* A fast hash is enough: every process computes it, and it only distinguishes builds. */
@@ -57,18 +65,17 @@ static void add_processor(struct text *text)
 static status find_origin(struct shared_features *shared, struct error *error)
 {
     const struct model *model = shared->model;
-    char weights[DIGEST_SIZE], *path = weights_path(model->settings.weights);
-    status result = read_digest(shared, path, weights, error);
-    free(path);
-    TRY(result);
-    TRY(read_program(shared->program, error));
     struct text text = {0};
-    text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, model->backend->arithmetic, model->clip->dimensions.image_heads,
-             model->clip->dimensions.text_heads, (int)model->clip->activation);
+    char *path = weights_path(model->settings.weights);
+    status result = add_weights(&text, shared, path, error);
+    free(path);
+    NEXT(result, read_program(shared->program, error));
+    text_add(&text, "%s\n%zu %zu %d %d\n", model->backend->arithmetic, model->clip->dimensions.image_heads,
+             model->clip->dimensions.text_heads, (int)model->clip->activation, (int)model->clip->pixels);
     add_processor(&text);
     digest_text(text.data, shared->origin);
     text_free(&text);
-    return OK;
+    return result;
 }
 
 status shared_features_open(struct shared_features *shared, struct model *model, const struct data *data,
