@@ -265,6 +265,7 @@ status store_run_start(struct store *store, const struct run_description *descri
 
 /* --- Ending and rewinding --- */
 
+/* Not before its sessions, whose machine may have another clock, or one that was set back. */
 static status record_end(struct store *store, int64_t run, enum run_status end, const char *message,
                          struct error *error)
 {
@@ -272,7 +273,8 @@ static status record_end(struct store *store, int64_t run, enum run_status end, 
         TRY(check_held(store, store->database, false, error));
     return database_run(store->database,
                         "UPDATE runs SET finished = iif(status = 'finished', finished, "
-                        "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
+                        "max(strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), coalesce((SELECT max(started) FROM sessions "
+                        "WHERE sessions.run = runs.run), started))), status = ?2, message = ?3 WHERE run = ?1",
                         VALUES(value_integer(run), value_text(status_names[end]), value_text(message)), error);
 }
 

@@ -15,7 +15,8 @@ const struct store_table store_tables[STORE_TABLES] = {
     {"runs", .local = true, .computed = "started", .by = NOW},
     {"settings", .local = true},
     {"inputs", .local = true},
-    {"sessions", .local = true, .computed = "started", .by = NOW},
+    {"sessions", .local = true, .computed = "started",
+     .by = "max(" NOW ", (SELECT started FROM runs WHERE run = :run))"},
     {"tasks", .again = AGAIN_IS_SAME, .changed = "put the data back, or start anew in another database"},
     {"task_classes", .optional = true, .again = AGAIN_IS_SAME,
      .changed = "names changed or the dataset was cut in another way; continue with the original machine, data and "
