@@ -1,4 +1,5 @@
 /* mtil rerun: repeats a run from what the database stores. */
+#include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static status make_folder(struct rerun *r, struct error *error)
     const char *parent = getenv("TMPDIR"), *out = options_text(r->call->options, "out");
     char *folder = path_format("%s/mtil-rerun-XXXXXX", parent != NULL && parent[0] != 0 ? parent : "/tmp");
     if (mkdtemp(folder) == NULL) {
-        status result = error_set(error, ERROR_IO, "%s: cannot be created", folder);
+        status result = error_errno(error, errno, "%s: cannot be created", folder);
         free(folder);
         return result;
     }
