@@ -20,13 +20,18 @@
 #define STEPS_PER_LOOK 10000    /* of SQLite's machine: less than a millisecond */
 #define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
 
+/* As SQLite makes it; returns its code. */
+static int whole_path(const char *path, char whole[PATH_MAX + 1])
+{
+    sqlite3_vfs *system = sqlite3_vfs_find(NULL);
+    return system->xFullPathname(system, path, PATH_MAX + 1, whole);
+}
+
 /* The file that a link leads to, there or not: SQLite's log lies beside it. The caller frees. */
 static char *follow_links(const char *path)
 {
-    char file[PATH_MAX + 1];
-    sqlite3_vfs *system = sqlite3_vfs_find(NULL);
-    int code = system->xFullPathname(system, path, sizeof file, file);
-    return xstrdup(code == SQLITE_OK_SYMLINK ? file : path);
+    char whole[PATH_MAX + 1];
+    return xstrdup(whole_path(path, whole) == SQLITE_OK_SYMLINK ? whole : path);
 }
 
 /* The file, or the folder for SQLite's log beside it, exists and is not writable. */
@@ -268,8 +273,14 @@ static status configure(struct database *database, struct error *error)
 
 static status check_path(const char *path, bool writable, struct error *error)
 {
+    char whole[PATH_MAX + 1];
+    size_t most = (size_t)sqlite3_vfs_find(NULL)->mxPathname - strlen("-journal");
     if (path[0] == '\0')
         return error_set(error, ERROR_ARGUMENT, "the name of the results database is empty");
+    if ((whole_path(path, whole) & 0xff) == SQLITE_OK && strlen(whole) > most)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: its whole path has %zu bytes, but SQLite takes %zu; use a shorter one", path,
+                         strlen(whole), most);
     if (file_is_directory(path))
         return error_set(error, ERROR_ARGUMENT, "%s: expected a results database, found a folder", path);
     TRY(database_check_log(path, error));
