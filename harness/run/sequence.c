@@ -339,7 +339,7 @@ static status choose_folder(struct session *s, struct error *error)
     if (left)
         error_set(error, ERROR_ARGUMENT,
                   "run.folder: run %" PRId64 " of %s is to go on in %s, but its resume file is %s; move that there, "
-                  "give the run.folder with which the run began, or delete the file to start from the beginning",
+                  "name its folder in run.folder, or delete the file to start from the beginning",
                   s->recorder.id, store_path(s->sequence->store), s->folder, began);
     free(began);
     run_row_free(&row);
