@@ -440,11 +440,11 @@ TEST(what_does_not_change_numbers_is_not_in_the_hash)
                    "data.root=elsewhere run.checkpoint_every=7 data.on_unreadable=skip "
                    "tasks.dtd.on_unreadable=skip run.evaluation_batch=1 run.keep_features=no "
                    "evaluation.patch_images=4 training.epochs=0 adapter.routers=per_task "
-                   "training.optimizer=adamw training.momentum=0.9 data.order_name=mine "
+                   "training.optimizer=adamw training.momentum=0.90 data.order_name=mine "
                    "training.randaugment=0 training.randaugment_magnitude=9 training.random_erasing=0 "
                    "training.random_erasing_fill=mean training.mixup=0 training.cutmix=0 "
-                   "training.crop_scale=0.9 training.flip=0 training.autoaugment=none "
-                   "training.warmup_epochs=0",
+                   "training.crop_scale=9e-1 training.flip=0.0 training.autoaugment=none "
+                   "training.warmup_epochs=0 adapter.shared_expert=no",
                    false);
     expect_in_hash("model.activation=gelu run.precision=bf16 data.split=coop data.on_missing=skip "
                    "data.shots=16 evaluation.label_space=all evaluation.label_space=seen training.epochs=1 "
