@@ -211,7 +211,7 @@ bool option_is_called(const struct option *option, const char *word)
     if (option->synonyms == NULL || length >= sizeof lower)
         return false;
     for (size_t i = 0; i <= length; i++)
-        lower[i] = (char)tolower((unsigned char)word[i]);
+        lower[i] = word[i] == '-' ? '_' : (char)tolower((unsigned char)word[i]);
     return find_choice(option->synonyms, lower, &position);
 }
 

@@ -32,7 +32,7 @@ const struct option settings_evaluation_options[] = {
 
 const struct option settings_data_options[] = {
     {.name = "root",
-     .synonyms = "data_dir|data_root|data_path|dataset_root",
+     .synonyms = "data_dir|data_root|data_path|dataset_root|data_location",
      .type = OPTION_TEXT,
      .fallback = "data/mini",
      .help = "folder that contains the datasets"},
