@@ -78,8 +78,8 @@ static status print_page(const struct command_call *call, const struct suite_key
     fputs("# Keys of a suite\n\n"
           "Made from the program by `mtil list keys --format markdown`. `with` says which value of another key of the "
           "section\nbrings the key; without it the key is always there. A default like `training.batch` is that key's "
-          "value. On the\ncommand line a key is `section.key=value`, or `key=value` where one section alone has it. "
-          "`rows` holds settings\nunder names, as `run.row` chooses them.\n",
+          "value. On the\ncommand line a key is `section.key=value`, or `key=value` where one section alone has it and "
+          "nothing stands under `with`.\n`rows` holds settings under names, as `run.row` chooses them.\n",
           call->out);
     for (const struct suite_section *section = settings_sections; section->name != NULL; section++) {
         fprintf(call->out, "\n## %s\n\n%c%s", section->name, section->about[0] - 'a' + 'A', section->about + 1);
