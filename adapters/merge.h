@@ -23,7 +23,8 @@ struct merge_schedule; /* adapters/schedule/schedule.h */
 enum merge_skip { MERGE_DONE, MERGE_TARGET_IS_SOURCE, MERGE_NO_FREE_EXPERT };
 
 /* target becomes a combination of its sources: Σ weight[i] · source[i], or, where all weights are 0, what the combiner
- * makes of them. With a skip, it is the merge that would have been done. target −1: none is free. */
+ * makes of them. A policy leaves the weights at 0: the combiner sets them. With a skip, it is the merge that would have been
+ * done. target −1: none is free. */
 struct merge {
     size_t block; /* number of the tower's bank */
     int target;
