@@ -229,8 +229,9 @@ status question_parse(struct question *question, const char *name, const char *w
     text_add(&whole, "%s", "");
     for (char *line = whole.data, *next; *line != 0 && result == OK; line = next, reader.line++) {
         next = line + strcspn(line, "\n");
-        if (*next != 0)
-            *next++ = 0;
+        char *end = next > line && next[-1] == '\r' ? next - 1 : next;
+        next += *next != 0;
+        *end = 0;
         result = read_line(&reader, line, error);
     }
     text_free(&whole);

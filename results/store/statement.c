@@ -15,12 +15,14 @@ status statement_open(struct statement **opened, struct database *database, cons
     statement->database = database;
     const char *rest = "";
     int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->handle, &rest);
+    sqlite3_stmt *more = NULL; /* comments are none */
     status result = OK;
     if (code != SQLITE_OK)
         result = database_fail(database, code, error);
-    else if (!statement->handle || rest[strspn(rest, " \t\r\n;")] != '\0')
+    else if (!statement->handle || sqlite3_prepare_v2(database->handle, rest, -1, &more, NULL) != SQLITE_OK || more)
         result = error_set(error, ERROR_ARGUMENT, "expected one SQL statement, found %s",
                            statement->handle ? "more behind it" : "none");
+    sqlite3_finalize(more);
     if (result == OK)
         *opened = statement;
     else
