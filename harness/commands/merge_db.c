@@ -50,7 +50,7 @@ const struct command command_merge_db = {
     .name = "merge-db",
     .arguments = "OUT IN...",
     .summary = "join results databases, each run once",
-    .details = "OUT is created, or added to. A run is identified by its suite and seed; if two files have the\n"
+    .details = "OUT is created, or added to. A run is identified by settings, seed and inputs; if two files have the\n"
                "same run, the more complete one is kept. If runs disagree, they are listed and nothing is written.\n"
                "Files of runs stay where they are: OUT and IN name the same ones, which mtil runs delete removes.\n",
     .example = "  mtil merge-db all.db node1.db node2.db\n",

@@ -178,7 +178,7 @@ const struct command command_query = {
                "SQL (FILE.sql, with a head as those of results/questions/ have it), or a SELECT in quotes.\n\n"
                "DATABASE defaults to results.db, where mtil run writes; with --published and no DATABASE\n"
                "only published numbers are shown, else those of the runs' settings and orders.\n"
-               "transfer: accuracy on tasks not trained yet; average: after all tasks, trained or not;\n"
+               "transfer: accuracy on tasks not trained yet; average: after each task, on all of them;\n"
                "last: after the last task; forgetting: best accuracy less last; backward_transfer: last less\n"
                "the accuracy right after the task; forward_transfer: accuracy right before the task less\n"
                "zero-shot CLIP's; gain: last less zero-shot. Means over tasks, percent; METRICS.md in results/\n"
