@@ -151,6 +151,21 @@ static bool parse_value(const struct option *option, struct value *value)
     return false;
 }
 
+/* What is the default, however it is spelled, is spelled as the default: 1e-2 as 0.01, and no as false. */
+static void take_default(const struct option *option, struct value *value)
+{
+    if (option->fallback == NULL || option->type > OPTION_BOOLEAN)
+        return;
+    struct value other = {.text = xstrdup(option->fallback), .given = true};
+    if (!parse_value(option, &other) || other.integer != value->integer || other.real != value->real ||
+        other.boolean != value->boolean || other.choice != value->choice) {
+        value_free(&other);
+        return;
+    }
+    value_free(value);
+    *value = other;
+}
+
 status options_set(struct options *options, const char *name, const char *text, const char *where, struct error *error)
 {
     const struct option *option = options_find(options->table, name);
@@ -161,6 +176,7 @@ status options_set(struct options *options, const char *name, const char *text, 
         value_free(&value);
         return wrong_value(option, text, where, error);
     }
+    take_default(option, &value);
     struct value *old = &options->values[option - options->table];
     value_free(old);
     *old = value;

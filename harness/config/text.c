@@ -130,15 +130,8 @@ static bool names_key(const char *list, const char *key, const char *value)
 
 static bool is_incidental(const struct part *part, const char *key)
 {
-    const struct option *option = options_find(part->table, key);
-    bool spelled = option->type == OPTION_INTEGER || option->type == OPTION_REAL || option->type == OPTION_BOOLEAN;
-    struct text value = {0};
-    if (spelled) /* 1e-2 is 0.01, and no is false */
-        write_value(&value, part->options, option);
-    bool incidental = option_is_path(option) || names_key(part->section->incidental, key,
-                                                          spelled ? value.data : options_as_text(part->options, key));
-    text_free(&value);
-    return incidental;
+    return option_is_path(options_find(part->table, key)) ||
+           names_key(part->section->incidental, key, options_as_text(part->options, key));
 }
 
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value)

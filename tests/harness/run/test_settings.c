@@ -444,7 +444,7 @@ TEST(what_does_not_change_numbers_is_not_in_the_hash)
                    "training.randaugment=0 training.randaugment_magnitude=9 training.random_erasing=0 "
                    "training.random_erasing_fill=mean training.mixup=0 training.cutmix=0 "
                    "training.crop_scale=9e-1 training.flip=0.0 training.autoaugment=none "
-                   "training.warmup_epochs=0 adapter.shared_expert=no",
+                   "training.warmup_epochs=0 adapter.shared_expert=no adapter.init_noise=0.0",
                    false);
     expect_in_hash("model.activation=gelu run.precision=bf16 data.split=coop data.on_missing=skip "
                    "data.shots=16 evaluation.label_space=all evaluation.label_space=seen training.epochs=1 "
