@@ -61,10 +61,15 @@ static status check_word(const char *where, const char *name, const struct strin
 /* Overrides may set rows of a suite without rows. */
 static status check_no_row(const struct suite_source *source, struct error *error)
 {
-    for (size_t i = 0; i < source->count; i++)
-        if (source->assignments[i].section == &suite_rows_section)
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *row = &source->assignments[i];
+        if (row->section == &suite_rows_section && row->entry == NULL)
+            return error_set(error, ERROR_ARGUMENT, "%s:%zu:%zu: rows: expected rows below it, found none",
+                             source->file, row->line, row->column);
+        if (row->section == &suite_rows_section)
             return error_set(error, ERROR_ARGUMENT, "command line: rows: the suite %s has no rows, found \"%s\"",
-                             source->file, source->assignments[i].entry);
+                             source->file, row->entry);
+    }
     return OK;
 }
 

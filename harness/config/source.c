@@ -272,6 +272,12 @@ status suite_source_override(struct suite_source *source, const char *override, 
     return result;
 }
 
+/* Whether the value names a row of its suite. */
+static bool names_row(const struct assignment *assignment)
+{
+    return assignment->section->row != NULL && suite_same(assignment->key, assignment->section->row);
+}
+
 status suite_source_use_row(struct suite_source *source, const char *name, struct error *error)
 {
     size_t count = source->count;
@@ -283,9 +289,11 @@ status suite_source_use_row(struct suite_source *source, const char *name, struc
         struct assignment added = {
             .value = row.value, .is_list = row.is_list, .line = row.line, .column = row.column, .file = row.file};
         suite_source_where(source, &row, where, sizeof where);
-        if (strncmp(row.key, "rows.", 5) == 0)
-            return error_set(error, ERROR_ARGUMENT, "%s: expected a key of another section, found %s", where, row.key);
-        TRY(add_path(source, count, where, row.key, strlen(row.key), &added, error));
+        bool of_rows = strncmp(row.key, "rows.", 5) == 0;
+        if (!of_rows)
+            TRY(add_path(source, count, where, row.key, strlen(row.key), &added, error));
+        if (of_rows || names_row(&source->assignments[source->count - 1]))
+            return error_set(error, ERROR_ARGUMENT, "%s: expected a key that names no row, found %s", where, row.key);
     }
     return OK;
 }
@@ -311,12 +319,6 @@ static status read_used(const struct suite_source *source, struct suite_source *
     return used->use == NULL ? OK
                              : error_set(error, ERROR_ARGUMENT, "%s: the suite %s uses %s itself; use that one", where,
                                          shipped.name, used->use);
-}
-
-/* Whether the value names a row of its suite. */
-static bool names_row(const struct assignment *assignment)
-{
-    return assignment->section->row != NULL && suite_same(assignment->key, assignment->section->row);
 }
 
 /* The last value of a key is its value, and takes the place of what the key replaces. Of rows the file has its own or the

@@ -156,7 +156,9 @@ static status read_value(struct reader *reader, struct assignment *assignment)
     else if (reader->event.type == YAML_SCALAR_EVENT)
         result = read_scalar(reader, &value);
     else
-        result = fail_here(reader, "expected a value or a list, found keys; too deep");
+        result = fail_here(reader, assignment->section == &suite_rows_section
+                                       ? "expected a value, found keys; a row has whole keys, as in method.name: lwf"
+                                       : "expected a value or a list, found keys; too deep");
     if (result == OK) {
         assignment->value = value.data;
         result = add_new(reader, assignment);
@@ -221,6 +223,18 @@ static status read_use(struct reader *reader, const struct assignment *place)
     return OK;
 }
 
+static status unknown_key(const struct reader *reader, const struct assignment *place, const char *key)
+{
+    char where[512];
+    snprintf(where, sizeof where, "%s:%zu:%zu", reader->source->file, place->line, place->column);
+    for (const struct suite_section *section = reader->source->sections; section->name != NULL; section++)
+        if (suite_key_in(section, key) != NULL)
+            return error_set(reader->error, ERROR_ARGUMENT,
+                             "%s: \"%s\" is a key as a command line has it; expected \"%s:\" with \"%s\" below it",
+                             where, key, section->name, suite_key_in(section, key));
+    return suite_source_unknown(reader->source, where, key, reader->error);
+}
+
 static status read_top(struct reader *reader)
 {
     const struct suite_section *sections = reader->source->sections, *top = suite_section_find(sections, "");
@@ -242,9 +256,7 @@ static status read_top(struct reader *reader)
         } else if (strcmp(key, "use") == 0) {
             TRY(read_use(reader, &assignment));
         } else {
-            char where[512];
-            snprintf(where, sizeof where, "%s:%zu:%zu", reader->source->file, assignment.line, assignment.column);
-            return suite_source_unknown(reader->source, where, key, reader->error);
+            return unknown_key(reader, &assignment, key);
         }
     }
 }
