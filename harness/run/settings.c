@@ -400,11 +400,28 @@ static status check_seeds(const struct suite *suite, struct error *error)
     return OK;
 }
 
+/* Files would be written to a folder named ~ in the current one. */
+static status check_homes(const struct options *run, struct error *error)
+{
+    static const char *const paths[] = {"folder", "database", "cache_folder"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const char *path = options_text(run, paths[i]);
+        if (path != NULL && strncmp(path, "~/", 2) == 0)
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "suite: run.%s is %s, but nothing replaces ~ here; write the home folder out, or $HOME in a "
+                "shell",
+                paths[i], path);
+    }
+    return OK;
+}
+
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
                          *evaluation = suite_options(suite, "evaluation");
     TRY(check_seeds(suite, error));
+    TRY(check_homes(suite_options(suite, "run"), error));
     *s = (struct settings){.weights = options_text(model, "weights"),
                            .vocabulary = options_text(model, "vocabulary"),
                            .model_options = model,
