@@ -75,11 +75,11 @@ static status check_number(struct gathering *g, size_t class, const char *number
     return OK;
 }
 
-/* "clipart/owl/clipart_001.jpg 213"; the number may be missing. */
+/* "clipart/owl/clipart_001.jpg 213", with a space or a tab; the number may be missing. */
 static status add_line(void *context, const char *line, struct error *error)
 {
     struct gathering *g = context;
-    const char *blank = strrchr(line, ' ');
+    const char *space = strrchr(line, ' '), *tab = strrchr(line, '\t'), *blank = tab != NULL ? tab : space;
     bool numbered = blank != NULL && blank[1] != 0 && blank[1 + strspn(blank + 1, "0123456789")] == 0;
     size_t size = numbered ? (size_t)(blank - line) : strlen(line), end = size;
     while (end > 0 && line[end - 1] != '/')
