@@ -1,5 +1,5 @@
 -- title: settings in which runs differ and that matter, a column per run (--run 1,4); of one run, all of them
--- empty: they differ in no setting that matters
+-- empty: they differ in no setting that matters; mtil query inputs has the files and images that they read
 -- wide: title value
 WITH told AS (
     SELECT run, key, value, is_incidental(key, value) AS incidental FROM chosen JOIN settings USING (run)
