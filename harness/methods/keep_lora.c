@@ -54,13 +54,15 @@ status keep_lora_start(const struct subspace *space, const double *gradient, siz
 {
     struct svd f;
     size_t k = in < out ? in : out;
-    double *g = xmalloc(array_size(in, out * sizeof *g));
-    for (size_t i = 0; i < in * out; i++)
+    double *g = xmalloc(array_size(in, out * sizeof *g)), squares = 0;
+    for (size_t i = 0; i < in * out; i++) {
         g[i] = gradient[i % out * in + i / out];
+        squares += g[i] * g[i];
+    }
     subspace_remove(space, g, out);
     status result = svd_create(&f, g, in, out, error);
     for (size_t r = 0; result == OK && r < rank; r++) {
-        bool there = r < k && f.s[r] > 1e-6 * f.s[0]; /* the rest is rounding of f32, or lies in U */
+        bool there = r < k && f.s[r] > 1e-6 * sqrt(squares); /* the rest is rounding of f32, or lies in U */
         for (size_t i = 0; i < in; i++)
             a[r * in + i] = there ? (float)f.u[i * k + r] : 0;
         for (size_t j = 0; j < out; j++)

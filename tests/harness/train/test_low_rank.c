@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "harness/methods/keep_lora.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
 #include "tests/harness/train/outcome.h"
@@ -175,6 +176,16 @@ RUN_TEST(starts_change_nothing, NULL)
                 fail_msg("%s: feature %zu: %g, was %g", names[i], k, (double)after[k], (double)before[k]);
         assert_true(moved > 0.1f); /* there is a start */
     }
+}
+
+/* What is left of a gradient whose space is protected as a whole is rounding. */
+TEST(keep_lora_trains_nothing_that_is_protected)
+{
+    double basis[] = {0.6, 0.8, -0.8, 0.6};
+    float a[2], b[2];
+    must(keep_lora_start(&(struct subspace){.n = 2, .rank = 2, .basis = basis}, (double[]){0.1, 0.3, 0.7, 0.9}, 2, 2, 1,
+                         a, b, &error));
+    assert_true(a[0] == 0 && a[1] == 0 && b[0] == 0 && b[1] == 0);
 }
 
 RUN_TEST(keep_lora_needs_square_matrices, "method.name=keep_lora", NULL)
