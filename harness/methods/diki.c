@@ -9,7 +9,8 @@
  * test image or on a validation split: there all images of a batch take the prefixes that most of them prefer, and prompts have the
  * mean of the batch's weights; here each image takes its own, and prompts have the mean over all images of the test set that take
  * the same ones. There the epoch that is best on held-out images is kept, here the last; there the rate falls to a thousandth of
- * its peak, here to 0; and there the Gaussian is fitted to all training images, here to nine tenths of them (selectors/README.md).
+ * its peak, here to 0; there tests have the first template of a dataset alone, here all, as those of every method; and there the
+ * Gaussian is fitted to all training images, here to nine tenths of them (selectors/README.md).
  */
 #include "harness/methods/methods.h"
 
