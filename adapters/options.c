@@ -475,6 +475,11 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
                          "suite: combine.name is ties, which keeps the values that are farthest from zero, but experts "
                          "of adapter.kind ffn start from the model's MLP, most of which would be lost at a merge; "
                          "choose another combiner: mtil list combiners");
+    if (plan->combiner->pairs && sources != 2)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: combine.name is %s, which makes one expert of two, but merge.sources is %zu; set "
+                         "merge.sources=2, or choose another combiner: mtil list combiners",
+                         plan->combiner->name, sources);
     if (adapter->capacity > 0 && plan->policy->needs & (NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS))
         return error_set(error, ERROR_ARGUMENT,
                          "suite: merge policy %s counts choices that go together, also those that adapter.capacity %g "

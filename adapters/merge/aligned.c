@@ -157,8 +157,7 @@ static status combine(const struct merge_sources *sources, const struct options 
                       struct error *error)
 {
     (void)values;
-    if (sources->count != 2)
-        return error_set(error, ERROR_ARGUMENT, "merge.combine: aligned needs 2 experts, found %zu", sources->count);
+    (void)error;
     size_t *order = xmalloc(array_size(sources->shape.hidden, sizeof *order));
     merge_align(sources->shape, sources->expert[0], sources->expert[1], sources->probes, sources->probe_count, order,
                 NULL);
@@ -172,4 +171,5 @@ const struct merge_combiner combine_aligned = {
     .source = "Ainsworth et al., ICLR 2023 (Git Re-Basin)",
     .formula = "θ = (a + P b) / 2, P: the permutation of hidden units with the highest total correlation on probes",
     .needs = NEEDS_PROBES,
+    .pairs = true,
     .combine = combine};

@@ -45,6 +45,7 @@ struct merge_combiner {
     const char *name, *source; /* source: where it is published */
     const char *formula;       /* the merged expert θ of its sources θ_i (two: a, b), in one line */
     unsigned needs;            /* enum merge_needs */
+    bool pairs;                /* of two sources, no more */
     const struct option *options;
     /* Either sets merge->weight from the view, and the weighted sum is computed on the device; */
     void (*weigh)(const struct merge_view *view, struct merge *merge);

@@ -40,8 +40,7 @@ static void slerp(const float *a, const float *b, size_t n, double t, double par
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
-    if (sources->count != 2)
-        return error_set(error, ERROR_ARGUMENT, "merge.combine: slerp needs 2 experts, found %zu", sources->count);
+    (void)error;
     for (int i = 0; i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(sources->shape, i);
         slerp(sources->expert[0] + part.offset, sources->expert[1] + part.offset, part.size, options_real(values, "t"),
@@ -55,5 +54,6 @@ const struct merge_combiner combine_slerp = {
     .source = "Shoemake, SIGGRAPH 1985",
     .formula =
         "θ = (sin((1 − t) ω) a + sin(t ω) b) / sin ω per part, ω = arccos(cos(a, b)); linear where |cos| > parallel",
+    .pairs = true,
     .options = options,
     .combine = combine};
