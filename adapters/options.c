@@ -498,11 +498,6 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
             "suite: merge policy %s merges %zu experts into another one, but there are only %zu in a block, "
             "so that it would never merge; raise adapter.experts, or set merge.policy=none",
             plan->policy->name, sources, adapter->experts);
-    if (sources != 2 && (plan->combiner == &combine_slerp || plan->combiner == &combine_aligned))
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: combine.name is %s, which combines two experts, but merge.sources is %zu; set "
-                         "merge.sources=2, or another combine.name",
-                         plan->combiner->name, sources);
     if (plan->policy->needs & NEEDS_PAIR_COUNTS && adapter->top_k < 2)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: merge policy %s merges experts that samples chose together, but with adapter.top_k 1 "
