@@ -492,12 +492,11 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
                          plan->policy->name,
                          adapter->place.banks == 1 ? "with adapter.share_across_blocks 1 all blocks have the same"
                                                    : "by adapter.blocks no tower has experts in two");
-    if (sources >= adapter->experts)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "suite: merge policy %s merges %zu experts into another one, but there are only %zu in a block, "
-            "so that it would never merge; raise adapter.experts, or set merge.policy=none",
-            plan->policy->name, sources, adapter->experts);
+    if (sources > adapter->experts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: merge policy %s merges %zu experts, but there are only %zu in a block, so that it "
+                         "would never merge; raise adapter.experts, or set merge.policy=none",
+                         plan->policy->name, sources, adapter->experts);
     if (plan->policy->needs & NEEDS_PAIR_COUNTS && adapter->top_k < 2)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: merge policy %s merges experts that samples chose together, but with adapter.top_k 1 "

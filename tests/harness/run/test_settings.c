@@ -129,6 +129,7 @@ TEST(bounds_are_inside)
 {
     assert_int_equal(try_value("adapter.freeze_top_k", 0), OK);
     assert_int_equal(try_value("adapter.experts", 1024), OK);
+    assert_int_equal(try_value("adapter.experts", 2), OK);
     assert_int_equal(try_value("training.warmup", 1e9), OK);
     assert_int_equal(try_value("tasks.mnist.label_smoothing", 1), OK);
     assert_int_equal(try_value("selector.quantile", 0), OK);
