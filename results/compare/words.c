@@ -6,7 +6,7 @@
 
 #define PAIRS                                                                                                          \
     "SELECT place, title, dataset_name, said_baseline, said_other, runs, seeds, contexts, above, below, family, "      \
-    "tier, "                                                                                                           \
+    "equal_family, tier, "                                                                                             \
     "drawn, seeds_alone, seeds_together, seeds_needed, seeds_low, seeds_high, difference, sd, low, high, low90, "      \
     "high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm FROM answer"
 
@@ -14,8 +14,8 @@
 struct pair {
     int64_t place;
     const char *title, *dataset, *baseline, *other; /* dataset "": the mean over tasks */
-    size_t runs, seeds, contexts, above, below, family, tier, drawn, seeds_alone, seeds_together, needed, needed_low,
-        needed_high;
+    size_t runs, seeds, contexts, above, below, family, equal_family, tier, drawn, seeds_alone, seeds_together, needed,
+        needed_low, needed_high;
     double difference, sd, low, high, low90, high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm;
 };
 
@@ -141,8 +141,8 @@ static void add_equivalence(struct text *text, const struct pair *pair, double m
              pair->equal_holm <= COMPARE_LEVEL ? "Equal" : "Not shown to be equal", margin, points, pair->low90,
              pair->high90);
     add_p(text, pair->p_equal);
-    if (pair->family > 1) {
-        text_add(text, ", after Holm's correction for %zu tests ", pair->family);
+    if (pair->equal_family > 1) {
+        text_add(text, ", after Holm's correction for %zu tests ", pair->equal_family);
         add_p(text, pair->equal_holm);
     }
     text_add(text, ".");
@@ -215,9 +215,10 @@ static struct pair read_pair(struct statement *row)
                         .dataset = statement_text(row, 2),
                         .baseline = statement_text(row, 3),
                         .other = statement_text(row, 4)};
-    size_t *const counts[] = {&pair.runs,   &pair.seeds,      &pair.contexts,   &pair.above,       &pair.below,
-                              &pair.family, &pair.tier,       &pair.drawn,      &pair.seeds_alone, &pair.seeds_together,
-                              &pair.needed, &pair.needed_low, &pair.needed_high};
+    size_t *const counts[] = {&pair.runs,       &pair.seeds,       &pair.contexts,       &pair.above,
+                              &pair.below,      &pair.family,      &pair.equal_family,   &pair.tier,
+                              &pair.drawn,      &pair.seeds_alone, &pair.seeds_together, &pair.needed,
+                              &pair.needed_low, &pair.needed_high};
     double *const reals[] = {&pair.difference, &pair.sd,  &pair.low,     &pair.high,      &pair.low90,
                              &pair.high90,     &pair.p,   &pair.p_holm,  &pair.p_seeds,   &pair.seeds_holm,
                              &pair.least,      &pair.p_t, &pair.p_equal, &pair.equal_holm};
