@@ -59,7 +59,7 @@ CREATE VIEW leaderboard AS
 SELECT max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,
        max(selector) AS selector, max(selection) AS selection, max(task_order) AS task_order, max(model) AS model,
        count(*) AS runs
--- each main: , avg({name}) AS {name}, (avg({name} * {name}) - avg({name}) * avg({name})) * count(*) / nullif(count(*) - 1, 0) AS {name}_variance
+-- each main: , avg({name}) AS {name}, (min({name}) < max({name})) * max(0, avg({name} * {name}) - avg({name}) * avg({name})) * count(*) / nullif(count(*) - 1, 0) AS {name}_variance
 -- each other: , avg({name}) AS {name}
 FROM runs
 JOIN metrics USING (run)
