@@ -6,7 +6,7 @@
  *     table_add_text(&table, "mnist");
  *     table_add_real(&table, 97.84);                                      // cells come row by row
  *     table_begin_block(&table);                                          // a rule above the next row
- *     TRY(table_render(&table, TABLE_LATEX, false, &text, error));        // appends to a struct text
+ *     table_render(&table, TABLE_LATEX, false, &text);                   // appends to a struct text
  *     table_free(&table);
  *
  * Formats for people (table, Markdown, LaTeX) round numbers; formats for programs (CSV, JSON) keep all digits.
@@ -54,7 +54,6 @@ struct table {
     size_t blocks;           /* but the first one */
     size_t cell_width;       /* characters that formats for people show of a text; 0: 72, SIZE_MAX: all */
     bool begins;             /* a block, with the next cell */
-    bool failed;             /* never set here: for callers that fill a table and can fail */
 };
 
 /* Columns come before the first cell. */
@@ -99,5 +98,4 @@ status table_format_parse(const char *name, enum table_format *format, struct er
 /* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone.
  * Characters that a terminal or a spreadsheet would obey are escaped (core/characters.h); only JSON keeps a text
  * exactly. */
-status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
-                    struct error *error);
+void table_render(const struct table *table, enum table_format format, bool colour, struct text *text);

@@ -146,7 +146,7 @@ static status print_json(const struct command_call *call, const struct compariso
             continue;
         result = compare_table(comparison, parts[i].part, &table, error);
         text_add(&text, "%s\"%s\": ", text.size ? ",\n" : "{", parts[i].name);
-        NEXT(result, table_render(&table, TABLE_JSON, false, &text, error));
+        table_render(&table, TABLE_JSON, false, &text);
         while (text.size > 0 && text.data[text.size - 1] == '\n')
             text.data[--text.size] = 0;
         table_free(&table);

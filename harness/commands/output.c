@@ -21,20 +21,19 @@ status output_table(const struct command_call *call, const struct table *table, 
 {
     enum table_format format;
     TRY(table_format_parse(options_text(call->options, "format"), &format, error));
-    return output_table_as(call, table, format, error);
+    output_table_as(call, table, format);
+    return OK;
 }
 
-status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,
-                       struct error *error)
+void output_table_as(const struct command_call *call, const struct table *table, enum table_format format)
 {
     const char *plain = getenv("NO_COLOR");
     bool colour = screen_obeys(call->out) && (plain == NULL || *plain == 0);
     struct text text = {0};
-    status result = table_render(table, format, colour, &text, error);
-    if (result == OK && text.size > 0)
+    table_render(table, format, colour, &text);
+    if (text.size > 0)
         fwrite(text.data, 1, text.size, call->out);
     text_free(&text);
-    return result;
 }
 
 /* --- Long tables --- */
@@ -70,16 +69,15 @@ static void print_json(const struct output_stream *stream, const char *text, siz
         fputs(stream->printed + rows > 0 ? "\n]\n" : "]\n", out);
 }
 
-static status print_part(const struct output_stream *stream, bool end, struct error *error)
+static void print_part(const struct output_stream *stream, bool end)
 {
     struct text text = {0};
-    TRY(table_render(&stream->table, stream->format, false, &text, error));
+    table_render(&stream->table, stream->format, false, &text);
     if (stream->format == TABLE_CSV)
         print_csv(stream, text.data);
     else
         print_json(stream, text.data, text.size, end);
     text_free(&text);
-    return OK;
 }
 
 status output_stream_print(struct output_stream *stream, bool end, struct error *error)
@@ -92,8 +90,7 @@ status output_stream_print(struct output_stream *stream, bool end, struct error 
         return OK;
     if (isatty(fileno(out)))
         progress_end(stream->call->progress);
-    TRY(in_parts ? print_part(stream, end, error)
-                 : output_table_as(stream->call, &stream->table, stream->format, error));
+    in_parts ? print_part(stream, end) : output_table_as(stream->call, &stream->table, stream->format);
     stream->printed += rows;
     table_clear(&stream->table);
     if (fflush(out) != 0 || ferror(out))

@@ -19,8 +19,7 @@ void output_words(const struct command_call *call, const char *words);
 
 /* Colour only on a terminal other than TERM=dumb and if NO_COLOR (no-color.org) is unset or empty. */
 status output_table(const struct command_call *call, const struct table *table, struct error *error);
-status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,
-                       struct error *error);
+void output_table_as(const struct command_call *call, const struct table *table, enum table_format format);
 
 /* A long table, printed while it grows, so that a million rows take no more memory than some thousands. CSV and JSON
  * are printed row by row, the other forms as tables of 10,000 rows, each with its header.

@@ -160,8 +160,11 @@ static status show_plan(const struct command_call *call, const struct sweep *swe
     struct table table = {0};
     struct text text = {0};
     sweep_tables_plan(sweep, placement, &table);
-    status result = asked(call, "dry-run") ? output_table(call, &table, error)
-                                           : table_render(&table, TABLE_TEXT, false, &text, error);
+    status result = OK;
+    if (asked(call, "dry-run"))
+        result = output_table(call, &table, error);
+    else
+        table_render(&table, TABLE_TEXT, false, &text);
     table_free(&table);
     describe(call, sweep, placement, &text);
     if (result == OK)

@@ -28,7 +28,7 @@ static status add_answer(struct store *store, const char *question, const char *
         text_add(text, "%s", table_cell_at(&table, 0, 0)->text);
     else if (result == OK && table_rows(&table) > 0) {
         text_add(text, "\n");
-        result = table_render(&table, TABLE_TEXT, false, text, error);
+        table_render(&table, TABLE_TEXT, false, text);
     }
     table_free(&table);
     return result;

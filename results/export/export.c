@@ -362,16 +362,12 @@ status table_format_parse(const char *name, enum table_format *format, struct er
     return error_unknown_word(error, "table", "format", name, names, FORMS);
 }
 
-status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
-                    struct error *error)
+void table_render(const struct table *table, enum table_format format, bool colour, struct text *text)
 {
-    if (table->failed)
-        return error_set(error, ERROR_MEMORY, "out of memory for a table of %zu rows", table_rows(table));
     struct column *columns = lay_out(table);
     if (forms[format].add_cell != NULL)
         render(&forms[format], table, columns, colour, text);
     else
         render_json(table, text);
     free(columns);
-    return OK;
 }

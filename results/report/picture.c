@@ -218,8 +218,8 @@ status figure_write(const struct figure *figure, struct error *error)
     text_add(&caption, "%s. %s%s\n%s\n", part->title, text, *text != 0 ? "\n" : "",
              figure->kind->shades ? "Shades: Blues (ColorBrewer), light to dark, also for colour-blind readers."
                                   : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
-    status result = table_render(&rows, TABLE_CSV, false, &csv, error);
-    NEXT(result, add_file(figure, ".txt", &caption, error));
+    table_render(&rows, TABLE_CSV, false, &csv);
+    status result = add_file(figure, ".txt", &caption, error);
     NEXT(result, add_file(figure, ".csv", &csv, error));
     NEXT(result, write_width(figure, "-column.svg", 234, error));
     NEXT(result, write_width(figure, ".svg", 495, error));

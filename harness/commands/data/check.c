@@ -335,8 +335,10 @@ static status print_survey(const struct root_survey *survey, struct error *error
     const struct command_call *call = survey->call;
     const struct table *table = options_boolean(call->options, "problems") ? &survey->problems : &survey->counts;
     progress_end(call->progress);
-    TRY(options_boolean(call->options, "json") ? output_table_as(call, table, TABLE_JSON, error)
-                                               : output_table(call, table, error));
+    if (options_boolean(call->options, "json"))
+        output_table_as(call, table, TABLE_JSON);
+    else
+        TRY(output_table(call, table, error));
     if (survey->unfit > 0)
         return error_set(error, ERROR_FORMAT, "%s: %zu of %zu datasets are unfit: %s; --problems says why",
                          survey->root, survey->unfit, survey->count, survey->unfit_names.data);
