@@ -6,7 +6,7 @@
 -- x: accuracy, %
 WITH means AS (
     SELECT NULL AS number, NULL AS label, NULL AS colour, NULL AS place, NULL AS title, NULL AS y, NULL AS low, NULL AS high WHERE false
--- each main: UNION ALL SELECT number, label, configurations.colour, {place}, '{title}', mean({name}), mean_low({name}, {low}), mean_high({name}, {high}) FROM configurations JOIN members USING (number) WHERE configurations.colour IS NOT NULL AND members.finished GROUP BY number
+-- each main: UNION ALL SELECT number, label, configurations.colour, {place}, '{title}', mean({name}), max({low}, mean({name}) - half_width({name})), min({high}, mean({name}) + half_width({name})) FROM configurations JOIN members USING (number) WHERE configurations.colour IS NOT NULL AND members.finished GROUP BY number
 )
 SELECT title AS panel, label AS series, colour, y, low, high, (SELECT ' Means over all tasks, not ' || dataset || ' alone.' FROM page) AS tasks
 FROM means

@@ -6,8 +6,8 @@
 -- caption: intervals (Student); no interval where there is one run. The axes of the panels differ.
 WITH
 -- include: merges
-SELECT panel, label AS series, colour, mean(value) AS y, mean_low(value, 0) AS low,
-       mean_high(value, CASE part WHEN 1 THEN 100 WHEN 3 THEN 1 WHEN 4 THEN 100 ELSE 9e99 END) AS high
+SELECT panel, label AS series, colour, mean(value) AS y, max(0, mean(value) - half_width(value)) AS low,
+       min(mean(value) + half_width(value), CASE part WHEN 1 THEN 100 WHEN 3 THEN 1 WHEN 4 THEN 100 ELSE 9e99 END) AS high
 FROM (
     SELECT 0 AS part, 'use (1: an even share)' AS panel, number, use AS value FROM merged
     UNION ALL

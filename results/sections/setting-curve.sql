@@ -25,8 +25,8 @@ WITH keys AS MATERIALIZED ( -- settings of which all values are numbers, and sev
     FROM keys
     JOIN differing AS value USING (key)
 )
-SELECT key AS choice, key, place AS number, '' AS panel, series, x, mean(last) AS y, mean_low(last, 0) AS low,
-       mean_high(last, 100) AS high
+SELECT key AS choice, key, place AS number, '' AS panel, series, x, mean(last) AS y, max(0, mean(last) - half_width(last)) AS low,
+       min(100, mean(last) + half_width(last)) AS high
 FROM (SELECT *, min(x) OVER line < max(x) OVER line AS several FROM placed WINDOW line AS (PARTITION BY key, series))
 JOIN members USING (number)
 WHERE several AND finished AND last IS NOT NULL

@@ -115,15 +115,6 @@ static struct interval of_half_width(const struct columns *of)
     return one(statistics_mean_interval(0, statistics_sd(of->x, of->n), of->n, 0.95).high);
 }
 
-/* Student's interval of a mean that cannot be below, or above, the parameter. */
-static struct interval of_mean(const struct columns *of)
-{
-    double least = of->parameter, most = of->parameter;
-    struct interval mean =
-        statistics_mean_interval(statistics_mean(of->x, of->n), statistics_sd(of->x, of->n), of->n, 0.95);
-    return (struct interval){mean.low < least ? least : mean.low, mean.high > most ? most : mean.high};
-}
-
 static struct interval of_permutation(const struct columns *of)
 {
     return one(permutation_sign_flips(of->x, of->n, (uint64_t)of->parameter));
@@ -209,8 +200,6 @@ static const struct aggregate aggregates[] = {
     {"sd", 2, 0, true, .of_x = statistics_sd},
     {"half_width", 1, 0, false, .compute = of_half_width},
     {"half_width", 2, 0, true, .compute = of_half_width},
-    {"mean_low", 1, 1, false, .compute = of_mean},
-    {"mean_high", 1, 1, false, .compute = of_mean, .high = true},
     {"permutation_p", 1, 0, false, .compute = of_permutation},
     {"permutation_p", 2, 1, true, .compute = of_permutation},
     {"unpaired_p", 3, 1, true, .compute = of_labels},
@@ -232,11 +221,6 @@ static const struct aggregate aggregates[] = {
 /* --- Functions of single values --- */
 
 typedef struct interval scalar(const double *argument); /* as statistic */
-
-static struct interval wilson(const double *a)
-{
-    return statistics_wilson((uint64_t)a[0], (uint64_t)a[1], 0.95);
-}
 
 static struct interval fisher(const double *a)
 {
@@ -269,26 +253,23 @@ static const struct scalar_function {
     const char *name;
     int arguments;
     int first_count; /* arguments from this one on are counts */
-    double least;    /* of the last argument: null below */
     scalar *compute;
     bool high;                /* the upper end */
     double (*of_1)(double x); /* where compute is NULL, by the number of arguments */
     double (*of_2)(double x, double y);
 } scalars[] = {
-    {"wilson_low", 2, 0, 1, .compute = wilson},
-    {"wilson_high", 2, 0, 1, .compute = wilson, .high = true},
-    {"fisher_low", 3, 1, 0, .compute = fisher},
-    {"fisher_high", 3, 1, 0, .compute = fisher, .high = true},
-    {"mcnemar_p", 2, 0, 0, .compute = mcnemar_p},
-    {"least_p", 1, 0, 0, .of_1 = statistics_least_p},
-    {"log2_choices", 2, 0, 0, .of_2 = statistics_log2_choices},
-    {"least_seeds", 3, 0, 0, .compute = least_seeds},
-    {"seeds_needed", 5, 1, 0, .compute = seeds_needed},
-    {"sd_low", 2, 2, 0, .compute = sd_interval},
-    {"sd_high", 2, 2, 0, .compute = sd_interval, .high = true},
-    {"t_p", 2, 2, 0, .of_2 = distribution_t_two_sided},
-    {"t_quantile", 2, 2, 0, .of_2 = distribution_t_quantile},
-    {"cos", 1, 1, -INFINITY, .of_1 = cos}, /* SQLite's own is not in every build */
+    {"fisher_low", 3, 1, .compute = fisher},
+    {"fisher_high", 3, 1, .compute = fisher, .high = true},
+    {"mcnemar_p", 2, 0, .compute = mcnemar_p},
+    {"least_p", 1, 0, .of_1 = statistics_least_p},
+    {"log2_choices", 2, 0, .of_2 = statistics_log2_choices},
+    {"least_seeds", 3, 0, .compute = least_seeds},
+    {"seeds_needed", 5, 1, .compute = seeds_needed},
+    {"sd_low", 2, 2, .compute = sd_interval},
+    {"sd_high", 2, 2, .compute = sd_interval, .high = true},
+    {"t_p", 2, 2, .of_2 = distribution_t_two_sided},
+    {"t_quantile", 2, 2, .of_2 = distribution_t_quantile},
+    {"cos", 1, 1, .of_1 = cos}, /* SQLite's own is not in every build */
 };
 
 /* The arguments as numbers; false where one is null, and then so is the result. */
@@ -313,12 +294,11 @@ static void call_scalar(sqlite3_context *context, int count, sqlite3_value **arg
             sqlite3_result_error(context, "expected a count", -1);
             return;
         }
-    if (value[count - 1] >= function->least)
-        give(context,
-             function->compute ? function->compute(value)
-             : count == 1      ? one(function->of_1(value[0]))
-                               : one(function->of_2(value[0], value[1])),
-             function->high);
+    give(context,
+         function->compute ? function->compute(value)
+         : count == 1      ? one(function->of_1(value[0]))
+                           : one(function->of_2(value[0], value[1])),
+         function->high);
 }
 
 /* --- Texts --- */

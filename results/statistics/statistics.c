@@ -159,16 +159,6 @@ double statistics_mcnemar(uint64_t only_a, uint64_t only_b)
     return only_a == only_b ? 1 : fmin(1, 2 * distribution_beta(0.5, 0.5, more, fewer + 1));
 }
 
-struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidence)
-{
-    if (n == 0 || correct > n)
-        return (struct interval){(double)NAN, (double)NAN};
-    double z = distribution_normal_quantile(confidence), right = (double)correct, wrong = (double)(n - correct);
-    double middle = right + z * z / 2, half = z * sqrt(right * wrong / (double)n + z * z / 4),
-           whole = (double)n + z * z;
-    return (struct interval){correct == 0 ? 0 : (middle - half) / whole, correct == n ? 1 : (middle + half) / whole};
-}
-
 struct interval statistics_sd_interval(double sd, double degrees, double confidence)
 {
     double outside = (1 - confidence) / 2;

@@ -58,10 +58,6 @@ struct interval statistics_correlation_interval(double r, size_t n, size_t contr
  * (McNemar, Psychometrika 1947). 1 when there are none. */
 double statistics_mcnemar(uint64_t only_a, uint64_t only_b);
 
-/* Wilson's score interval of a proportion, which stays sensible near 0 and 1 ("Probable inference, the law of
- * succession, and statistical inference", JASA 1927). n ≥ 1. */
-struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidence);
-
 /* The interval of a standard deviation that varies with so many degrees of freedom: sd·√(ν / χ²), normal values. */
 struct interval statistics_sd_interval(double sd, double degrees, double confidence);
 

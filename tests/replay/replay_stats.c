@@ -220,21 +220,11 @@ static void check_mcnemar(struct report *report, const json_t *entry)
           (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
 }
 
-static void check_wilson(struct report *report, const json_t *entry)
-{
-    const json_t *interval = json_object_get(entry, "ci");
-    struct interval got =
-        statistics_wilson((uint64_t)pyjson_integer(entry, "correct"), (uint64_t)pyjson_integer(entry, "n"), 0.95);
-    struct expectation plain = {.relative = RELATIVE, .rounding = 4 * EPSILON};
-    check(report, "wilson95", json_array_get(interval, 0), got.low, plain);
-    check(report, "wilson95", json_array_get(interval, 1), got.high, plain);
-}
-
 /* A part is a list of entries, or one. */
 static const struct part {
     const char *name;
     void (*check)(struct report *, const json_t *entry);
-} parts[] = {{"paired", check_paired}, {"holm", check_holm}, {"mcnemar", check_mcnemar}, {"wilson95", check_wilson}};
+} parts[] = {{"paired", check_paired}, {"holm", check_holm}, {"mcnemar", check_mcnemar}};
 
 void replay_stats(struct replay *r)
 {
