@@ -30,19 +30,6 @@ static status run_stage(const struct compare *c, const char *name, struct error 
 
 /* --- What is asked --- */
 
-/* The words of --by: a row for each key, with the section that the first one chooses. */
-static status list_words(const struct compare *c, struct error *error)
-{
-    TRY(database_execute(c->store->database, "CREATE TEMP TABLE dimension (name TEXT, key TEXT, section TEXT)", error));
-    for (size_t i = 0; i < QUERY_WORDS; i++)
-        TRY(database_run(
-            c->store->database,
-            "INSERT INTO dimension SELECT ?1, value, iif(key = 0 AND value <> '*', substr(value, 1, instr(value, "
-            "'.') - 1), NULL) FROM json_each('[\"' || replace(?2, '|', '\",\"') || '\"]')",
-            VALUES(value_text(query_words[i].name), value_text(query_words[i].keys)), error));
-    return OK;
-}
-
 /* What is asked twice would be tested twice, and the correction for the family would count it twice. */
 static status check_once(const char *what, const char *const *words, size_t count, struct error *error)
 {
@@ -282,7 +269,6 @@ static status work(struct compare *c, struct error *error)
     TRY(check_chosen(c, error));
     TRY(run_stage(c, "runs.sql", error));
     TRY(contents_read(c->store, "SELECT configuration, run FROM configuration", error));
-    TRY(list_words(c, error));
     TRY(run_stage(c, "settings.sql", error));
     TRY(check_by(c, error));
     TRY(run_stage(c, "measure.sql", error));

@@ -1,5 +1,5 @@
 -- After `run_values` has the settings and contents of each configuration: keys in which any differs from the first one, and those
--- that are asked for. `dimension`: what words of --by stand for, suite keys (*: all), and the first one's section.
+-- that are asked for.
 INSERT OR IGNORE INTO told (configuration, key, value, content)
 SELECT configuration.configuration, keys.key, own.value, keys.content
 FROM (SELECT key, max(content) AS content
@@ -17,7 +17,7 @@ FROM asked
 LEFT JOIN run_values ON run_values.place = 1 AND run_values.key = asked.key;
 
 CREATE TEMP VIEW named_by AS
-SELECT coalesce(dimension.key, asked.key) AS key,
+SELECT iif(whole, '*', coalesce(dimension.key, asked.key)) AS key,
        iif(name IS NULL, substr(asked.key, 1, instr(asked.key, '.') - 1), section) AS section
 FROM asked
 LEFT JOIN dimension ON name = asked.key;

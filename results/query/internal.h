@@ -8,7 +8,8 @@
 #include "results/query.h"
 #include "results/store/database.h"
 
-/* Fills the connection's table `chosen` with the rows of `runs` that the filter chooses, and empties `asked`. */
+/* Fills the connection's table `chosen` with the rows of `runs` that the filter chooses, and empties `asked`; its view `dimension`
+ * has the words of --by. */
 status query_choose(struct store *store, const struct query_filter *filter, struct error *error);
 
 /* Fills the table `labels` (hash, run, label): what every table and figure calls the configurations of `chosen`. */
@@ -33,13 +34,6 @@ size_t query_column(const struct table *rows, const char *name); /* SIZE_MAX: th
 bool query_same_cell(const struct table_cell *a, const struct table_cell *b);
 
 #define QUERY_CELLS_LIMIT 10000000 /* of an answer */
-
-/* Words of --by beside settings: what they stand for, separated by '|'; "*": settings of any kind. */
-enum { QUERY_WORDS = 8 };
-extern const struct query_word {
-    const char *name, *keys;
-} query_words[QUERY_WORDS];
-const struct query_word *query_word_find(const char *name); /* NULL: it is no such word */
 
 /* Adds a setting of --by, or those behind a word, to `asked`. ERROR_ARGUMENT when no run has any. */
 status query_ask_key(struct store *store, const char *key, struct error *error);
