@@ -50,7 +50,8 @@ double statistics_correlation(const double *a, const double *b, size_t n)
         bb += (b[i] - mean_b) * (b[i] - mean_b);
         ab += (a[i] - mean_a) * (b[i] - mean_b);
     }
-    return n >= 3 && aa > 0 && bb > 0 ? fmax(-1, fmin(1, ab / sqrt(aa) / sqrt(bb))) : (double)NAN;
+    double least = 1e-20 * (double)n; /* equal means of percentages differ by some 1e-13 */
+    return n >= 3 && aa > least && bb > least ? fmax(-1, fmin(1, ab / sqrt(aa) / sqrt(bb))) : (double)NAN;
 }
 
 struct interval statistics_correlation_interval(double r, size_t n, size_t controlled, double confidence)

@@ -46,7 +46,7 @@ double statistics_hodges_lehmann(const double *difference, size_t n);
  * with the level itself. NAN without a family. */
 double statistics_holm(double p, double *family, size_t n);
 
-/* Pearson's correlation; NAN for fewer than 3 pairs and where one side does not vary. */
+/* Pearson's correlation; NAN for fewer than 3 pairs and where one side does not vary, or by rounding alone (1e-10). */
 double statistics_correlation(const double *a, const double *b, size_t n);
 
 /* The interval of a correlation by Fisher's transformation (Metron 1921): tanh(artanh r ± z / √(n − controlled − 3));
