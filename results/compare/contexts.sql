@@ -145,8 +145,8 @@ FROM (SELECT 1 FROM configuration GROUP BY context HAVING count(*) = 1)
 HAVING count(*) > 12 AND (SELECT count(DISTINCT name) FROM configuration) > 1;
 
 CREATE TEMP TABLE sample AS
-SELECT grp, metric, dataset, count(*) AS n, mean(value, seed) AS mean, sd(value, seed) AS sd,
-       half_width(value, seed) AS half
+SELECT grp, metric, dataset, count(*) AS n, mean(value, seed) AS mean, (max(value) - min(value) > 1e-10) * sd(value, seed) AS sd,
+       (max(value) - min(value) > 1e-10) * half_width(value, seed) AS half -- rounding alone is no spread
 FROM configuration
 JOIN measured USING (configuration)
 GROUP BY configuration.configuration, metric, dataset;
