@@ -1,7 +1,6 @@
 /* Filters: the table `chosen`, and what a filter names and no run has. */
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/alloc.h"
 #include "core/embedded.h"
