@@ -4,13 +4,15 @@
 -- column: p 4
 -- column: name of-dataset
 
--- Grubbs' test: each run against the others of its configuration (Student's t of the deleted residual), p times the seeds.
+-- Grubbs' test: each run against the others of its configuration (Student's t of the deleted residual), p times the seeds. The others
+-- vary at least as numbers do that are rounded to an image, or two that happen to be equal would make any third stand out.
 WITH
 -- include: measured
 , valued AS (
     SELECT run, suite_hash, measured.name AS name, title AS metric, CASE title
 -- each main: WHEN '{title}' THEN {name}
-           END AS value
+           END AS value, (SELECT 100.0 / sum(test_images) FROM tasks
+                          WHERE tasks.run = chosen.run AND coalesce(:dataset, tasks.name) = tasks.name) AS step
     FROM chosen
     JOIN measured USING (run)
     JOIN metric_list ON tags LIKE '%main%'
@@ -23,7 +25,8 @@ WITH
 ), tested AS (
     SELECT run, name, metric, value, (seeds * mean - value) / (seeds - 1) AS others, seeds,
            min(1.0, seeds * t_p((value - mean) * sqrt((seeds - 2)
-                    / max((seeds - 1.0) * (seeds - 1) / seeds * sd * sd - (value - mean) * (value - mean), 1e-9)), seeds - 2)) AS p
+                    / max((seeds - 1.0) * (seeds - 1) / seeds * sd * sd - (value - mean) * (value - mean),
+                          (seeds - 2) * step * step / 12)), seeds - 2)) AS p
     FROM valued
     JOIN spread USING (suite_hash, metric)
 )
