@@ -261,7 +261,7 @@ template <int ROOM> static void attend_in(struct cuda *cuda, const struct heads 
     size_t strips = blocks_for(h->queries, STRIP), keys = blocks_for(h->positions, STRIP) * STRIP;
     if (keys <= SHORT_TILES * TILE)
         return attend_whole<ROOM, SHORT_TILES>(cuda, h, all);
-    if (keys <= LONG_TILES * TILE && 2 * keys * sizeof(struct head_row<ROOM>) <= SHARED_BYTES)
+    if (keys <= LONG_TILES * TILE && 2 * keys * sizeof(struct head_row<ROOM>) <= CUDA_SHARED_BYTES)
         return attend_whole<ROOM, LONG_TILES>(cuda, h, all);
     unsigned int warps = warps_of(strips, PIECE_TILES);
     CUDA_LAUNCH_LARGE(cuda, attend_by_pieces<ROOM>, dim3((unsigned int)all, blocks_for(strips, warps)), warps * WARP,

@@ -6,7 +6,6 @@
 #include "models/cuda/tensor.cuh"
 
 enum { STRIP = 16, TILE = 8 };
-enum { SHARED_BYTES = 99 << 10 }; /* of a block, on every device from compute capability 8.0 on */
 constexpr float LOG2_E = 1.44269504f;
 enum { FEW_WARPS = 4 }; /* a block has several heads where one would leave it with fewer */
 
@@ -77,6 +76,6 @@ static __device__ inline void store_tiles(struct slice<__nv_bfloat16> to, unsign
 /* How many heads share a block, where each takes so many warps and bytes of shared memory. */
 static inline unsigned int heads_a_block(unsigned int warps, size_t bytes)
 {
-    size_t wanted = warps < FEW_WARPS ? FEW_WARPS / warps : 1, fit = SHARED_BYTES / bytes;
+    size_t wanted = warps < FEW_WARPS ? FEW_WARPS / warps : 1, fit = CUDA_SHARED_BYTES / bytes;
     return (unsigned int)(wanted < fit ? wanted : fit);
 }

@@ -20,6 +20,7 @@ extern "C" {
 }
 
 enum { WARP = 32, BLOCK = 256 };
+enum { CUDA_SHARED_BYTES = 99 << 10 }; /* of a block, on every device from compute capability 8.0 on */
 
 struct cuda_products; /* the library's handle and the plans of products seen before */
 
@@ -58,10 +59,11 @@ static inline struct cuda *cuda_of(struct backend *backend)
 #ifndef CUDA_LAUNCH
 #define CUDA_LAUNCH(cuda, kernel, grid, block, shared, ...)                                                            \
     kernel<<<(grid), (block), (shared), (cuda)->stream>>>(__VA_ARGS__)
-/* For kernels that need more than 48 KiB of shared memory, up to the 99 KiB of compute capability 8.6. */
+/* For kernels that need more than 48 KiB of shared memory. The limit is a kernel's own, and a recorded launch must still find it
+ * after a smaller launch: it is always the same. */
 #define CUDA_LAUNCH_LARGE(cuda, kernel, grid, block, shared, ...)                                                      \
     do {                                                                                                               \
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared));                      \
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, CUDA_SHARED_BYTES);                  \
         CUDA_LAUNCH(cuda, kernel, grid, block, shared, __VA_ARGS__);                                                   \
     } while (0)
 #endif
