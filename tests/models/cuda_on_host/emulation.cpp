@@ -251,15 +251,16 @@ void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t mos
         running.threads[i].index = dim3(i % block.x, i / block.x % block.y, i / block.x / block.y);
     running.body = &thread;
     running.reversed = !running.reversed;
-    running.shared.assign(shared + ALIGNMENT, static_cast<char>(0xff)); /* NaN: nothing may rely on zeros */
     blockDim = block;
     gridDim = grid;
-    for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
-        for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
-            for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-                start_block();
-                run_block();
-            }
+    std::size_t blocks = std::size_t{grid.x} * grid.y * grid.z;
+    for (std::size_t i = 0; i < blocks; i++) {
+        std::size_t n = running.reversed ? blocks - 1 - i : i;
+        blockIdx = dim3(n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y);
+        running.shared.assign(shared + ALIGNMENT, static_cast<char>(0xff)); /* NaN: nothing may rely on zeros */
+        start_block();
+        run_block();
+    }
     emulation_shut();
 }
 
