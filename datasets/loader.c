@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/arena.h"
 #include "core/rng.h"
 
 struct slot {
@@ -89,8 +90,8 @@ static void start_slot(struct loader *loader, struct slot *slot, uint64_t step)
     slot->failed = slot->count;
 }
 
-static status training_crop(const struct loader *loader, uint64_t step, uint32_t item, const struct image *image,
-                            uint8_t *pixels, struct error *error)
+static void training_crop(const struct loader *loader, uint64_t step, uint32_t item, const struct image *image,
+                          uint8_t *pixels)
 {
     const struct loader_settings *settings = &loader->settings;
     uint32_t epoch = (uint32_t)(step / loader->batches);
@@ -98,14 +99,8 @@ static status training_crop(const struct loader *loader, uint64_t step, uint32_t
                crop = rng_make(settings->seed, RNG_CROP, settings->task, settings->augmentation.one_crop ? 0 : epoch);
     double scale = settings->augmentation.crop_scale > 0 ? settings->augmentation.crop_scale : IMAGE_CROP_SCALE;
     struct image_box box = image_draw_box(image->width, image->height, scale, &crop, item);
-    TRY(image_training_crop(image, box, settings->resolution, pixels, error));
-    return augment_image(&settings->augmentation, rng, item, settings->resolution, pixels, error);
-}
-
-static status evaluation_crop(const struct loader_settings *settings, const struct image *image, uint8_t *pixels,
-                              struct error *error)
-{
-    return (settings->squash ? image_squash : image_evaluation_crop)(image, settings->resolution, pixels, error);
+    image_training_crop(image, box, settings->resolution, pixels);
+    augment_image(&settings->augmentation, rng, item, settings->resolution, pixels);
 }
 
 /* The cache holds whole images if they are augmented or squashed, otherwise the crops. */
@@ -128,8 +123,13 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
         TRY(dataset_read(settings->dataset, settings->split, item, &image, NULL, error));
     if (whole && !cached)
         cache_keep(loader->cached, item, &image);
-    status result = settings->augment ? training_crop(loader, step, item, &image, pixels, error)
-                                      : evaluation_crop(settings, &image, pixels, error);
+    status result = OK;
+    if (settings->augment)
+        training_crop(loader, step, item, &image, pixels);
+    else if (settings->squash)
+        image_squash(&image, settings->resolution, pixels);
+    else
+        result = image_evaluation_crop(&image, settings->resolution, pixels, error);
     if (cached)
         cache_release(loader->cached, &image);
     else
@@ -213,9 +213,6 @@ static status check_settings(const struct loader *loader, struct error *error)
 {
     const struct loader_settings *settings = &loader->settings;
     const char *name = dataset_name(settings->dataset);
-    if (settings->batch == 0 || settings->resolution < 1 || settings->resolution > 4096)
-        return error_set(error, ERROR_ARGUMENT, "%s: a batch of %zu images at resolution %d cannot be loaded", name,
-                         settings->batch, settings->resolution);
     if (loader->items == 0)
         return error_set(error, ERROR_ARGUMENT, "%s: there are no %s images to load", name,
                          settings->split == SPLIT_TRAIN ? "training" : "test");
@@ -229,26 +226,19 @@ static status check_settings(const struct loader *loader, struct error *error)
     return OK;
 }
 
-static status create_slots(struct loader *loader, struct error *error)
+static void create_slots(struct loader *loader)
 {
     size_t batch = loader->settings.batch, side = (size_t)loader->settings.resolution;
     loader->image_bytes = side * side * 3;
-    loader->slots = calloc(loader->slot_count, sizeof *loader->slots);
-    loader->order = malloc(loader->items * sizeof *loader->order);
-    bool made = loader->slots != NULL && loader->order != NULL && batch <= SIZE_MAX / loader->image_bytes;
-    for (size_t i = 0; made && i < loader->slot_count; i++) {
+    loader->slots = xcalloc(loader->slot_count, sizeof *loader->slots);
+    loader->order = xmalloc(loader->items * sizeof *loader->order);
+    for (size_t i = 0; i < loader->slot_count; i++) {
         struct slot *slot = &loader->slots[i];
-        slot->pixels = malloc(batch * loader->image_bytes);
-        slot->labels = malloc(batch * sizeof *slot->labels);
-        slot->items = malloc(batch * sizeof *slot->items);
-        made = slot->pixels != NULL && slot->labels != NULL && slot->items != NULL;
+        slot->pixels = xmalloc(array_size(batch, loader->image_bytes));
+        slot->labels = xmalloc(array_size(batch, sizeof *slot->labels));
+        slot->items = xmalloc(array_size(batch, sizeof *slot->items));
+        start_slot(loader, slot, i);
     }
-    if (!made)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu batches of %zu images of %zu×%zu pixels",
-                         loader->slot_count, batch, side, side);
-    for (size_t i = 0; i < loader->slot_count; i++)
-        start_slot(loader, &loader->slots[i], i);
-    return OK;
 }
 
 static status start_threads(struct loader *loader, struct error *error)
@@ -266,8 +256,6 @@ static status start_threads(struct loader *loader, struct error *error)
 
 static size_t count_batches(const struct loader_settings *settings, size_t items)
 {
-    if (settings->batch == 0)
-        return 0;
     return settings->full && items >= settings->batch ? items / settings->batch
                                                       : (items + settings->batch - 1) / settings->batch;
 }
@@ -287,7 +275,8 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
     status result = check_settings(created, error);
     NEXT(result, cache_open(settings->cache, settings->dataset, settings->split,
                             keeps_whole(settings) ? CACHE_WHOLE : settings->resolution, &created->cached, error));
-    NEXT(result, create_slots(created, error));
+    if (result == OK)
+        create_slots(created);
     NEXT(result, start_threads(created, error));
     if (result != OK) {
         loader_destroy(created);
@@ -297,49 +286,22 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
     return OK;
 }
 
-/* The results that a caller asks for; NULL: not wanted. */
-struct wanted {
-    uint8_t *pixels;
-    int32_t *labels, *partners;
-    uint32_t *items;
-    float *own;
-};
-
-/* The image that image i of the batch is mixed with: the one before it. */
-static size_t partner_of(const struct slot *slot, size_t i)
-{
-    return i > 0 ? i - 1 : slot->count - 1;
-}
-
-static void copy_mixed(const struct loader *loader, const struct slot *slot, const struct wanted *wanted)
+static void copy_mixed(const struct loader *loader, const struct slot *slot, uint8_t *pixels, int32_t *partners,
+                       float *own)
 {
     const struct loader_settings *s = &loader->settings;
     struct mixing mixing = augment_draw_mixing(&s->augmentation, s->seed, s->task, slot->step, s->resolution);
     for (size_t i = 0; i < slot->images; i++) {
-        size_t partner = partner_of(slot, i);
+        size_t partner = i > 0 ? i - 1 : slot->count - 1;
         augment_mix(&mixing, s->resolution, slot->pixels + i * loader->image_bytes,
-                    slot->pixels + partner * loader->image_bytes, wanted->pixels + i * loader->image_bytes);
-        if (wanted->partners != NULL)
-            wanted->partners[i] = slot->labels[partner];
+                    slot->pixels + partner * loader->image_bytes, pixels + i * loader->image_bytes);
+        partners[i] = slot->labels[partner];
     }
-    if (wanted->own != NULL)
-        *wanted->own = mixing.own;
+    *own = mixing.own;
 }
 
-static void copy_batch(const struct loader *loader, const struct slot *slot, const struct wanted *wanted)
-{
-    if (augmentation_mixes(&loader->settings.augmentation))
-        copy_mixed(loader, slot, wanted);
-    else
-        memcpy(wanted->pixels, slot->pixels, slot->images * loader->image_bytes);
-    if (wanted->labels != NULL)
-        memcpy(wanted->labels, slot->labels, slot->images * sizeof *wanted->labels);
-    if (wanted->items != NULL)
-        memcpy(wanted->items, slot->items, slot->images * sizeof *wanted->items);
-}
-
-static status read_batch(struct loader *loader, uint64_t step, const struct wanted *wanted, size_t *count,
-                         struct error *error)
+status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, int32_t *partners,
+                   float *own, size_t *count, struct error *error)
 {
     pthread_mutex_lock(&loader->mutex);
     if (step < loader->next || step >= loader->next + loader->slot_count)
@@ -354,39 +316,24 @@ static status read_batch(struct loader *loader, uint64_t step, const struct want
     status result = OK;
     *count = slot->images;
     if (slot->failed < slot->count) {
-        result = slot->error.code;
-        if (error != NULL)
-            *error = slot->error;
+        *error = slot->error;
+        result = error->code;
         *count = 0;
     }
     pthread_mutex_unlock(&loader->mutex);
     /* No thread changes a complete batch until the ring moves, and only this caller moves it. */
-    if (result == OK)
-        copy_batch(loader, slot, wanted);
+    if (result == OK) {
+        if (augmentation_mixes(&loader->settings.augmentation))
+            copy_mixed(loader, slot, pixels, partners, own);
+        else
+            memcpy(pixels, slot->pixels, slot->images * loader->image_bytes);
+        memcpy(labels, slot->labels, slot->images * sizeof *labels);
+    }
     pthread_mutex_lock(&loader->mutex);
     if (loader->settings.threads > 0)
         move_ring(loader, step + 1);
     pthread_mutex_unlock(&loader->mutex);
     return result;
-}
-
-status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
-                   size_t *count, struct error *error)
-{
-    return read_batch(loader, step, &(struct wanted){.pixels = pixels, .labels = labels, .items = items}, count, error);
-}
-
-status loader_read_mixed(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, int32_t *partners,
-                         float *own, size_t *count, struct error *error)
-{
-    return read_batch(loader, step,
-                      &(struct wanted){.pixels = pixels, .labels = labels, .partners = partners, .own = own}, count,
-                      error);
-}
-
-size_t loader_batches(const struct loader *loader)
-{
-    return loader->batches;
 }
 
 void loader_destroy(struct loader *loader)

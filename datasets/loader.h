@@ -5,7 +5,7 @@
  *                                        .shuffle = true, .augment = true, .seed = seed, .task = k,
  *                                        .threads = 2, .ahead = 4};
  *     TRY(loader_create(&loader, &settings, error));
- *     TRY(loader_read(loader, step, pixels, labels, NULL, &count, error));
+ *     TRY(loader_read(loader, step, pixels, labels, NULL, NULL, &count, error));
  *
  * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one may
  * be smaller, epoch e is shuffled with rng (seed, order, task, e), and the crop of a training image is drawn with
@@ -50,18 +50,12 @@ struct loader_share loader_share_of(size_t total, size_t part, size_t parts);
 /* With a cache on the disk, this may take as long as decoding the whole split. */
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error);
 
-/* pixels [count, R, R, 3] RGB, labels [count], items [count] (either may be NULL); count ≤ settings.batch. With mixup or
- * CutMix the pixels are mixed, and labels and items are those of the first of two images. */
-status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, uint32_t *items,
-                   size_t *count, struct error *error);
-
-/* The same with mixup or CutMix, and the labels [count] of the second images. An image is mixed with the one before it in
- * the whole batch, the first with the last, as in torchvision; own is the share of the first label of each.
- * Without mixup and CutMix partners and own stay as they are. */
-status loader_read_mixed(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, int32_t *partners,
-                         float *own, size_t *count, struct error *error);
+/* pixels [count, R, R, 3] RGB, labels [count]; count ≤ settings.batch. With mixup or CutMix an image is mixed with the one
+ * before it in the whole batch, the first with the last, as in torchvision: partners [count] are the labels of the second
+ * images, and own is the share of the first label of each. Otherwise both stay as they are and may be NULL. */
+status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_t *labels, int32_t *partners,
+                   float *own, size_t *count, struct error *error);
 
 /* Images of batch `step` in all shares together. */
 size_t loader_batch_size(const struct loader *loader, uint64_t step);
-size_t loader_batches(const struct loader *loader); /* per epoch */
-void loader_destroy(struct loader *loader);         /* NULL is allowed */
+void loader_destroy(struct loader *loader); /* NULL is allowed */

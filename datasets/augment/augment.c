@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "datasets/augment/operations.h"
 
 struct augmentation augmentation_of(const struct options *options)
@@ -47,12 +48,9 @@ static void mirror(int side, uint8_t *pixels)
         }
 }
 
-static status apply_operations(const struct augmentation *a, struct rng rng, uint64_t item, int side, uint8_t *pixels,
-                               struct error *error)
+static void apply_operations(const struct augmentation *a, struct rng rng, uint64_t item, int side, uint8_t *pixels)
 {
-    struct canvas canvas = {side, pixels, malloc((size_t)side * (size_t)side * 3)};
-    if (canvas.scratch == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for an image of %d×%d pixels", side, side);
+    struct canvas canvas = {side, pixels, xmalloc((size_t)side * (size_t)side * 3)};
     rng.purpose = RNG_AUGMENT;
     if (a->policy != AUGMENT_POLICY_NONE) {
         struct autoaugment_draw draw = autoaugment_draw(&rng, item);
@@ -67,20 +65,17 @@ static status apply_operations(const struct augmentation *a, struct rng rng, uin
         operation_apply(operation, negative ? -magnitude : magnitude, &canvas);
     }
     free(canvas.scratch);
-    return OK;
 }
 
-status augment_image(const struct augmentation *a, struct rng rng, uint64_t item, int side, uint8_t *pixels,
-                     struct error *error)
+void augment_image(const struct augmentation *a, struct rng rng, uint64_t item, int side, uint8_t *pixels)
 {
     rng.purpose = RNG_FLIP;
     if (a->flip > 0 && rng_uniform(&rng, item) < (float)a->flip)
         mirror(side, pixels);
     if (a->operations > 0 || a->policy != AUGMENT_POLICY_NONE)
-        TRY(apply_operations(a, rng, item, side, pixels, error));
+        apply_operations(a, rng, item, side, pixels);
     if (a->erasing > 0) {
         rng.purpose = RNG_ERASING;
         erasing_fill(erasing_draw(&rng, item, a->erasing, side), a->erasing_fill, side, pixels);
     }
-    return OK;
 }

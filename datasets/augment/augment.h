@@ -3,7 +3,7 @@
  *
  *     struct augmentation augmentation = augmentation_of(options);               // the keys of a suite's `training`
  *     struct rng rng = rng_make(seed, 0, task, epoch);
- *     TRY(augment_image(&augmentation, rng, item, 224, pixels, error));          // flip, RandAugment, erasing
+ *     augment_image(&augmentation, rng, item, 224, pixels);                      // flip, RandAugment, erasing
  *     struct mixing mixing = augment_draw_mixing(&augmentation, seed, task, step, 224);
  *     augment_mix(&mixing, 224, image, partner, mixed);                          // mixing.own is the image's share
  *
@@ -111,9 +111,8 @@ bool augmentation_mixes(const struct augmentation *augmentation);
  * in a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Or
  * AutoAugment (Cubuk et al. 2019, arXiv 1805.09501) with its policy for CIFAR-10, likewise. Then
  * random erasing (Zhong et al. 2020, arXiv 1708.04896) as in torchvision: 0.02 to 0.33 of the area, aspect ratio 0.3 to
- * 3.3. pixels [side, side, 3]; rng: any purpose, the step is the epoch. Fails only when out of memory. */
-status augment_image(const struct augmentation *augmentation, struct rng rng, uint64_t item, int side, uint8_t *pixels,
-                     struct error *error);
+ * 3.3. pixels [side, side, 3]; rng: any purpose, the step is the epoch. */
+void augment_image(const struct augmentation *augmentation, struct rng rng, uint64_t item, int side, uint8_t *pixels);
 
 /* How each image of a batch is mixed with a partner. */
 struct mixing {

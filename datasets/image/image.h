@@ -53,20 +53,20 @@ struct image_box {
     int left, top, width, height;
 };
 
-/* The box resampled to width × height by Pillow's antialiased bicubic, horizontal pass first; no pixel outside the
- * box is used. The caller frees result. */
+/* The box, which lies inside the image, resampled to width × height by Pillow's antialiased bicubic, horizontal pass first; no
+ * pixel outside the box is used. The caller frees result. */
 status image_resize(const struct image *source, struct image_box box, int width, int height, struct image *result,
                     struct error *error);
 
-/* Evaluation transform: the shorter side to R = resolution, then a centre crop; pixels [R, R, 3] of the caller. */
+/* Evaluation transform: the shorter side to R = resolution, then a centre crop; pixels [R, R, 3] of the caller. Fails where the
+ * longer side would be too long. */
 status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
 
 /* Evaluation transform of models that see the whole image (SigLIP): both sides to R, whatever becomes of the ratio. */
-status image_squash(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
+void image_squash(const struct image *image, int resolution, uint8_t *pixels);
 
-/* Training transform: the box to R × R; pixels [R, R, 3] of the caller. */
-status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels,
-                           struct error *error);
+/* Training transform: the box, which lies inside the image, to R × R; pixels [R, R, 3] of the caller. */
+void image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels);
 
 #define IMAGE_CROP_SCALE 0.9
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+
 static void kernel_free(struct kernel *kernel)
 {
     free(kernel->start);
@@ -49,23 +51,18 @@ static void fill_weights(struct kernel *kernel, int row, int output, int n, int 
 }
 
 /* For the outputs [first, first + count) of an axis that goes from n to m ≠ n samples. */
-static status kernel_create(struct kernel *kernel, int n, int m, int first, int count, struct error *error)
+static void kernel_create(struct kernel *kernel, int n, int m, int first, int count)
 {
     int taps = (int)ceil(2 * fmax((double)n / m, 1)) * 2 + 1;
     *kernel = (struct kernel){.count = count, .groups = (taps + FILTER_GROUP - 1) / FILTER_GROUP};
     size_t weights = (size_t)count * (size_t)kernel->groups * FILTER_GROUP;
-    kernel->start = malloc((size_t)count * 2 * sizeof *kernel->start);
-    kernel->weights = calloc(weights, sizeof *kernel->weights);
-    kernel->parts = calloc(weights, 2 * sizeof *kernel->parts);
-    kernel->digits = calloc(weights, FILTER_DIGITS);
-    if (kernel->start == NULL || kernel->weights == NULL || kernel->parts == NULL || kernel->digits == NULL) {
-        kernel_free(kernel);
-        return error_set(error, ERROR_MEMORY, "no memory to resample %d samples to %d", n, m);
-    }
+    kernel->start = xmalloc((size_t)count * 2 * sizeof *kernel->start);
+    kernel->weights = xcalloc(weights, sizeof *kernel->weights);
+    kernel->parts = xcalloc(weights, 2 * sizeof *kernel->parts);
+    kernel->digits = xcalloc(weights, FILTER_DIGITS);
     kernel->size = kernel->start + count;
     for (int i = 0; i < count; i++)
         fill_weights(kernel, i, first + i, n, m);
-    return OK;
 }
 
 static const struct filters *chosen_filters(const struct resampling *resampling)
@@ -87,18 +84,12 @@ static const uint8_t *readable_row(const struct resampling *resampling, int row,
 
 /* The box's rows [first, first + count) filtered into result [count, wanted.width, 3]. The last group repeats its
  * last row. */
-static status filter_width(const struct resampling *resampling, int first, int count, uint8_t *result,
-                           struct error *error)
+static void filter_width(const struct resampling *resampling, int first, int count, uint8_t *result)
 {
     struct kernel kernel;
     size_t length = (size_t)resampling->box.width * 3 + FILTER_AHEAD;
-    TRY(kernel_create(&kernel, resampling->box.width, resampling->width, resampling->wanted.left,
-                      resampling->wanted.width, error));
-    uint8_t *copies = malloc(FILTER_ROWS * length);
-    if (copies == NULL) {
-        kernel_free(&kernel);
-        return error_set(error, ERROR_MEMORY, "no memory to resample rows of %d pixels", resampling->box.width);
-    }
+    kernel_create(&kernel, resampling->box.width, resampling->width, resampling->wanted.left, resampling->wanted.width);
+    uint8_t *copies = xmalloc(FILTER_ROWS * length);
     for (int y = 0; y < count; y += FILTER_ROWS) {
         struct filter_rows rows;
         for (int r = 0; r < FILTER_ROWS; r++) {
@@ -110,35 +101,31 @@ static status filter_width(const struct resampling *resampling, int first, int c
     }
     free(copies);
     kernel_free(&kernel);
-    return OK;
 }
 
 /* The horizontal pass; rows whose width does not change are only cut out. */
-static status resample_width(const struct resampling *resampling, int first, int count, uint8_t *result,
-                             struct error *error)
+static void resample_width(const struct resampling *resampling, int first, int count, uint8_t *result)
 {
-    if (resampling->width != resampling->box.width)
-        return filter_width(resampling, first, count, result, error);
+    if (resampling->width != resampling->box.width) {
+        filter_width(resampling, first, count, result);
+        return;
+    }
     size_t length = (size_t)resampling->wanted.width * 3;
     size_t column = (size_t)resampling->box.left + (size_t)resampling->wanted.left;
     for (int y = 0; y < count; y++) {
         size_t row = (size_t)(resampling->box.top + first + y) * (size_t)resampling->source->width;
         memcpy(result + (size_t)y * length, resampling->source->pixels + (row + column) * 3, length);
     }
-    return OK;
 }
 
-static status resample_both(const struct resampling *resampling, const struct kernel *vertical, uint8_t *pixels,
-                            struct error *error)
+static void resample_both(const struct resampling *resampling, const struct kernel *vertical, uint8_t *pixels)
 {
     size_t stride = (size_t)resampling->wanted.width * 3;
     int last = vertical->count - 1, first = vertical->start[0];
     int count = vertical->start[last] + vertical->size[last] - first; /* the rows that any output needs */
-    uint8_t *rows = malloc((size_t)count * stride);
-    if (rows == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory to resample %d rows of %zu bytes", count, stride);
-    status result = resample_width(resampling, first, count, rows, error);
-    for (int y = 0; result == OK && y < vertical->count; y++) {
+    uint8_t *rows = xmalloc((size_t)count * stride);
+    resample_width(resampling, first, count, rows);
+    for (int y = 0; y < vertical->count; y++) {
         struct filter_columns columns = {rows + (size_t)(vertical->start[y] - first) * stride,
                                          stride,
                                          stride,
@@ -148,17 +135,17 @@ static status resample_both(const struct resampling *resampling, const struct ke
         chosen_filters(resampling)->columns(&columns);
     }
     free(rows);
-    return result;
 }
 
-status resample(const struct resampling *resampling, uint8_t *pixels, struct error *error)
+void resample(const struct resampling *resampling, uint8_t *pixels)
 {
     const struct image_box *wanted = &resampling->wanted;
-    if (resampling->height == resampling->box.height)
-        return resample_width(resampling, wanted->top, wanted->height, pixels, error);
+    if (resampling->height == resampling->box.height) {
+        resample_width(resampling, wanted->top, wanted->height, pixels);
+        return;
+    }
     struct kernel vertical;
-    TRY(kernel_create(&vertical, resampling->box.height, resampling->height, wanted->top, wanted->height, error));
-    status result = resample_both(resampling, &vertical, pixels, error);
+    kernel_create(&vertical, resampling->box.height, resampling->height, wanted->top, wanted->height);
+    resample_both(resampling, &vertical, pixels);
     kernel_free(&vertical);
-    return result;
 }

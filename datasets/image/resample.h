@@ -15,4 +15,4 @@ struct resampling {
 };
 
 /* pixels [wanted.height, wanted.width, 3] of the caller's. */
-status resample(const struct resampling *resampling, uint8_t *pixels, struct error *error);
+void resample(const struct resampling *resampling, uint8_t *pixels);

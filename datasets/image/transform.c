@@ -1,34 +1,15 @@
 /* The two transforms of CLIP's pipeline on decoded images. */
 #include <math.h>
-#include <stdbool.h>
 
 #include "datasets/image/resample.h"
-
-static bool box_fits(struct image_box box, int width, int height)
-{
-    return box.left >= 0 && box.top >= 0 && box.width >= 1 && box.height >= 1 && box.width <= width &&
-           box.height <= height && box.left <= width - box.width && box.top <= height - box.height;
-}
-
-static status check_box(const struct image *image, struct image_box box, struct error *error)
-{
-    if (box_fits(box, image->width, image->height))
-        return OK;
-    return error_set(error, ERROR_ARGUMENT, "a crop of %d×%d pixels at (%d, %d) does not lie in an image of %d×%d",
-                     box.width, box.height, box.left, box.top, image->width, image->height);
-}
 
 status image_resize(const struct image *source, struct image_box box, int width, int height, struct image *result,
                     struct error *error)
 {
-    *result = (struct image){0};
-    TRY(check_box(source, box, error));
     TRY(image_create(result, width, height, error));
     struct resampling resampling = {source, box, width, height, {0, 0, width, height}, NULL};
-    status outcome = resample(&resampling, result->pixels, error);
-    if (outcome != OK)
-        image_free(result);
-    return outcome;
+    resample(&resampling, result->pixels);
+    return OK;
 }
 
 /* (size − resolution) / 2, a half rounded to the even neighbour. */
@@ -43,28 +24,25 @@ status image_evaluation_crop(const struct image *image, int resolution, uint8_t 
     int64_t shorter = image->width < image->height ? image->width : image->height;
     int64_t width = (int64_t)resolution * image->width / shorter,
             height = (int64_t)resolution * image->height / shorter;
-    if (resolution < 1 || width > INT32_MAX || height > INT32_MAX)
+    if (width > INT32_MAX || height > INT32_MAX)
         return error_set(error, ERROR_ARGUMENT, "an image of %d×%d pixels cannot be resized to a resolution of %d",
                          image->width, image->height, resolution);
     struct image_box wanted = {center_offset((int)width, resolution), center_offset((int)height, resolution),
                                resolution, resolution};
     struct resampling resampling = {image, {0, 0, image->width, image->height}, (int)width, (int)height, wanted, NULL};
-    return resample(&resampling, pixels, error);
+    resample(&resampling, pixels);
+    return OK;
 }
 
-status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels,
-                           struct error *error)
+void image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels)
 {
-    TRY(check_box(image, box, error));
-    if (resolution < 1)
-        return error_set(error, ERROR_ARGUMENT, "expected a resolution of at least 1, found %d", resolution);
     struct resampling resampling = {image, box, resolution, resolution, {0, 0, resolution, resolution}, NULL};
-    return resample(&resampling, pixels, error);
+    resample(&resampling, pixels);
 }
 
-status image_squash(const struct image *image, int resolution, uint8_t *pixels, struct error *error)
+void image_squash(const struct image *image, int resolution, uint8_t *pixels)
 {
-    return image_training_crop(image, (struct image_box){0, 0, image->width, image->height}, resolution, pixels, error);
+    image_training_crop(image, (struct image_box){0, 0, image->width, image->height}, resolution, pixels);
 }
 
 /* If no draw fits: the centre, with the ratio clamped to 3/4 … 4/3. */

@@ -103,7 +103,7 @@ static status send_next(struct batches *b, struct error *error)
     int32_t *others = b->mixes ? (int32_t *)host + b->settings.batch : NULL;
     float *shares = b->mixes ? (float *)host + 2 * b->settings.batch : NULL;
     double start = clock_seconds();
-    TRY(loader_read_mixed(b->loader, b->next, (uint8_t *)host + b->pixels_from, host, others, &own, &b->count, error));
+    TRY(loader_read(b->loader, b->next, (uint8_t *)host + b->pixels_from, host, others, &own, &b->count, error));
     b->model->waited += clock_seconds() - start;
     for (size_t i = 0; shares != NULL && i < b->count; i++)
         shares[i] = own;

@@ -124,7 +124,8 @@ static double loader_rate(struct rates *b, int transform, enum cache_kind kind, 
     for (double end = clock_seconds() + b->seconds; clock_seconds() < end || step < 2; step++) {
         size_t count;
         double start = clock_seconds();
-        must(loader_read(loader, step, b->pixels, NULL, NULL, &count, &error));
+        int32_t labels[IMAGES];
+        must(loader_read(loader, step, b->pixels, labels, NULL, NULL, &count, &error));
         best = fmax(best, (double)count / (clock_seconds() - start));
         unsigned long checksum = step == 0 ? adler32(1, b->pixels, sizeof b->pixels) : 0;
         if (step == 0 && kind == CACHE_NONE)

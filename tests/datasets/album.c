@@ -99,10 +99,11 @@ static size_t read_split(struct cache *cache, enum split split, size_t threads, 
     size_t used = 0;
     settings.threads = threads;
     assert_ok(loader_create(&loader, &settings, &error));
-    for (size_t step = 0; step < loader_batches(loader) * (split == SPLIT_TRAIN ? 2 : 1); step++) {
+    for (size_t step = 0; step < (split == SPLIT_TRAIN ? 2 * ((ALBUM_TRAIN + 3) / 4) : (ALBUM_TEST + 3) / 4); step++) {
         size_t count, each = (size_t)ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3;
+        int32_t labels[4];
         assert_true(used + 4 * each <= BYTES);
-        assert_ok(loader_read(loader, step, pixels + used, NULL, NULL, &count, &error));
+        assert_ok(loader_read(loader, step, pixels + used, labels, NULL, NULL, &count, &error));
         used += count * each;
     }
     loader_destroy(loader);

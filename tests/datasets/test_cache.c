@@ -141,8 +141,9 @@ ALBUM_TEST(images_that_cannot_be_read_say_so_as_ever)
         assert_ok(loader_create(&loader, &settings, &error));
         for (size_t step = 0; step < ALBUM_TEST; step++) {
             uint8_t pixels[ALBUM_RESOLUTION * ALBUM_RESOLUTION * 3];
+            int32_t label;
             size_t count;
-            status result = loader_read(loader, step, pixels, NULL, NULL, &count, &reason);
+            status result = loader_read(loader, step, pixels, &label, NULL, NULL, &count, &reason);
             if (result != OK)
                 assert_non_null(strstr(reason.message, "test/a/12.png"));
             assert_int_equal(result, step == 0 ? ERROR_FORMAT : OK);

@@ -147,9 +147,9 @@ TEST(test_filters_agree)
         int m = 1 + (int)rng_below(&rng, 8 * k + 6, 70), n = 1 + (int)rng_below(&rng, 8 * k + 7, 70);
         struct resampling plain = {&image, box, m, n, {0, 0, m, n}, &filters_plain}, other = plain;
         uint8_t *one = malloc((size_t)(m * n) * 3), *two = malloc((size_t)(m * n) * 3);
-        assert_ok(resample(&plain, one, &error));
+        resample(&plain, one);
         for (size_t i = 0; (other.filters = filters_at(i)) != NULL; i++) {
-            assert_ok(resample(&other, two, &error));
+            resample(&other, two);
             assert_memory_equal(one, two, (size_t)(m * n) * 3);
         }
         free(one);
@@ -166,7 +166,7 @@ TEST(test_wanted_part)
     uint8_t part[20 * 11 * 3];
     assert_ok(image_resize(&image, box, 33, 90, &whole, &error));
     struct resampling resampling = {&image, box, 33, 90, wanted, NULL};
-    assert_ok(resample(&resampling, part, &error));
+    resample(&resampling, part);
     for (int y = 0; y < wanted.height; y++)
         assert_memory_equal(part + y * 60, whole.pixels + ((y + wanted.top) * 33 + wanted.left) * 3, 60);
     image_free(&image);
@@ -182,17 +182,11 @@ TEST(test_same_size_is_untouched)
     image_free(&image);
 }
 
-TEST(test_boxes_outside_are_refused)
+TEST(test_an_image_too_long_is_refused)
 {
-    struct image image = random_image(10, 10, 4), result;
-    uint8_t pixels[4 * 4 * 3];
-    static const struct image_box boxes[] = {
-        {-1, 0, 5, 5}, {0, 0, 11, 5}, {6, 0, 5, 5}, {0, 0, 0, 5}, {0, 2147483647, 1, 1}};
-    for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
-        assert_fails(image_training_crop(&image, boxes[i], 4, pixels, &error), ERROR_ARGUMENT, "");
-        assert_fails(image_resize(&image, boxes[i], 4, 4, &result, &error), ERROR_ARGUMENT, "");
-    }
-    assert_fails(image_evaluation_crop(&image, 0, pixels, &error), ERROR_ARGUMENT, "");
+    struct image image = random_image(10000000, 1, 4);
+    static uint8_t pixels[224 * 224 * 3];
+    assert_fails(image_evaluation_crop(&image, 224, pixels, &error), ERROR_ARGUMENT, "10000000×1");
     image_free(&image);
 }
 

@@ -1,4 +1,5 @@
 /* The loader gives the same bytes for any number of threads, in order or not, and passes errors on. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "datasets/loader.h"
@@ -10,7 +11,6 @@ enum { R = 12, BATCH = 7 };
 struct batch {
     uint8_t pixels[BATCH * R * R * 3];
     int32_t labels[BATCH];
-    uint32_t items[BATCH];
     size_t count;
     int32_t partners[BATCH]; /* of a mixed one */
     float own;
@@ -42,7 +42,8 @@ static struct loader *create(const struct loader_settings *settings)
 static void read_batch(struct loader *loader, uint64_t step, struct batch *batch)
 {
     memset(batch, 0, sizeof *batch);
-    assert_ok(loader_read(loader, step, batch->pixels, batch->labels, batch->items, &batch->count, &error));
+    assert_ok(
+        loader_read(loader, step, batch->pixels, batch->labels, batch->partners, &batch->own, &batch->count, &error));
 }
 
 /* Of a loader that lives as long. */
@@ -67,16 +68,13 @@ static struct loader_settings training(size_t threads)
                                     .ahead = 3};
 }
 
-/* Each of five epochs is a permutation of 32 items, and the next one is another. */
 TEST(test_threads_change_nothing)
 {
     enum { STEPS = 25 };
     static struct batch expected[STEPS], batch;
-    uint32_t seen[STEPS / 5] = {0};
     for (size_t threads = 0; threads < 5; threads++) {
         struct loader_settings settings = training(threads);
         struct loader *loader = create(&settings);
-        assert_int_equal(loader_batches(loader), 5);
         for (uint64_t step = 0; step < STEPS; step++) {
             read_batch(loader, step, threads == 0 ? &expected[step] : &batch);
             if (threads > 0)
@@ -84,28 +82,44 @@ TEST(test_threads_change_nothing)
         }
         loader_destroy(loader);
     }
-    for (size_t step = 0; step < STEPS; step++) {
+    for (size_t step = 0; step < STEPS; step++)
         assert_int_equal(expected[step].count, step % 5 < 4 ? BATCH : 32 - 4 * BATCH);
-        for (size_t i = 0; i < expected[step].count; i++) {
-            seen[step / 5] |= 1U << expected[step].items[i];
-            assert_int_equal(expected[step].labels[i], dataset_label(toy, SPLIT_TRAIN, expected[step].items[i]));
-        }
-        assert_true(step % 5 < 4 || seen[step / 5] == UINT32_MAX);
-    }
-    assert_memory_not_equal(expected[0].items, expected[5].items, sizeof expected->items);
 }
 
-/* The pixels of every item in an epoch of 5 batches. */
+static int compare_images(const void *a, const void *b)
+{
+    return memcmp(a, b, R * R * 3);
+}
+
+/* The pixels of the images of an epoch of 5 batches, in an order that does not depend on that of the epoch. */
 static void read_epoch(const struct loader_settings *settings, uint64_t epoch, uint8_t (*pixels)[R * R * 3])
 {
     static struct batch batch;
     struct loader *loader = create(settings);
-    for (uint64_t step = 5 * epoch; step < 5 * epoch + 5; step++) {
+    for (uint64_t step = 5 * epoch, first = 0; step < 5 * epoch + 5; step++, first += batch.count) {
         read_batch(loader, step, &batch);
-        for (size_t i = 0; i < batch.count; i++)
-            memcpy(pixels[batch.items[i]], batch.pixels + i * R * R * 3, R * R * 3);
+        memcpy(pixels[first], batch.pixels, batch.count * R * R * 3);
     }
+    qsort(pixels, 32, sizeof *pixels, compare_images);
     loader_destroy(loader);
+}
+
+/* Each epoch has all images, in an order of its own. */
+TEST(test_epochs_are_permutations)
+{
+    static uint8_t all[32][R * R * 3], found[32][R * R * 3];
+    static struct batch first, second;
+    struct loader_settings settings = training(1);
+    settings.augment = settings.shuffle = false;
+    read_epoch(&settings, 0, all);
+    settings.shuffle = true;
+    for (uint64_t epoch = 0; epoch < 5; epoch++) {
+        read_epoch(&settings, epoch, found);
+        assert_memory_equal(found, all, sizeof all);
+        read_one(&settings, 5 * epoch, &first);
+        read_one(&settings, 5 * epoch + 5, &second);
+        assert_memory_not_equal(first.pixels, second.pixels, sizeof first.pixels);
+    }
 }
 
 /* With one_crop every epoch has the crops of the first, in an order of its own; otherwise new ones. A crop of less of the image is
@@ -139,13 +153,12 @@ TEST(test_full_batches)
     settings.full = true;
     settings.order = RNG_REFERENCE;
     struct loader *loader = create(&settings);
-    assert_int_equal(loader_batches(loader), 4);
     for (uint64_t step = 0; step < 9; step++) {
         assert_int_equal(loader_batch_size(loader, step), BATCH);
         read_batch(loader, step, &batch);
         assert_int_equal(batch.count, BATCH);
         if (step == 0)
-            assert_memory_not_equal(batch.items, usual.items, sizeof batch.items);
+            assert_memory_not_equal(batch.pixels, usual.pixels, sizeof batch.pixels);
     }
     loader_destroy(loader);
     settings.items = (const uint32_t[]){3, 1, 2};
@@ -165,7 +178,7 @@ TEST(test_evaluation_in_order_and_subset)
     struct image image;
     uint8_t pixels[R * R * 3];
     read_one(&settings, 1, &batch);
-    assert_int_equal(batch.items[0], BATCH);
+    assert_int_equal(batch.labels[0], dataset_label(toy, SPLIT_TEST, BATCH));
     assert_ok(dataset_read(toy, SPLIT_TEST, BATCH, &image, NULL, &error));
     assert_ok(image_evaluation_crop(&image, R, pixels, &error));
     assert_memory_equal(batch.pixels, pixels, sizeof pixels);
@@ -174,18 +187,12 @@ TEST(test_evaluation_in_order_and_subset)
     settings.item_count = 3;
     read_one(&settings, 0, &batch);
     assert_int_equal(batch.count, 3);
-    assert_memory_equal(batch.items, subset, sizeof subset);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(batch.labels[i], dataset_label(toy, SPLIT_TEST, subset[i]));
 }
 
 static const struct augmentation everything = {
     .operations = 2, .magnitude = 15, .erasing = 0.5, .mixup = 1, .cutmix = 1};
-
-static void read_mixed(struct loader *loader, uint64_t step, struct batch *batch)
-{
-    memset(batch, 0, sizeof *batch);
-    assert_ok(loader_read_mixed(loader, step, batch->pixels, batch->labels, batch->partners, &batch->own, &batch->count,
-                                &error));
-}
 
 /* Each image with the one before it, the first with the last; the augmented images are those of unmixed batches. */
 TEST(test_mixed_with_the_one_before)
@@ -201,7 +208,7 @@ TEST(test_mixed_with_the_one_before)
         read_batch(cropped, step, &mixed);
         read_batch(before, step, &plain);
         changed += memcmp(mixed.pixels, plain.pixels, sizeof plain.pixels) != 0;
-        read_mixed(loader, step, &mixed);
+        read_batch(loader, step, &mixed);
         assert_int_equal(mixed.count, plain.count);
         assert_memory_equal(mixed.labels, plain.labels, sizeof plain.labels);
         assert_true(mixed.own <= mixing.own && mixed.own >= mixing.own);
@@ -239,13 +246,12 @@ TEST(test_shares)
         for (uint64_t round = 0; round < 15; round++) {
             uint64_t step = round < 10 ? round : round < 14 ? 7 * round % 13 : 100000000;
             size_t read = 0;
-            (mixed ? read_mixed : read_batch)(loader, step, &whole);
+            read_batch(loader, step, &whole);
             for (size_t part = 0; part < PARTS; part++) {
-                (mixed ? read_mixed : read_batch)(parts[part], step, &share);
+                read_batch(parts[part], step, &share);
                 size_t count = share.count;
                 assert_int_equal(loader_batch_size(parts[part], step), whole.count);
                 assert_int_equal(loader_share_of(whole.count, part, PARTS).first, read);
-                assert_memory_equal(share.items, whole.items + read, count * sizeof *share.items);
                 assert_memory_equal(share.labels, whole.labels + read, count * sizeof *share.labels);
                 assert_memory_equal(share.partners, whole.partners + read, count * sizeof *share.partners);
                 assert_memory_equal(share.pixels, whole.pixels + read * IMAGE, count * IMAGE);
@@ -267,14 +273,12 @@ TEST(test_wrong_settings)
 {
     static const uint32_t beyond[] = {16};
     const struct loader_settings right = {.dataset = toy, .split = SPLIT_TEST, .resolution = R, .batch = BATCH};
-    struct loader_settings wrong[] = {right, right, right, right, right};
-    static const char *const words[] = {"", "", "", "image 16 of 16", "mixup"};
+    struct loader_settings wrong[] = {right, right, right};
+    static const char *const words[] = {"no test images", "image 16 of 16", "mixup"};
     struct loader *loader;
-    wrong[0].batch = 0;
-    wrong[1].resolution = 0;
-    wrong[2].items = wrong[3].items = beyond;
-    wrong[3].item_count = 1;
-    wrong[4].augmentation.mixup = 1; /* of images that are not cropped at random */
+    wrong[0].items = wrong[1].items = beyond;
+    wrong[1].item_count = 1;
+    wrong[2].augmentation.mixup = 1; /* of images that are not cropped at random */
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(loader_create(&loader, &wrong[i], &error), ERROR_ARGUMENT, words[i]);
 }
@@ -294,7 +298,8 @@ ROOT_TEST(test_background_errors)
         read_batch(loader, 0, &batch);
         for (int again = 0; again < 2; again++) {
             size_t count;
-            assert_fails(loader_read(loader, 1, batch.pixels, NULL, NULL, &count, &error), ERROR_FORMAT, "2051340.jpg");
+            assert_fails(loader_read(loader, 1, batch.pixels, batch.labels, NULL, NULL, &count, &error), ERROR_FORMAT,
+                         "2051340.jpg");
             assert_int_equal(count, 0);
         }
         read_batch(loader, 2, &batch);

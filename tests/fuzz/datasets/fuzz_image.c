@@ -10,7 +10,7 @@ static void transform(const struct image *image)
     uint8_t pixels[SIDE * SIDE * 3];
     struct rng rng = rng_make(1, RNG_CROP, 0, 0);
     struct image_box box = image_draw_box(image->width, image->height, IMAGE_CROP_SCALE, &rng, 0);
-    assert(image_training_crop(image, box, SIDE, pixels, &fuzz_error) == OK);
+    image_training_crop(image, box, SIDE, pixels);
     assert(image_evaluation_crop(image, SIDE, pixels, &fuzz_error) == OK);
 }
 

@@ -167,7 +167,7 @@ size_t read_batch(const struct loader_settings *settings, uint64_t step, uint8_t
     struct loader *loader;
     size_t count;
     must(loader_create(&loader, settings, &error));
-    must(loader_read(loader, step, pixels, labels, NULL, &count, &error));
+    must(loader_read(loader, step, pixels, labels, NULL, NULL, &count, &error));
     loader_destroy(loader);
     return count;
 }

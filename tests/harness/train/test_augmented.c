@@ -42,7 +42,7 @@ static void read_first_batch(const struct small_run *run)
     struct loader *loader;
     uint8_t pixels[8 * 16 * 16 * 3];
     must(loader_create(&loader, &settings, &error));
-    must(loader_read_mixed(loader, 0, pixels, watch.labels, watch.others, &watch.own, &watch.count, &error));
+    must(loader_read(loader, 0, pixels, watch.labels, watch.others, &watch.own, &watch.count, &error));
     assert_true(watch.count == 8 && watch.own > 0.01f && watch.own < 0.99f);
     loader_destroy(loader);
 }
