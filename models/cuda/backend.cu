@@ -8,8 +8,10 @@ extern "C" {
 #include "models/cuda/cuda_backend.h"
 }
 
-status cuda_failed(cudaError_t result, const char *what, struct error *error)
+status cuda_done(cudaError_t result, const char *what, struct error *error)
 {
+    if (result == cudaSuccess)
+        return OK;
     cudaGetLastError(); /* it is reported here, and no fault of the next operation */
     return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE, "cuda: %s failed: %s",
                      what, cudaGetErrorString(result));
@@ -18,8 +20,7 @@ status cuda_failed(cudaError_t result, const char *what, struct error *error)
 status cuda_finish(struct cuda *cuda, const char *operation, struct error *error)
 {
     (void)cuda;
-    cudaError_t result = cudaGetLastError();
-    return result == cudaSuccess ? OK : cuda_failed(result, operation, error);
+    return cuda_done(cudaGetLastError(), operation, error);
 }
 
 status cuda_scratch(struct cuda *cuda, size_t bytes, void *pointer, struct error *error)
@@ -36,14 +37,13 @@ status cuda_scratch(struct cuda *cuda, size_t bytes, void *pointer, struct error
 
 static status zero(struct backend *backend, void *device, size_t bytes, struct error *error)
 {
-    cudaError_t result = cudaMemsetAsync(device, 0, bytes, cuda_of(backend)->stream);
-    return result == cudaSuccess ? OK : cuda_failed(result, "clearing memory", error);
+    return cuda_done(cudaMemsetAsync(device, 0, bytes, cuda_of(backend)->stream), "clearing memory", error);
 }
 
 static status copy(struct backend *backend, void *to, const void *from, size_t bytes, struct error *error)
 {
-    cudaError_t result = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_of(backend)->stream);
-    return result == cudaSuccess ? OK : cuda_failed(result, "a copy on the device", error);
+    return cuda_done(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_of(backend)->stream),
+                     "a copy on the device", error);
 }
 
 static void close_cuda(struct backend *backend)
@@ -142,8 +142,7 @@ status cuda_gpus(struct gpus *gpus, struct error *error)
         gpu->minor = properties.minor;
         gpu->memory = properties.totalGlobalMem;
     }
-    if (result != cudaSuccess)
-        return cuda_failed(result, "asking for the devices", error);
+    TRY(cuda_done(result, "asking for the devices", error));
     gpus->count = (size_t)(count < GPUS ? count : GPUS);
     snprintf(gpus->versions, sizeof gpus->versions, "CUDA %d.%d, the driver knows up to %d.%d", runtime / 1000,
              runtime % 1000 / 10, driver / 1000, driver % 1000 / 10);
@@ -157,8 +156,7 @@ static status choose_device(const struct backend_settings *settings, struct erro
     if (settings->device >= (size_t)count)
         return error_set(error, ERROR_ARGUMENT, "cuda: device %zu was asked for, but there %s %d, counted from 0",
                          settings->device, count == 1 ? "is" : "are", count);
-    cudaError_t result = cudaSetDevice((int)settings->device);
-    return result == cudaSuccess ? OK : cuda_failed(result, "choosing the device", error);
+    return cuda_done(cudaSetDevice((int)settings->device), "choosing the device", error);
 }
 
 enum { OLDEST = 8 }; /* major compute capability that the kernels are compiled for, see CMAKE_CUDA_ARCHITECTURES */
@@ -172,8 +170,7 @@ static status describe(struct cuda *cuda, const struct cudaDeviceProp *propertie
     cudaError_t result = cudaRuntimeGetVersion(&runtime);
     if (result == cudaSuccess)
         result = cudaDriverGetVersion(&driver);
-    if (result != cudaSuccess)
-        return cuda_failed(result, "asking for versions", error);
+    TRY(cuda_done(result, "asking for versions", error));
     snprintf(cuda->description, sizeof cuda->description, "cuda (%s, %zu MiB, CUDA %d.%d, %s)", properties->name,
              properties->totalGlobalMem >> 20, runtime / 1000, runtime % 1000 / 10, precision);
     snprintf(cuda->arithmetic, sizeof cuda->arithmetic,
@@ -228,8 +225,7 @@ static status open_device(struct cuda *cuda, const struct backend_settings *sett
                          settings->device, properties.name, properties.major, properties.minor, OLDEST);
     if (result == cudaSuccess)
         result = create_streams(cuda);
-    if (result != cudaSuccess)
-        return cuda_failed(result, "opening the device", error);
+    TRY(cuda_done(result, "opening the device", error));
     TRY(cuda_arena_create(&cuda->backend, &cuda->scratch, 0, "scratch", error));
     TRY(cuda_arena_create(&cuda->backend, &cuda->side.scratch, 0, "second scratch", error));
     TRY(cuda_uploads_create(cuda, error));
@@ -240,9 +236,7 @@ static status open_device(struct cuda *cuda, const struct backend_settings *sett
 
 status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
 {
-    struct cuda *cuda = (struct cuda *)calloc(1, sizeof *cuda);
-    if (cuda == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory for the backend's context");
+    struct cuda *cuda = (struct cuda *)xcalloc(1, sizeof *cuda);
     cuda->backend.ops = &cuda_ops;
     cuda->backend.context = cuda;
     cuda->backend.description = cuda->description;

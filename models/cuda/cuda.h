@@ -16,6 +16,8 @@
 #include <assert.h>
 
 extern "C" {
+#include "core/alloc.h"
+#include "core/array.h"
 #include "models/backend.h"
 }
 
@@ -29,7 +31,7 @@ struct cuda_uploads; /* pinned memory that small uploads go through */
 /* Weights and biases as products in bf16 read them (weights.cu). */
 struct cuda_copies {
     struct bf16_copy *list;
-    size_t count, capacity;
+    size_t count;
 };
 
 struct cuda {
@@ -99,7 +101,8 @@ static inline struct typed_rows typed_rows_of(struct matrix m)
 
 status cuda_scratch(struct cuda *cuda, size_t bytes, void *pointer, struct error *error);
 status cuda_finish(struct cuda *cuda, const char *operation, struct error *error);
-status cuda_failed(cudaError_t result, const char *what, struct error *error); /* an error that says what and why */
+status cuda_done(cudaError_t result, const char *what,
+                 struct error *error); /* OK, or an error that says what and why */
 
 /* Device memory whose pages come when an arena reaches them (memory.cu). */
 status cuda_arena_create(struct backend *, struct arena *, size_t limit, const char *name, struct error *);
@@ -126,9 +129,6 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *product, s
 void cuda_round(struct cuda *cuda, struct matrix matrix, void *bf16);
 /* The matrix, or its values rounded to bf16: a copy that is kept (cuda_copies_find), else in scratch memory. */
 status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool kept, struct error *error);
-/* n values of an f32 bias in the type and alignment that products need, the same where they differ. */
-status cuda_bias_as(struct cuda *cuda, enum tensor_type type, bool frozen, const void **bias, size_t n,
-                    struct error *error);
 
 /* The copy of a matrix of parameters takes its place; false: there is none, because no memory is left or operations are recorded
  * (weights.cu). */
@@ -150,9 +150,7 @@ void cuda_copies_destroy(struct cuda *cuda);
 void cuda_renew(struct backend *, const float *values, size_t n);
 void cuda_forget(struct backend *, const float *values, size_t n);
 
-/* out += column sums of x, in an order that depends on the shape alone (reduce.cu). */
-status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error);
-enum { SUMMED_ROWS = 256 }; /* of one partial sum */
+enum { SUMMED_ROWS = 256 }; /* of one partial sum (reduce.cu) */
 /* out [columns] += partial sums [chunks, columns], in their order */
 void cuda_add_chunks(struct cuda *cuda, size_t chunks, size_t columns, const float *partial, float *out);
 

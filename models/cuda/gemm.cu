@@ -35,8 +35,9 @@ status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool kept, struct 
     return OK;
 }
 
-status cuda_bias_as(struct cuda *cuda, enum tensor_type type, bool frozen, const void **bias, size_t n,
-                    struct error *error)
+/* n values of an f32 bias in the type and alignment that products need. */
+static status bias_as(struct cuda *cuda, enum tensor_type type, bool frozen, const void **bias, size_t n,
+                      struct error *error)
 {
     struct matrix vector = matrix_rows((void *)*bias, 1, n);
     if (type == TENSOR_BF16)
@@ -120,7 +121,7 @@ status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *er
         TRY(cuda_as_bf16(cuda, &product.b, o->frozen_b, error));
     }
     if (product.bias != NULL)
-        TRY(cuda_bias_as(cuda, product.out.type, o->frozen_bias, &product.bias, product.out.columns, error));
+        TRY(bias_as(cuda, product.out.type, o->frozen_bias, &product.bias, product.out.columns, error));
     TRY(cuda_product_run(cuda, &product, error));
     if (o->backward || forward_before || o->activation != ACTIVATION_NONE)
         finish(cuda, o);

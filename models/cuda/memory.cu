@@ -95,8 +95,7 @@ static status reserve(struct arena *arena, struct backing *b, size_t limit, cons
         result = cudaMemGetInfo(&free_bytes, &total);
     if (result == cudaSuccess)
         result = find_driver(&b->driver);
-    if (result != cudaSuccess)
-        return cuda_failed(result, "reserving memory", error);
+    TRY(cuda_done(result, "reserving memory", error));
     b->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     b->properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     b->properties.location.id = device;
@@ -121,9 +120,7 @@ static status reserve(struct arena *arena, struct backing *b, size_t limit, cons
 status cuda_arena_create(struct backend *backend, struct arena *arena, size_t limit, const char *name,
                          struct error *error)
 {
-    struct backing *b = (struct backing *)calloc(1, sizeof *b);
-    if (b == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory to describe the %s arena", name);
+    struct backing *b = (struct backing *)xcalloc(1, sizeof *b);
     b->cuda = cuda_of(backend);
     status result = reserve(arena, b, limit, name, error);
     if (result != OK)

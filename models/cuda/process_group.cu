@@ -4,15 +4,13 @@
 
 status cuda_bind(struct backend *backend, struct error *error)
 {
-    cudaError_t result = cudaSetDevice((int)cuda_of(backend)->device);
-    return result == cudaSuccess ? OK : cuda_failed(result, "choosing the device", error);
+    return cuda_done(cudaSetDevice((int)cuda_of(backend)->device), "choosing the device", error);
 }
 
 #if __has_include(<nccl.h>)
 
 #include <atomic>
 #include <nccl.h>
-#include <new>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -72,10 +70,9 @@ static status create(struct communicators *c, struct backend *const *ranks, size
 
 status cuda_process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
 {
-    group->owner = new (std::nothrow) communicators();
-    if (group->owner == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory for a process group");
-    status created = create((struct communicators *)group->owner, ranks, group->size, error);
+    struct communicators *c = new communicators();
+    group->owner = c;
+    status created = create(c, ranks, group->size, error);
     if (created != OK)
         cuda_process_group_destroy(ranks[0], group);
     return created;

@@ -4,15 +4,10 @@
 #include <cublasLt.h>
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/cuda/library.cuh"
-
-extern "C" {
-#include "models/cuda/cuda_backend.h"
-}
 
 enum { PLANS = 1024, WORKSPACE = 32 << 20, ROWS = 4096 };
 
@@ -36,7 +31,7 @@ struct plan {
     f(cublasLtMatmulDescCreate) f(cublasLtMatmulDescDestroy) f(cublasLtMatmulDescSetAttribute) \
     f(cublasLtMatrixLayoutCreate) f(cublasLtMatrixLayoutDestroy) \
     f(cublasLtMatmulPreferenceCreate) f(cublasLtMatmulPreferenceDestroy) f(cublasLtMatmulPreferenceSetAttribute) \
-    f(cublasLtMatmulAlgoGetHeuristic) f(cublasLtMatmulAlgoConfigGetAttribute) f(cublasLtMatmul)
+    f(cublasLtMatmulAlgoGetHeuristic) f(cublasLtMatmul)
 /* clang-format on */
 struct library {
     void *handle;
@@ -47,9 +42,7 @@ struct cuda_products {
     struct library library;
     cublasLtHandle_t context;
     void *workspaces; /* of the stream and of the second branch's */
-    int answer;       /* of the library's to a shape, the best first: 0 but for tests/bench/products */
     struct plan plans[PLANS];
-    cublasLtMatmulAlgo_t last; /* algorithm of the last product */
 };
 
 #define LIBRARY_NAME_OF(major) "libcublasLt.so." #major
@@ -76,17 +69,15 @@ static status refused(const struct library *library, cublasStatus_t result, cons
 
 status cuda_products_create(struct cuda *cuda, struct error *error)
 {
-    cuda->products = (struct cuda_products *)calloc(1, sizeof *cuda->products);
-    if (cuda->products == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory for the plans of products");
+    cuda->products = (struct cuda_products *)xcalloc(1, sizeof *cuda->products);
     struct library *library = &cuda->products->library;
     TRY(open_library(library, error));
     cublasStatus_t result = library->cublasLtCreate(&cuda->products->context);
     if (result != CUBLAS_STATUS_SUCCESS)
         return error_set(error, ERROR_DEVICE, "cuda: cuBLASLt does not start: %s",
                          library->cublasLtGetStatusString(result));
-    cudaError_t taken = cudaMalloc(&cuda->products->workspaces, 2 * (size_t)WORKSPACE);
-    return taken == cudaSuccess ? OK : cuda_failed(taken, "the workspace of products", error);
+    return cuda_done(cudaMalloc(&cuda->products->workspaces, 2 * (size_t)WORKSPACE), "the workspace of products",
+                     error);
 }
 
 void cuda_products_destroy(struct cuda *cuda)
@@ -177,7 +168,7 @@ static cublasStatus_t ask(const struct cuda_products *products, const struct sha
     cublasLtMatmulPreference_t preference;
     size_t workspace = WORKSPACE;
     uint32_t reduction = s->transpose_a ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_NONE;
-    cublasLtMatmulHeuristicResult_t answers[CUDA_PRODUCT_ANSWERS], *own = &answers[products->answer];
+    cublasLtMatmulHeuristicResult_t answer;
     int found = 0;
     cublasStatus_t result = library->cublasLtMatmulPreferenceCreate(&preference);
     if (result != CUBLAS_STATUS_SUCCESS)
@@ -199,12 +190,12 @@ static cublasStatus_t ask(const struct cuda_products *products, const struct sha
                                                                wanted[i].size);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = library->cublasLtMatmulAlgoGetHeuristic(products->context, x->product, x->a, x->b, x->c, x->d,
-                                                         preference, products->answer + 1, answers, &found);
+                                                         preference, 1, &answer, &found);
     library->cublasLtMatmulPreferenceDestroy(preference);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = found > products->answer ? own->state : CUBLAS_STATUS_NOT_SUPPORTED;
+        result = found > 0 ? answer.state : CUBLAS_STATUS_NOT_SUPPORTED;
     if (result == CUBLAS_STATUS_SUCCESS)
-        *algorithm = own->algo;
+        *algorithm = answer.algo;
     return result;
 }
 
@@ -256,7 +247,6 @@ static cublasStatus_t multiply(struct cuda *cuda, const struct cuda_product *p, 
     cublasStatus_t result = choose(products, &alike, p->bias, &plan);
     if (result != CUBLAS_STATUS_SUCCESS)
         return result;
-    products->last = plan->algorithm;
     return products->library.cublasLtMatmul(products->context, x->product, &p->scale, p->b.data, x->a, p->a.data, x->b,
                                             &p->beta, c, x->c, p->out.data, x->d, &plan->algorithm, workspace,
                                             WORKSPACE, cuda->stream);
@@ -293,43 +283,4 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct 
         result = multiply(cuda, p, &s, &x);
     forget(library, &x);
     return result == CUBLAS_STATUS_SUCCESS ? OK : refused(library, result, &s, error);
-}
-
-void cuda_products_use(struct backend *backend, int answer)
-{
-    struct cuda_products *products = cuda_of(backend)->products;
-    assert(answer >= 0 && answer < CUDA_PRODUCT_ANSWERS);
-    products->answer = answer;
-    for (size_t i = 0; i < PLANS; i++)
-        products->plans[i].used = false;
-}
-
-void cuda_products_describe(struct backend *backend, char *text, size_t size)
-{
-    const struct cuda_products *products = cuda_of(backend)->products;
-    const struct {
-        const char *name;
-        cublasLtMatmulAlgoConfigAttributes_t attribute;
-        size_t size;
-    } parts[] = {
-        {"id", CUBLASLT_ALGO_CONFIG_ID, 4},
-        {"tile", CUBLASLT_ALGO_CONFIG_TILE_ID, 4},
-        {"stages", CUBLASLT_ALGO_CONFIG_STAGES_ID, 4},
-        {"split", CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4},
-        {"reduction", CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4},
-        {"swizzle", CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4},
-        {"custom", CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4},
-        {"inner", CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2},
-        {"cluster", CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2},
-    };
-    size_t written = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && written < size; i++) {
-        uint32_t value = 0; /* the smaller ones are its low half: all GPUs' hosts are little-endian */
-        size_t got = 0;
-        if (products->library.cublasLtMatmulAlgoConfigGetAttribute(&products->last, parts[i].attribute, &value,
-                                                                   parts[i].size, &got) == CUBLAS_STATUS_SUCCESS)
-            written += (size_t)snprintf(text + written, size - written, "%s%s %u", written > 0 ? ", " : "",
-                                        parts[i].name, value);
-    }
 }

@@ -20,8 +20,8 @@ static bool capture(struct cuda *cuda, struct recording *recording, recorded_bod
     if (graph != NULL)
         cudaGraphDestroy(graph);
     cudaGetLastError(); /* the next operation must not report a failed capture */
-    if (ran == OK && result != cudaSuccess)
-        cuda_failed(result, "capturing", &recording->refused);
+    if (ran == OK)
+        cuda_done(result, "capturing", &recording->refused);
     return result == cudaSuccess && ran == OK;
 }
 
@@ -46,8 +46,7 @@ status cuda_replay(struct backend *backend, const struct recording *recording, s
 {
     struct cuda *cuda = cuda_of(backend);
     cuda_copies_update(cuda);
-    cudaError_t result = cudaGraphLaunch((cudaGraphExec_t)recording->owner, cuda->stream);
-    return result == cudaSuccess ? OK : cuda_failed(result, "a recorded step", error);
+    return cuda_done(cudaGraphLaunch((cudaGraphExec_t)recording->owner, cuda->stream), "a recorded step", error);
 }
 
 void cuda_recording_destroy(struct backend *backend, struct recording *recording)
@@ -81,8 +80,7 @@ status cuda_branches(struct backend *backend, const struct branches *branches, s
     cudaError_t result = cudaEventRecord(cuda->side.forked, cuda->stream);
     if (result == cudaSuccess)
         result = cudaStreamWaitEvent(cuda->side.stream, cuda->side.forked, 0);
-    if (result != cudaSuccess)
-        return cuda_failed(result, "parting branches", error);
+    TRY(cuda_done(result, "parting branches", error));
     status ran = main->body(main->context, error);
     change_sides(cuda);
     NEXT(ran, side->body(side->context, error));
@@ -90,5 +88,5 @@ status cuda_branches(struct backend *backend, const struct branches *branches, s
     result = cudaEventRecord(cuda->side.joined, cuda->side.stream);
     if (result == cudaSuccess)
         result = cudaStreamWaitEvent(cuda->stream, cuda->side.joined, 0);
-    return ran == OK && result != cudaSuccess ? cuda_failed(result, "joining branches", error) : ran;
+    return ran == OK ? cuda_done(result, "joining branches", error) : ran;
 }

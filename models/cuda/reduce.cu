@@ -29,8 +29,10 @@ void cuda_add_chunks(struct cuda *cuda, size_t chunks, size_t columns, const flo
     CUDA_LAUNCH(cuda, add_chunks, blocks_for(columns, WARP), WARP, 0, chunks, columns, partial, out);
 }
 
-status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error)
+status cuda_column_sum(struct backend *backend, const struct column_sum *o, struct error *error)
 {
+    struct cuda *cuda = cuda_of(backend);
+    struct typed_rows x = typed_rows_of(o->x);
     if (x.count == 0 || x.columns == 0)
         return OK;
     struct arena_mark mark = arena_mark(&cuda->scratch);
@@ -38,14 +40,7 @@ status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, 
     void *partial;
     TRY(cuda_scratch(cuda, chunks * x.columns * sizeof(float), &partial, error));
     CUDA_LAUNCH(cuda, sum_chunks, dim3(across, chunks), WARP, 0, x, (float *)partial);
-    cuda_add_chunks(cuda, chunks, x.columns, (const float *)partial, out);
+    cuda_add_chunks(cuda, chunks, x.columns, (const float *)partial, (float *)o->out);
     arena_release(&cuda->scratch, mark);
-    return OK;
-}
-
-status cuda_column_sum(struct backend *backend, const struct column_sum *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    TRY(cuda_add_column_sums(cuda, typed_rows_of(o->x), (float *)o->out, error));
     return cuda_finish(cuda, "column_sum", error);
 }

@@ -6,11 +6,6 @@
 
 #include "models/cuda/cuda.h"
 
-static status finish_transfer(cudaError_t result, const char *what, struct error *error)
-{
-    return result == cudaSuccess ? OK : cuda_failed(result, what, error);
-}
-
 /* A recorded copy would repeat the host's values of the first time. */
 static status check_not_recording(const struct cuda *cuda, const char *what, struct error *error)
 {
@@ -29,14 +24,12 @@ struct cuda_uploads {
 
 status cuda_uploads_create(struct cuda *cuda, struct error *error)
 {
-    struct cuda_uploads *uploads = (struct cuda_uploads *)calloc(1, sizeof *uploads);
+    struct cuda_uploads *uploads = (struct cuda_uploads *)xcalloc(1, sizeof *uploads);
     cuda->uploads = uploads;
-    if (uploads == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory for uploads");
     cudaError_t result = cudaHostAlloc((void **)&uploads->host, (size_t)SMALL * SMALL_UPLOADS, cudaHostAllocDefault);
     for (int i = 0; result == cudaSuccess && i < SMALL_UPLOADS; i++)
         result = cudaEventCreateWithFlags(&uploads->copied[i], cudaEventDisableTiming);
-    return finish_transfer(result, "pinning memory for uploads", error);
+    return cuda_done(result, "pinning memory for uploads", error);
 }
 
 void cuda_uploads_destroy(struct cuda *cuda)
@@ -78,7 +71,7 @@ status cuda_upload(struct backend *backend, void *device, const void *host, size
         if (result == cudaSuccess)
             result = cudaStreamSynchronize(cuda->stream); /* the caller may change its memory */
     }
-    return finish_transfer(result, "a copy to the device", error);
+    return cuda_done(result, "a copy to the device", error);
 }
 
 status cuda_download(struct backend *backend, void *host, const void *device, size_t bytes, struct error *error)
@@ -88,7 +81,7 @@ status cuda_download(struct backend *backend, void *host, const void *device, si
     cudaError_t result = cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream);
     if (result == cudaSuccess)
         result = cudaStreamSynchronize(cuda->stream);
-    return finish_transfer(result, "a copy from the device", error);
+    return cuda_done(result, "a copy from the device", error);
 }
 
 /* --- Staging queues --- */
@@ -120,9 +113,7 @@ status cuda_staging_open(struct backend *backend, struct staging_queue *queue, s
 {
     *queue = {};
     queue->bytes = bytes;
-    queue->owner = calloc(STAGING_SLOTS, sizeof(struct slot));
-    if (queue->owner == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory to describe a staging queue");
+    queue->owner = xcalloc(STAGING_SLOTS, sizeof(struct slot));
     cudaError_t result = cudaSuccess;
     for (int i = 0; result == cudaSuccess && i < STAGING_SLOTS; i++)
         result = create_slot((struct slot *)queue->owner + i, bytes);
@@ -142,7 +133,7 @@ status cuda_staging_acquire(struct backend *backend, struct staging_queue *queue
     assert(queue->sent - queue->released < STAGING_SLOTS);
     struct slot *slot = slot_of(queue, queue->sent);
     *host = slot->host;
-    return finish_transfer(cudaEventSynchronize(slot->copied), "waiting for a copy of a batch", error);
+    return cuda_done(cudaEventSynchronize(slot->copied), "waiting for a copy of a batch", error);
 }
 
 status cuda_staging_send(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
@@ -155,7 +146,7 @@ status cuda_staging_send(struct backend *backend, struct staging_queue *queue, s
         result = cudaMemcpyAsync(slot->device, slot->host, bytes, cudaMemcpyHostToDevice, cuda->copies);
     if (result == cudaSuccess)
         result = cudaEventRecord(slot->copied, cuda->copies);
-    return finish_transfer(result, "a copy of a batch to the device", error);
+    return cuda_done(result, "a copy of a batch to the device", error);
 }
 
 status cuda_staging_receive(struct backend *backend, struct staging_queue *queue, const void **device,
@@ -166,7 +157,7 @@ status cuda_staging_receive(struct backend *backend, struct staging_queue *queue
     assert(queue->received < queue->sent && queue->received == queue->released);
     struct slot *slot = slot_of(queue, queue->received++);
     *device = slot->device;
-    return finish_transfer(cudaStreamWaitEvent(cuda->stream, slot->copied, 0), "the arrival of a batch", error);
+    return cuda_done(cudaStreamWaitEvent(cuda->stream, slot->copied, 0), "the arrival of a batch", error);
 }
 
 status cuda_staging_release(struct backend *backend, struct staging_queue *queue, struct error *error)
@@ -175,7 +166,7 @@ status cuda_staging_release(struct backend *backend, struct staging_queue *queue
     TRY(check_not_recording(cuda, "the release of a batch", error));
     assert(queue->released < queue->received);
     struct slot *slot = slot_of(queue, queue->released++);
-    return finish_transfer(cudaEventRecord(slot->released, cuda->stream), "the release of a batch", error);
+    return cuda_done(cudaEventRecord(slot->released, cuda->stream), "the release of a batch", error);
 }
 
 void cuda_staging_close(struct backend *backend, struct staging_queue *queue)
@@ -214,9 +205,7 @@ status cuda_fetch_open(struct backend *backend, struct fetch_queue *queue, size_
 {
     *queue = {};
     queue->bytes = bytes;
-    queue->owner = calloc(FETCH_SLOTS, sizeof(struct fetched));
-    if (queue->owner == NULL)
-        return error_set(error, ERROR_MEMORY, "cuda: no memory to describe a fetch queue");
+    queue->owner = xcalloc(FETCH_SLOTS, sizeof(struct fetched));
     cudaError_t result = cudaSuccess;
     for (int i = 0; result == cudaSuccess && i < FETCH_SLOTS; i++) {
         struct fetched *slot = fetched_of(queue, (uint64_t)i);
@@ -226,7 +215,7 @@ status cuda_fetch_open(struct backend *backend, struct fetch_queue *queue, size_
     }
     if (result != cudaSuccess)
         cuda_fetch_close(backend, queue);
-    return finish_transfer(result, "pinning memory for results", error);
+    return cuda_done(result, "pinning memory for results", error);
 }
 
 status cuda_fetch_copy(struct backend *backend, struct fetch_queue *queue, const void *device, size_t bytes,
@@ -237,15 +226,15 @@ status cuda_fetch_copy(struct backend *backend, struct fetch_queue *queue, const
     assert(queue->sent - queue->taken < FETCH_SLOTS && bytes <= queue->bytes - queue->filled);
     uint8_t *host = fetched_of(queue, queue->sent)->host + queue->filled;
     queue->filled += bytes;
-    return finish_transfer(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream),
-                           "a copy from the device", error);
+    return cuda_done(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream),
+                     "a copy from the device", error);
 }
 
 status cuda_fetch_send(struct backend *backend, struct fetch_queue *queue, struct error *error)
 {
     queue->filled = 0;
     cudaEvent_t copied = fetched_of(queue, queue->sent++)->copied;
-    return finish_transfer(cudaEventRecord(copied, cuda_of(backend)->stream), "sending results", error);
+    return cuda_done(cudaEventRecord(copied, cuda_of(backend)->stream), "sending results", error);
 }
 
 status cuda_fetch_take(struct backend *backend, struct fetch_queue *queue, const void **host, struct error *error)
@@ -254,7 +243,7 @@ status cuda_fetch_take(struct backend *backend, struct fetch_queue *queue, const
     assert(queue->taken < queue->sent);
     const struct fetched *slot = fetched_of(queue, queue->taken++);
     *host = slot->host;
-    return finish_transfer(cudaEventSynchronize(slot->copied), "waiting for results", error);
+    return cuda_done(cudaEventSynchronize(slot->copied), "waiting for results", error);
 }
 
 void cuda_fetch_close(struct backend *backend, struct fetch_queue *queue)

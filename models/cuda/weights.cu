@@ -45,14 +45,7 @@ static struct bf16_copy *find_unused(struct cuda_copies *copies, size_t values)
 /* A further copy; NULL: no memory is left for it. */
 static struct bf16_copy *grow(struct cuda_copies *copies, struct matrix m)
 {
-    if (copies->count == copies->capacity) {
-        size_t capacity = copies->capacity > 0 ? 2 * copies->capacity : 64;
-        struct bf16_copy *list = (struct bf16_copy *)realloc(copies->list, capacity * sizeof *list);
-        if (list == NULL)
-            return NULL;
-        copies->list = list;
-        copies->capacity = capacity;
-    }
+    GROW(copies->list, copies->count);
     void *memory;
     if (cudaMalloc(&memory, values_of(m) * tensor_type_size(TENSOR_BF16)) != cudaSuccess) {
         cudaGetLastError(); /* products round the weight each time, to the same values in scratch memory */

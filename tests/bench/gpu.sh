@@ -52,8 +52,7 @@ for part in "$@"; do
             report "PyTorch, $precision" "${MTIL_PYTHON:-python3}" tests/bench/step_pytorch.py --precision $precision
             report "kernels, $precision" "$build/tests/kernels" --backend cuda --precision $precision vit_b_16
         done
-        report budget "$build/tests/step" --backend cuda --precision bf16 --budget vit_b_16
-        report products "$build/tests/products" --precision bf16 vit_b_16 ;;
+        report budget "$build/tests/step" --backend cuda --precision bf16 --budget vit_b_16 ;;
     rehearsal) report rehearsal env MTIL_TEST_PROGRAM="$build/mtil" "$build/tests/rehearsal" --scale "${SCALE:-1}" \
         --model vit_b_16 "${DATA:-$build/rehearsal}" run.backend=cuda run.precision=bf16 ;;
     *) echo "gpu.sh: expected doctor, tests, memcheck, racecheck, synccheck, speed or rehearsal, found '$part'" >&2; exit 2 ;;

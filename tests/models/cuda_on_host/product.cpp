@@ -1,16 +1,9 @@
 /* In place of models/cuda/product.cu: the product in plain loops. */
 #include <cuda_bf16.h>
 
-#include <cstdio>
 #include <vector>
 
 #include "models/cuda/cuda.h"
-
-extern "C" {
-#include "models/cuda/cuda_backend.h"
-}
-
-static int answer_wanted;
 
 status cuda_products_create(struct cuda *cuda, struct error *error)
 {
@@ -94,23 +87,9 @@ static const char *fault_of(const struct cuda_product *p)
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
 {
     const char *fault = fault_of(p);
-    if (answer_wanted > 0)
-        return error_set(error, ERROR_DEVICE, "plain loops are the only answer");
     if (fault != nullptr)
         return error_set(error, ERROR_ARGUMENT, "a product with %s that the library refuses", fault);
     emulation_submit(
         cuda->stream, [product = *p] { multiply(&product); }, "cublasLtMatmul");
     return OK;
-}
-
-void cuda_products_use(struct backend *backend, int answer)
-{
-    (void)backend;
-    answer_wanted = answer;
-}
-
-void cuda_products_describe(struct backend *backend, char *text, size_t size)
-{
-    (void)backend;
-    snprintf(text, size, "plain loops");
 }
