@@ -1,7 +1,6 @@
 #include "adapters/identity.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "adapters/routers/router.h"
 #include "core/alloc.h"

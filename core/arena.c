@@ -1,7 +1,6 @@
 #include "core/arena.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 #include "datasets/check.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/alloc.h"
 #include "core/array.h"

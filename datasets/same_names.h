@@ -9,8 +9,6 @@
 
 #include <stddef.h>
 
-#include "core/status.h"
-
 struct same_names {
     size_t count;         /* names that repeat an earlier one */
     size_t first, second; /* second: the first such name; first: the name that it repeats */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "models/files/clip_names.h"
 #include "models/files/pixels.h"
 #include "models/files/weights_file.h"
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/rng.h"
 
 static status build(struct linear_head *head, struct arena *arena, enum parameters_mode mode, struct error *error)
 {

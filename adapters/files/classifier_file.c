@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/experts/expert.h"
 #include "adapters/files/adapter_file.h"
 #include "adapters/routers/router.h"
 

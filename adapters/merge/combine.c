@@ -1,7 +1,6 @@
 #include "adapters/merge/combine.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "adapters/merge/policies.h"
 #include "core/registry.h"

@@ -2,7 +2,6 @@
 #include "adapters/merge.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "adapters/experts/expert.h"
 #include "adapters/merge/policies.h"

@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "adapters/merge.h"
 #include "adapters/merge/policies.h"

@@ -19,9 +19,7 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "core/file.h"
 #include "datasets/dataset.h"

@@ -1,7 +1,6 @@
 /* mtil doctor: how this program was built, what the machine has, which datasets exist. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/file.h"

@@ -9,7 +9,6 @@
 #include "core/alloc.h"
 #include "core/array.h"
 #include "core/characters.h"
-#include "core/file.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
 

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/status.h"
-
 struct class_experts {
     size_t blocks, classes, experts; /* blocks: only those that choose experts */
     uint64_t *counts;                /* [blocks, classes, experts]; NULL: nothing is counted */

@@ -13,8 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/status.h"
-
 struct patch_experts {
     size_t of, images;    /* images: of the list, those that are kept */
     size_t blocks, top_k; /* blocks: only those that choose experts */

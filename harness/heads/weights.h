@@ -8,7 +8,6 @@
 
 #include "adapters/adapter.h"
 #include "core/file_digest.h"
-#include "core/log.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 #include "models/vit.h"

@@ -8,7 +8,6 @@
  * decay as others do. The sign of a product, the gradient of its magnitude, is the product divided by its norm. */
 #include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
-#include "harness/train/replicas.h"
 
 static const struct option options[] = {{.name = "lambda",
                                          .type = OPTION_REAL,

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "harness/run/checkpoint.h"
 #include "harness/run/recorder.h"
 
 struct sequence {

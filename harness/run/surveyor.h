@@ -13,7 +13,6 @@
 #include "datasets/survey.h"
 #include "harness/run/run.h"
 #include "harness/terminal/progress.h"
-#include "harness/terminal/stop.h"
 
 /* The subject of a survey, for messages: "dtd", the third of eleven. */
 struct surveyor_subject {

@@ -5,7 +5,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/alloc.h"
 #include "harness/selectors/prototypes.h"

@@ -17,7 +17,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "core/status.h"

@@ -1,7 +1,6 @@
 #include "harness/sweep/sweep.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/alloc.h"
 #include "core/file.h"

@@ -12,7 +12,6 @@
  */
 #pragma once
 
-#include "core/status.h"
 #include "harness/terminal/time_left.h"
 
 struct tally {

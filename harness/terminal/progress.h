@@ -16,7 +16,6 @@
 #include <stdio.h>
 
 #include "core/log.h"
-#include "core/status.h"
 #include "harness/terminal/time_left.h"
 
 enum progress_style {

@@ -1,5 +1,4 @@
 /* Operands of f32 products in the order in which they are read. */
-#include <string.h>
 
 #include "models/cpu/cpu.h"
 

@@ -1,7 +1,6 @@
 /* Matrix products in bf16. Operands are rounded and packed first, by all threads; then tiles are multiplied. As no value
  * depends on its tile (bf16.h), tiles are as large as caches like them. */
 #include <assert.h>
-#include <string.h>
 
 #include "models/cpu/cpu.h"
 

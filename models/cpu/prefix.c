@@ -2,7 +2,6 @@
  * them by plain loops. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "models/cpu/cpu.h"
 

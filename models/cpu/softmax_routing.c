@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/philox.h"
 #include "core/rng.h"
 #include "models/cpu/cpu.h"
 #include "models/routing.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
 #include "core/text.h"
 #include "models/clip/build.h"
 #include "models/vit.h"

@@ -1,7 +1,6 @@
 #include "models/tokenizer/vocabulary.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>

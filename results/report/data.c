@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
 #include "core/array.h"
 #include "core/embedded.h"
 #include "results/metrics.h"

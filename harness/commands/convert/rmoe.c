@@ -8,7 +8,6 @@
 #include "adapters/files/classifier_file.h"
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
-#include "core/file.h"
 #include "core/file_digest.h"
 #include "core/rng.h"
 #include "core/stamp.h"

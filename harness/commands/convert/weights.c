@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
 #include "core/stamp.h"
 #include "core/text.h"
 #include "harness/commands/command.h"

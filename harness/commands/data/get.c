@@ -1,5 +1,4 @@
 /* mtil data get: fetches public datasets. */
-#include <string.h>
 
 #include "core/file.h"
 #include "core/text.h"

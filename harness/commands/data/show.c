@@ -1,6 +1,5 @@
 /* mtil data show: a page of a dataset's images with their labels and prompts. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/alloc.h"
 #include "core/file.h"

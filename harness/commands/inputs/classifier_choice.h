@@ -9,7 +9,6 @@
 #pragma once
 
 #include "adapters/files/adapter_metadata.h"
-#include "models/clip.h"
 #include "models/vit.h"
 
 struct classifier_choice {
