@@ -173,7 +173,7 @@ enum merge_target {
          "(least_used_any), the one that all tasks so far used least (least_used_ever), a random one that is neither " \
          "source nor frozen, or the least used with noise added to the merged weights"},                               \
     {                                                                                                                  \
-        .name = "noise", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = "0.01",                         \
+        .name = "noise", .type = OPTION_REAL, .maximum = 10, .fallback = "0.01",                                       \
         .help = "standard deviation of the noise of target: noise, as a share of the standard deviation of each "      \
                 "merged tensor"                                                                                        \
     }

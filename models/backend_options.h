@@ -18,7 +18,7 @@
          .fallback = (precision_),                                                                                     \
          .help = "precision of matrix products; auto is f32; bf16 is faster and needs a GPU, AMX or AVX-512 BF16"},    \
     {                                                                                                                  \
-        .name = "device", .type = OPTION_INTEGER, .minimum = 0, .maximum = GPUS - 1, .fallback = (device_),            \
+        .name = "device", .type = OPTION_INTEGER, .maximum = GPUS - 1, .fallback = (device_),                          \
         .help = "number of the GPU, from 0; results do not depend on it"                                               \
     }
 #define BACKEND_OPTION_NAMES "backend|precision=auto|precision=f32|device" /* those that are incidental in a suite */

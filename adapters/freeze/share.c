@@ -3,7 +3,6 @@
 
 static const struct option options[] = {{.name = "freeze_share",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.1",
                                          .help = "share of a block's choices above which an expert is frozen"},

@@ -15,7 +15,6 @@ enum { CONSTANT, LINEAR, RUN, EPOCH };
 static const struct option options[] = {
     {.name = "rate",
      .type = OPTION_REAL,
-     .minimum = 0,
      .maximum = 1,
      .fallback = "0.3",
      .help = "share rate: the distance that an expert moves towards the mean of the others at a step"},

@@ -6,13 +6,11 @@
 
 static const struct option options[] = {{.name = "t",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.5",
                                          .help = "position of the interpolation: 0 is the first source, 1 the second"},
                                         {.name = "parallel",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.9995",
                                          .help = "cosine above which the interpolation is linear"},

@@ -11,7 +11,6 @@
 
 static const struct option options[] = {{.name = "density",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.2",
                                          .help = "share of an expert's values that trimming keeps"},

@@ -18,7 +18,6 @@ static const struct option own_options[] = {
      .help = "folder of the dataset below the data root; default: the task's own name"},
     {.name = "split_seed",
      .type = OPTION_INTEGER,
-     .minimum = 0,
      .maximum = 4294967295.0,
      .fallback = "42",
      .help = "seed of the 80/20 split of each class, where there are no train and test folders"},

@@ -55,12 +55,7 @@ static const struct option options[] = {
      .maximum = 1e6,
      .fallback = "2000",
      .help = "bootstrap samples over seeds and images"},
-    {.name = "draw-seed",
-     .type = OPTION_INTEGER,
-     .minimum = 0,
-     .fallback = "1",
-     .maximum = 1e15,
-     .help = "seed of the bootstrap"},
+    {.name = "draw-seed", .type = OPTION_INTEGER, .fallback = "1", .maximum = 1e15, .help = "seed of the bootstrap"},
     {.name = "show",
      .type = OPTION_CHOICE,
      .choices = "all|groups|pairs|details|images|words",
@@ -244,7 +239,6 @@ const struct command command_compare = {
                "  mtil compare results.db --factors merge.policy,adapter.freeze_top_k\n"
                "  mtil compare results.db --per-image --metric last --format json\n",
     .options = options,
-    .least = 0,
     .most = 1,
     .run = run,
 };

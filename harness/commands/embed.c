@@ -302,7 +302,6 @@ const struct command command_embed = {
                "adapters.safetensors \\\n"
                "      --router 3 --texts prompts.txt --out prompts.safetensors\n",
     .options = options,
-    .least = 0,
     .most = 0,
     .run = run,
 };

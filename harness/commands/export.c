@@ -39,7 +39,6 @@ const struct command command_export = {
                "Exporting again replaces files. DATABASE defaults to results.db.\n",
     .example = "  mtil export results.db --csv csv --suite mini\n",
     .options = options,
-    .least = 0,
     .most = 1,
     .run = run,
 };

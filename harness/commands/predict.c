@@ -338,7 +338,6 @@ const struct command command_predict = {
                "  mtil predict --weights runs/mini_classify-0123456789ab/seed1/weights.safetensors photos\n"
                "  mtil predict --classes animals.txt --template \"a drawing of a {}.\" drawings\n",
     .options = options,
-    .least = 0,
     .most = SIZE_MAX,
     .run = run,
 };

@@ -195,7 +195,6 @@ const struct command command_query = {
                "  mtil query results.db \"SELECT suite, count(*) AS runs FROM chosen GROUP BY suite\" --seed 1,2\n"
                "  mtil query --published\n",
     .options = options,
-    .least = 0,
     .most = 2,
     .run = run,
 };

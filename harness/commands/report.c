@@ -79,7 +79,6 @@ const struct command command_report = {
         "replaced; a folder that holds anything else is left alone.\n",
     .example = "  mtil report results.db --out report --suite mini\n",
     .options = options,
-    .least = 0,
     .most = 1,
     .run = run,
 };

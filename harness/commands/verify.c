@@ -131,7 +131,6 @@ const struct command command_verify = {
         "nothing: mtil rerun computes a run again and compares every number.\n",
     .example = "  mtil verify results.db\n  mtil verify results.db 5-9 --format json\n",
     .options = options,
-    .least = 0,
     .most = SIZE_MAX,
     .run = run,
 };

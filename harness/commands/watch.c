@@ -95,7 +95,6 @@ const struct command command_watch = {
     .example = "  mtil watch results.db\n"
                "  mtil watch results.db --once\n",
     .options = options,
-    .least = 0,
     .most = 1,
     .run = run,
 };

@@ -17,15 +17,9 @@
 #include "harness/train/services/penalty.h"
 
 static const struct option options[] = {
-    {.name = "lambda",
-     .type = OPTION_REAL,
-     .minimum = 0,
-     .maximum = 1e9,
-     .fallback = "1000",
-     .help = "strength of the penalty"},
+    {.name = "lambda", .type = OPTION_REAL, .maximum = 1e9, .fallback = "1000", .help = "strength of the penalty"},
     {.name = "gamma",
      .type = OPTION_REAL,
-     .minimum = 0,
      .maximum = 1,
      .fallback = "0.9",
      .help = "factor of the earlier importances when a task adds its own"},

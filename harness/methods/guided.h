@@ -26,18 +26,18 @@ struct guided {
      .help = "temperature of the distillation"},                                                                       \
         {.name = "image_weight",                                                                                       \
          .type = OPTION_REAL,                                                                                          \
-         .minimum = 0,                                                                                                 \
+                                                                                                                       \
          .maximum = 1e6,                                                                                               \
          .fallback = "1",                                                                                              \
          .help = "weight of the distillation over the texts of each image"},                                           \
         {.name = "text_weight",                                                                                        \
          .type = OPTION_REAL,                                                                                          \
-         .minimum = 0,                                                                                                 \
+                                                                                                                       \
          .maximum = 1e6,                                                                                               \
          .fallback = "1",                                                                                              \
          .help = "weight of the distillation over the images of each text"},                                           \
     {                                                                                                                  \
-        .name = "reference_batch", .type = OPTION_INTEGER, .minimum = 0, .maximum = 65536, .fallback = "0",            \
+        .name = "reference_batch", .type = OPTION_INTEGER, .maximum = 65536, .fallback = "0",                          \
         .help = "reference images per iteration; 0: as many as training images"                                        \
     }
 

@@ -12,7 +12,6 @@
 
 static const struct option options[] = {{.name = "l2",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 1e6,
                                          .fallback = "1",
                                          .help = "strength of the penalty towards the task's starting weights"},

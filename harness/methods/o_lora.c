@@ -11,7 +11,6 @@
 
 static const struct option options[] = {{.name = "lambda",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 1e6,
                                          .fallback = "0.5",
                                          .help = "strength of the loss that makes A orthogonal to the earlier ones"},

@@ -15,7 +15,7 @@
 
 #define RAIL_FUSION                                                                                                    \
     {                                                                                                                  \
-        .name = "fusion", .type = OPTION_REAL, .minimum = 0, .maximum = 1, .fallback = "0.8",                          \
+        .name = "fusion", .type = OPTION_REAL, .maximum = 1, .fallback = "0.8",                                        \
         .help = "share of the regression's scores in the sum with zero-shot CLIP's probabilities"                      \
     }
 

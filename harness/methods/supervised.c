@@ -26,7 +26,6 @@ static const struct option options[] = {{.name = "train",
                                                  "whose values become the defaults of adapter and merge"},
                                         {.name = "dropout",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 0.99,
                                          .fallback = "0",
                                          .help = "dropout of the image tower in training: of the embeddings, the "

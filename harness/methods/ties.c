@@ -13,7 +13,6 @@
 
 static const struct option options[] = {{.name = "density",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.2",
                                          .help = "share of a task's changes that trimming keeps"},

@@ -7,7 +7,6 @@
 
 static const struct option options[] = {{.name = "alpha",
                                          .type = OPTION_REAL,
-                                         .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.8",
                                          .help = "share of the weights after the task in the mean of before and after"},

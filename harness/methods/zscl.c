@@ -20,7 +20,6 @@ static const struct option options[] = {
     {.name = "reference_texts", .type = OPTION_FILE, .help = "text file of reference sentences, one per line"},
     {.name = "l2",
      .type = OPTION_REAL,
-     .minimum = 0,
      .maximum = 1e6,
      .fallback = "1",
      .help = "strength of the penalty towards the task's starting weights"},

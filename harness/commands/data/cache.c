@@ -186,7 +186,6 @@ static const struct command command_clear = {
         "are not touched. Removed images are decoded again when they are needed.\n",
     .example = "  mtil data cache clear\n  mtil data cache clear data/mini\n",
     .options = clear_options,
-    .least = 0,
     .most = 1,
     .run = clear,
 };

@@ -4,12 +4,7 @@
 #include "harness/commands/command.h"
 
 static const struct option options[] = {
-    {.name = "seed",
-     .type = OPTION_INTEGER,
-     .minimum = 0,
-     .maximum = 1e15,
-     .fallback = "1",
-     .help = "seed of the drawings"},
+    {.name = "seed", .type = OPTION_INTEGER, .maximum = 1e15, .fallback = "1", .help = "seed of the drawings"},
     THREADS_OPTION,
     {0},
 };

@@ -49,7 +49,7 @@ struct merge_rule {
     }
 #define MERGED_SCALE(default, text)                                                                                    \
     {                                                                                                                  \
-        .name = "scale", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = default, .help = text           \
+        .name = "scale", .type = OPTION_REAL, .maximum = 10, .fallback = default, .help = text                         \
     }
 
 #define MERGED_HOOKS                                                                                                   \
