@@ -16,3 +16,8 @@ void array_grow(void *items, size_t count, size_t size)
     grown = xrealloc(grown, array_size(count == 0 ? LEAST : 2 * count, size));
     memcpy(items, &grown, sizeof grown);
 }
+
+int array_by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}

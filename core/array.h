@@ -14,3 +14,6 @@
 
 /* items is the address of the array's pointer, whatever its type. */
 void array_grow(void *items, size_t count, size_t size);
+
+/* The order of texts, for qsort. */
+int array_by_text(const void *a, const void *b);

@@ -157,6 +157,18 @@ char *path_parent(const char *path)
     return slash == NULL ? xstrdup(".") : xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+char *path_beside(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    return path_format("%.*s%s", (int)(slash != NULL ? slash + 1 - path : 0), path, name);
+}
+
+char *path_stem(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *dot = strrchr(name, '.');
+    return xstrndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
+}
+
 /* A file system that does not support this is no reason to fail. */
 void file_sync_name(const char *path)
 {
@@ -340,11 +352,6 @@ status directory_create(const char *path, struct error *error)
     return OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static status read_names(DIR *stream, struct directory *directory, const char *path, struct error *error)
 {
     for (;;) {
@@ -373,7 +380,7 @@ status directory_list(struct directory *directory, const char *path, struct erro
         return result;
     }
     if (directory->count > 1)
-        qsort(directory->names, directory->count, sizeof *directory->names, compare_names);
+        qsort(directory->names, directory->count, sizeof *directory->names, array_by_text);
     return OK;
 }
 

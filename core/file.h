@@ -79,6 +79,8 @@ void file_sync_name(const char *path);
 
 /* The folder that contains path; the caller frees. */
 char *path_parent(const char *path);
+char *path_beside(const char *path, const char *name); /* "a/name" of "a/b.txt" */
+char *path_stem(const char *path);                     /* "b" of "a/b.txt" */
 
 bool path_climbs(const char *path); /* whether a component is ".." */
 

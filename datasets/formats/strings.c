@@ -41,22 +41,17 @@ void strings_free(struct strings *strings)
     *strings = (struct strings){0};
 }
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void strings_sort(struct strings *strings)
 {
     if (strings->count > 1)
-        qsort(strings->items, strings->count, sizeof *strings->items, compare);
+        qsort(strings->items, strings->count, sizeof *strings->items, array_by_text);
 }
 
 size_t strings_find_sorted(const struct strings *strings, const char *string)
 {
     if (strings->count == 0)
         return 0;
-    char **found = bsearch(&string, strings->items, strings->count, sizeof *strings->items, compare);
+    char **found = bsearch(&string, strings->items, strings->count, sizeof *strings->items, array_by_text);
     return found == NULL ? strings->count : (size_t)(found - strings->items);
 }
 

@@ -164,7 +164,7 @@ static status write_features(const struct work *work, struct error *error)
 {
     const struct options *given = work->call->options;
     const char *router = options_text(given, "router");
-    char *names, *model = weights_name(options_text(given, "weights"));
+    char *names, *model = path_stem(options_text(given, "weights"));
     status result = names_as_json(&work->inputs, &names, error);
     if (result == OK) {
         struct safetensor tensor = {.name = "features",

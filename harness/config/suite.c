@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/array.h"
 #include "core/characters.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
 
@@ -16,7 +17,8 @@ enum {
     NAMES = 256 /* names in a list that has an entry each */
 };
 
-const struct part *suite_part(const struct suite *suite, const char *section, const char *entry)
+/* Of a section (entry NULL) or of one of its entries; NULL: there is none. */
+static const struct part *part_of(const struct suite *suite, const char *section, const char *entry)
 {
     for (size_t i = 0; i < suite->count; i++)
         if (strcmp(suite->parts[i].section->name, section) == 0 && suite_same(suite->parts[i].entry, entry))
@@ -29,7 +31,8 @@ bool suite_part_has(const struct part *part, const struct option *option)
     return option->fallback != NULL || options_given(part->options, option->name);
 }
 
-bool suite_next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key)
+/* The next entry of section->inherits after *at: a part, and one of its keys or NULL for all. False at the end. */
+static bool next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key)
 {
     char word[KEY_LENGTH];
     if (*at == NULL || **at == 0)
@@ -42,7 +45,7 @@ bool suite_next_parent(const struct suite *suite, const char **at, const struct 
     char *dot = strchr(word, '.');
     if (dot != NULL)
         *dot = 0;
-    *parent = suite_part(suite, word, NULL);
+    *parent = part_of(suite, word, NULL);
     assert(*parent != NULL);
     const struct option *option = dot != NULL ? options_find((*parent)->table, dot + 1) : NULL;
     assert(dot == NULL || option != NULL);
@@ -54,7 +57,7 @@ const struct part *suite_parent(const struct suite *suite, const struct suite_se
 {
     const struct part *parent;
     const char *only;
-    for (const char *at = section->inherits; suite_next_parent(suite, &at, &parent, &only);)
+    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
         if (only != NULL ? strcmp(only, key) == 0 : options_find(parent->table, key) != NULL)
             return parent;
     return NULL;
@@ -121,7 +124,7 @@ static size_t count_inherited(const struct suite *suite, const struct suite_sect
     const struct part *parent;
     const char *only;
     size_t count = 0;
-    for (const char *at = section->inherits; suite_next_parent(suite, &at, &parent, &only);)
+    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
         count += only != NULL ? 1 : count_options(parent->table);
     return count;
 }
@@ -131,7 +134,7 @@ static void append_inherited(const struct suite *suite, struct part *part, size_
     const struct part *parent;
     const char *only;
     part->inherited_begin = *count;
-    for (const char *at = part->section->inherits; suite_next_parent(suite, &at, &parent, &only);) {
+    for (const char *at = part->section->inherits; next_parent(suite, &at, &parent, &only);) {
         const struct option one[2] = {only != NULL ? *options_find(parent->table, only) : (struct option){0}};
         append_options(part->table, count, only != NULL ? one : parent->table);
     }
@@ -290,7 +293,7 @@ static status resolve_entries(struct suite *suite, const struct suite_source *so
                          NAMES, count);
     for (size_t i = 0; i < count; i++) {
         const char *name = options_list_item(list, key, i);
-        if (suite_part(suite, section->name, name) != NULL)
+        if (part_of(suite, section->name, name) != NULL)
             return error_set(error, ERROR_ARGUMENT, "%s: %s: \"%s\" is repeated; names must differ", source->file,
                              section->each_of, name);
         TRY(resolve(suite, source, section, name, error));
@@ -307,16 +310,9 @@ static void write_down(struct suite *suite)
     text_free(&identity);
 }
 
-static char *name_of_file(const char *file)
-{
-    const char *slash = strrchr(file, '/');
-    const char *name = slash != NULL ? slash + 1 : file, *dot = strrchr(name, '.');
-    return xstrndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
-}
-
 static status build(struct suite *suite, const struct suite_source *source, struct error *error)
 {
-    suite->name = name_of_file(source->file);
+    suite->name = path_stem(source->file);
     TRY(suite_check_name(source->file, "suite", suite->name, error));
     for (const struct suite_section *section = suite->sections; section->name != NULL; section++)
         TRY(section->each_of != NULL ? resolve_entries(suite, source, section, error)
@@ -426,14 +422,14 @@ void suite_destroy(struct suite *suite)
 
 const struct options *suite_options(const struct suite *suite, const char *section)
 {
-    const struct part *part = suite_part(suite, section, NULL);
+    const struct part *part = part_of(suite, section, NULL);
     assert(part != NULL);
     return part->options;
 }
 
 const struct options *suite_entry(const struct suite *suite, const char *section, const char *name)
 {
-    const struct part *part = suite_part(suite, section, name);
+    const struct part *part = part_of(suite, section, name);
     return part != NULL ? part->options : NULL;
 }
 

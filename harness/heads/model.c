@@ -213,5 +213,5 @@ size_t model_feature_width(const struct model *model)
 
 char *model_name(const struct model *model)
 {
-    return weights_name(model->settings.weights);
+    return path_stem(model->settings.weights);
 }

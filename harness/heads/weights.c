@@ -40,12 +40,6 @@ char *vocabulary_path(const char *name)
     return strcmp(name, "mini") == 0 ? beside_program("mini-vocabulary.txt") : xstrdup(name);
 }
 
-char *weights_name(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *dot = strrchr(name, '.');
-    return xstrndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
-}
-
 static void add_stamp(struct file_stamp *sum, const struct file_stamp *part)
 {
     sum->size += part->size;

@@ -17,10 +17,6 @@
 char *weights_path(const char *name);
 char *vocabulary_path(const char *name);
 
-/* The name of a model in results: the file name without folder and extension. The caller frees; NULL when out of
- * memory. */
-char *weights_name(const char *name);
-
 /* The stamp of the file, or of an index and all its shards together: it changes with any of them. */
 status weights_stamp(struct file_stamp *stamp, const char *path, struct error *error);
 

@@ -73,8 +73,7 @@ status pixels_of_json(enum pixels *pixels, const json_t *root, const char *path,
 status pixels_beside(enum pixels *pixels, const char *weights, const char *name, struct error *error)
 {
     enum { LIMIT = 1 << 20 };
-    const char *slash = strrchr(weights, '/');
-    char *path = path_format("%.*s%s", slash != NULL ? (int)(slash + 1 - weights) : 0, weights, name);
+    char *path = path_beside(weights, name);
     struct bytes bytes = {0};
     json_error_t problem;
     json_t *root = NULL;

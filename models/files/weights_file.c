@@ -20,21 +20,10 @@ bool weights_shards_is_index(const char *path)
 
 /* ---- the index ---- */
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* A file beside the index, and nowhere else. */
 static bool is_plain(const char *name)
 {
     return name != NULL && name[0] != 0 && name[0] != '.' && strchr(name, '/') == NULL;
-}
-
-static char *beside(const char *path, const char *name)
-{
-    const char *slash = strrchr(path, '/');
-    return path_format("%.*s%s", (int)(slash != NULL ? slash + 1 - path : 0), path, name);
 }
 
 static bool is_listed(const struct weights_shards *shards, const char *path)
@@ -47,20 +36,16 @@ static bool is_listed(const struct weights_shards *shards, const char *path)
 
 static status add_path(struct weights_shards *shards, const char *index, const char *name, struct error *error)
 {
-    char *path = beside(index, name);
-    status result = OK;
+    char *path = path_beside(index, name);
     if (is_listed(shards, path)) {
         free(path);
         return OK;
     }
-    if (shards->count == SHARDS_MOST)
-        result = error_set(error, ERROR_FORMAT, "%s: names more than %d files", index, SHARDS_MOST);
-    if (result == OK) {
-        GROW(shards->paths, shards->count);
-        shards->paths[shards->count++] = path;
-    } else
-        free(path);
-    return result;
+    GROW(shards->paths, shards->count);
+    shards->paths[shards->count++] = path;
+    return shards->count <= SHARDS_MOST
+               ? OK
+               : error_set(error, ERROR_FORMAT, "%s: names more than %d files", index, SHARDS_MOST);
 }
 
 static status read_map(struct weights_shards *shards, const char *path, struct error *error)
@@ -79,7 +64,7 @@ static status read_map(struct weights_shards *shards, const char *path, struct e
                              tensor, json_is_string(value) ? json_string_value(value) : "none");
         TRY(add_path(shards, path, json_string_value(value), error));
     }
-    qsort(shards->paths, shards->count, sizeof *shards->paths, compare_paths);
+    qsort(shards->paths, shards->count, sizeof *shards->paths, array_by_text);
     return OK;
 }
 

@@ -372,15 +372,10 @@ static char *folder_of_pair(const char *path)
     bool json = strcmp(name, "vocab.json") == 0;
     if (!json && strcmp(name, "merges.txt") != 0)
         return NULL;
-    char *folder = slash != NULL ? path_format("%.*s", (int)(slash - path), path) : path_format(".");
-    char *other = folder != NULL ? path_format("%s/vocab.json", folder) : NULL;
-    bool pair = json || (other != NULL && file_exists(other));
+    char *other = path_beside(path, "vocab.json");
+    bool pair = json || file_exists(other);
     free(other);
-    if (!pair) {
-        free(folder);
-        folder = NULL;
-    }
-    return folder;
+    return pair ? path_parent(path) : NULL;
 }
 
 status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct error *error)

@@ -1,5 +1,6 @@
 #include "models/files/torch/archive.h"
 #include "core/alloc.h"
+#include "core/array.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,11 +39,6 @@ static status refuse(const char *path, zip_error_t *problem, struct error *error
     return code;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static status check_names(const struct torch_archive *archive, const char **names, size_t count, struct error *error)
 {
     for (size_t i = 0; i < count; i++) {
@@ -50,7 +46,7 @@ static status check_names(const struct torch_archive *archive, const char **name
         if (names[i] == NULL)
             return error_set(error, ERROR_FORMAT, "%s: entry %zu of the archive has no name", archive->path, i);
     }
-    qsort(names, count, sizeof *names, compare_names);
+    qsort(names, count, sizeof *names, array_by_text);
     for (size_t i = 1; i < count; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             return error_set(error, ERROR_FORMAT, "%s: expected one entry of each name, found '%s' twice",
@@ -88,15 +84,10 @@ static zip_int64_t locate(const struct torch_archive *archive, const char *name)
     return index;
 }
 
-static bool has_entry(const struct torch_archive *archive, const char *name)
-{
-    return locate(archive, name) >= 0;
-}
-
 static status check_byte_order(struct torch_archive *archive, struct error *error)
 {
     struct bytes order;
-    if (!has_entry(archive, "byteorder"))
+    if (locate(archive, "byteorder") < 0)
         return OK;
     TRY(torch_archive_read(archive, "byteorder", &order, error));
     bool little = order.size == 6 && memcmp(order.data, "little", 6) == 0;
