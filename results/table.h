@@ -6,7 +6,7 @@
  *     table_add_text(&table, "mnist");
  *     table_add_real(&table, 97.84);                                      // cells come row by row
  *     table_begin_block(&table);                                          // a rule above the next row
- *     table_render(&table, TABLE_LATEX, false, &text);                   // appends to a struct text
+ *     table_render(&table, TABLE_LATEX, false, &text);                    // appends to a struct text
  *     table_free(&table);
  *
  * Formats for people (table, Markdown, LaTeX) round numbers; formats for programs (CSV, JSON) keep all digits.
@@ -91,9 +91,6 @@ const char *table_cell_text(const struct table_cell *cell, int decimals, char nu
 void table_find_best(const struct table *table, size_t first, size_t end, size_t column, char best[TABLE_NUMBER]);
 
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LATEX };
-
-/* "table", "csv", "json", "markdown", "latex"; an unknown name is ERROR_ARGUMENT with the nearest and all of them. */
-status table_format_parse(const char *name, enum table_format *format, struct error *error);
 
 /* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone.
  * Characters that a terminal or a spreadsheet would obey are escaped (core/characters.h); only JSON keeps a text

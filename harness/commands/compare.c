@@ -109,7 +109,7 @@ static status print_part(const struct command_call *call, const struct compariso
     if (filled && prose && (part->part == COMPARE_WORDS || part->part == COMPARE_NOTES))
         print_sentences(call, &table, part->part);
     else if (filled)
-        result = output_table(call, &table, error);
+        output_table(call, &table);
     table_free(&table);
     return result;
 }

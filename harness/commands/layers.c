@@ -27,8 +27,7 @@ static void add_block(struct table *table, const struct layer_scores *scores, en
 }
 
 /* A block of rows per tower, the best first. */
-static status show(const struct command_call *call, const struct run *run, const struct layer_scores *scores,
-                   struct error *error)
+static void show(const struct command_call *call, const struct run *run, const struct layer_scores *scores)
 {
     struct table table = {0};
     add_columns(&table, run);
@@ -40,9 +39,8 @@ static status show(const struct command_call *call, const struct run *run, const
                 if (layer_scores_rank(scores, (enum tower)t, block) == rank)
                     add_block(&table, scores, (enum tower)t, block);
     }
-    status result = output_table(call, &table, error);
+    output_table(call, &table);
     table_free(&table);
-    return result;
 }
 
 static status score(const struct command_call *call, const struct suite *suite, struct error *error)
@@ -53,7 +51,8 @@ static status score(const struct command_call *call, const struct suite *suite, 
     run->model.stop = call->stop;
     status result = layer_choice_score(run, call->progress, &scores, error);
     progress_end(call->progress);
-    NEXT(result, show(call, run, &scores, error));
+    if (result == OK)
+        show(call, run, &scores);
     layer_scores_free(&scores);
     run_close(run);
     return result;

@@ -14,7 +14,7 @@ static const struct option options[] = {
     {0},
 };
 
-static status show(const struct command_call *call, const struct join_counts *counts, struct error *error)
+static void show(const struct command_call *call, const struct join_counts *counts)
 {
     static const char *const titles[] = {"database", "runs", "added", "already there", "completed", "conflicts"};
     struct table table = {0};
@@ -29,9 +29,8 @@ static status show(const struct command_call *call, const struct join_counts *co
         table_add_integer(&table, (int64_t)of->completed);
         table_add_integer(&table, (int64_t)of->conflicts);
     }
-    status result = output_table(call, &table, error);
+    output_table(call, &table);
     table_free(&table);
-    return result;
 }
 
 static status run(const struct command_call *call, struct error *error)
@@ -41,7 +40,8 @@ static status run(const struct command_call *call, struct error *error)
     struct join_counts *counts = xcalloc(call->argument_count, sizeof *counts);
     status result =
         join_databases(call->arguments[0], call->arguments + 1, call->argument_count - 1, &settings, counts, error);
-    NEXT(result, show(call, counts, error));
+    if (result == OK)
+        show(call, counts);
     free(counts);
     return result;
 }

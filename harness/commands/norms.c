@@ -127,7 +127,8 @@ static status run(const struct command_call *call, struct error *error)
             table_begin_block(&table);
         NEXT(result, add_file(&table, call->arguments[i], error));
     }
-    NEXT(result, output_table(call, &table, error));
+    if (result == OK)
+        output_table(call, &table);
     table_free(&table);
     return result;
 }

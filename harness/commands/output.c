@@ -17,12 +17,14 @@ void output_words(const struct command_call *call, const char *words)
     text_free(&visible);
 }
 
-status output_table(const struct command_call *call, const struct table *table, struct error *error)
+static enum table_format format_of(const struct command_call *call)
 {
-    enum table_format format;
-    TRY(table_format_parse(options_text(call->options, "format"), &format, error));
-    output_table_as(call, table, format);
-    return OK;
+    return (enum table_format)options_choice(call->options, "format");
+}
+
+void output_table(const struct command_call *call, const struct table *table)
+{
+    output_table_as(call, table, format_of(call));
 }
 
 void output_table_as(const struct command_call *call, const struct table *table, enum table_format format)
@@ -38,21 +40,14 @@ void output_table_as(const struct command_call *call, const struct table *table,
 
 /* --- Long tables --- */
 
-status output_stream_open(struct output_stream *stream, const struct command_call *call, struct error *error)
+void output_stream_open(struct output_stream *stream, const struct command_call *call)
 {
-    *stream = (struct output_stream){.call = call};
-    return table_format_parse(options_text(call->options, "format"), &stream->format, error);
+    *stream = (struct output_stream){.call = call, .format = format_of(call)};
 }
 
 void output_stream_close(struct output_stream *stream)
 {
     table_free(&stream->table);
-}
-
-/* The header once. */
-static void print_csv(const struct output_stream *stream, const char *text)
-{
-    fputs(stream->printed > 0 ? strchr(text, '\n') + 1 : text, stream->call->out);
 }
 
 /* "[", rows and "]" of one array, from arrays of some rows each. */
@@ -74,7 +69,7 @@ static void print_part(const struct output_stream *stream, bool end)
     struct text text = {0};
     table_render(&stream->table, stream->format, false, &text);
     if (stream->format == TABLE_CSV)
-        print_csv(stream, text.data);
+        fputs(stream->printed > 0 ? strchr(text.data, '\n') + 1 : text.data, stream->call->out); /* the header once */
     else
         print_json(stream, text.data, text.size, end);
     text_free(&text);
@@ -90,7 +85,10 @@ status output_stream_print(struct output_stream *stream, bool end, struct error 
         return OK;
     if (isatty(fileno(out)))
         progress_end(stream->call->progress);
-    in_parts ? print_part(stream, end) : output_table_as(stream->call, &stream->table, stream->format);
+    if (in_parts)
+        print_part(stream, end);
+    else
+        output_table_as(stream->call, &stream->table, stream->format);
     stream->printed += rows;
     table_clear(&stream->table);
     if (fflush(out) != 0 || ferror(out))

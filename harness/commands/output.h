@@ -1,13 +1,14 @@
 /* Tables as a command's answer, in the format of --format.
  *
  *     static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
- *     TRY(output_table(call, &table, error));          // to call->out, in the requested form
+ *     output_table(call, &table);                      // to call->out, in the requested form
  */
 #pragma once
 
 #include "harness/commands/command.h"
 #include "results/table.h"
 
+/* Choices in the order of enum table_format. */
 #define OUTPUT_FORMAT_OPTION                                                                                           \
     {                                                                                                                  \
         .name = "format", .type = OPTION_CHOICE, .choices = "table|csv|json|markdown|latex", .fallback = "table",      \
@@ -17,15 +18,15 @@
 /* Prints words with names from outside; control characters are made visible. */
 void output_words(const struct command_call *call, const char *words);
 
-/* Colour only on a terminal other than TERM=dumb and if NO_COLOR (no-color.org) is unset or empty. */
-status output_table(const struct command_call *call, const struct table *table, struct error *error);
+/* Colour only on a terminal and if NO_COLOR (no-color.org) is unset or empty. */
+void output_table(const struct command_call *call, const struct table *table);
 void output_table_as(const struct command_call *call, const struct table *table, enum table_format format);
 
 /* A long table, printed while it grows, so that a million rows take no more memory than some thousands. CSV and JSON
  * are printed row by row, the other forms as tables of 10,000 rows, each with its header.
  *
  *     struct output_stream stream;
- *     TRY(output_stream_open(&stream, call, error));
+ *     output_stream_open(&stream, call);
  *     table_add_column(&stream.table, …);
  *     … table_add_text(&stream.table, …) …                          // whole rows, then
  *     TRY(output_stream_print(&stream, false, error));              // as often as wanted; at the end, true
@@ -38,7 +39,7 @@ struct output_stream {
     size_t printed; /* rows */
 };
 
-status output_stream_open(struct output_stream *stream, const struct command_call *call, struct error *error);
+void output_stream_open(struct output_stream *stream, const struct command_call *call);
 
 /* end: prints everything and closes the form. A failed write to standard output is an error. */
 status output_stream_print(struct output_stream *stream, bool end, struct error *error);

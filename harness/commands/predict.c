@@ -238,7 +238,7 @@ static status allocate(struct work *work, struct error *error)
     work->ranks = xcalloc(array_size(batch, work->top), sizeof *work->ranks);
     for (size_t i = 0; i < batch; i++)
         work->answers[i].ranks = work->ranks + i * work->top;
-    TRY(output_stream_open(&work->output, work->call, error));
+    output_stream_open(&work->output, work->call);
     add_columns(work, &work->output.table);
     return open_reader(work, work->call, error);
 }

@@ -151,9 +151,10 @@ static status answer(const struct command_call *call, const struct request *requ
     status result = ask(call, store, request, &table, &note, error);
     if (result == OK && note.size > 0)
         log_info(call->log, "%s: %s", store_path(store), note.data);
-    if (result == OK)
+    if (result == OK) {
         say_whole_runs(call, store, request);
-    NEXT(result, output_table(call, &table, error));
+        output_table(call, &table);
+    }
     text_free(&note);
     table_free(&table);
     store_close(store);

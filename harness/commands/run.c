@@ -30,7 +30,8 @@ static status show_summary(const struct command_call *call, struct store *store,
 {
     struct table table = {0};
     status result = query_named(store, "end-of-run", &(struct query_filter){.run = run}, &table, error);
-    NEXT(result, output_table(call, &table, error));
+    if (result == OK)
+        output_table(call, &table);
     table_free(&table);
     return result;
 }

@@ -194,7 +194,8 @@ static status show(const struct command_trials *c, struct error *error)
     struct table table = {0};
     struct query_filter filter = {.run = c->id};
     status result = query_named(c->store, "selector", &filter, &table, error);
-    NEXT(result, output_table(c->call, &table, error));
+    if (result == OK)
+        output_table(c->call, &table);
     table_free(&table);
     return result;
 }

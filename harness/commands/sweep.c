@@ -154,23 +154,19 @@ static void note_lines(const struct command_call *call, struct text *text)
 }
 
 /* With --dry-run the table is the answer; otherwise it is a note, because standard output is for the results. */
-static status show_plan(const struct command_call *call, const struct sweep *sweep, const struct placement *placement,
-                        struct error *error)
+static void show_plan(const struct command_call *call, const struct sweep *sweep, const struct placement *placement)
 {
     struct table table = {0};
     struct text text = {0};
     sweep_tables_plan(sweep, placement, &table);
-    status result = OK;
     if (asked(call, "dry-run"))
-        result = output_table(call, &table, error);
+        output_table(call, &table);
     else
         table_render(&table, TABLE_TEXT, false, &text);
     table_free(&table);
     describe(call, sweep, placement, &text);
-    if (result == OK)
-        note_lines(call, &text);
+    note_lines(call, &text);
     text_free(&text);
-    return result;
 }
 
 /* --- The runs --- */
@@ -183,7 +179,8 @@ static status show_results(const struct command_call *call, struct sweep *sweep,
     status result = sweep_look(sweep, store, error);
     NEXT(result, sweep_tables_results(sweep, store, &table, error));
     store_close(store);
-    NEXT(result, output_table(call, &table, error));
+    if (result == OK)
+        output_table(call, &table);
     table_free(&table);
     return result;
 }
@@ -329,7 +326,7 @@ static status run_sweep(const struct command_call *call, struct sweep *sweep, co
         log_info(call->log, "%s", sweep->left_out);
     TRY(look_and_estimate(call, sweep, error));
     struct placement placement = place(call, sweep);
-    TRY(show_plan(call, sweep, &placement, error));
+    show_plan(call, sweep, &placement);
     if (asked(call, "dry-run"))
         return OK;
     return asked(call, "slurm") ? submit(call, sweep, request, error) : run_missing(call, sweep, &placement, error);

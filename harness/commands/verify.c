@@ -56,30 +56,32 @@ static void sum_up(const struct table *faults, struct table *kinds, struct table
 }
 
 /* People see a line per kind and some examples, programs and --verbose all of them. */
-static status show_faults(const struct command_call *call, const struct table *faults, struct error *error)
+static void show_faults(const struct command_call *call, const struct table *faults)
 {
     struct table kinds = {0}, examples = {0};
-    if (strcmp(options_text(call->options, "format"), "table") != 0)
-        return output_table(call, faults, error);
+    if (strcmp(options_text(call->options, "format"), "table") != 0) {
+        output_table(call, faults);
+        return;
+    }
     sum_up(faults, &kinds, &examples);
-    status result = output_table(call, &kinds, error);
-    if (result == OK)
-        fputs("\n", call->out);
-    NEXT(result, output_table(call, call->verbose ? faults : &examples, error));
-    if (result == OK && !call->verbose && table_rows(&examples) < table_rows(faults))
+    output_table(call, &kinds);
+    fputs("\n", call->out);
+    output_table(call, call->verbose ? faults : &examples);
+    if (!call->verbose && table_rows(&examples) < table_rows(faults))
         log_info(call->log, "%zu of %zu faults are shown; --verbose shows all", table_rows(&examples),
                  table_rows(faults));
     table_free(&kinds);
     table_free(&examples);
-    return result;
 }
 
 static status show(const struct command_call *call, const char *database, const struct verification *verification,
                    struct error *error)
 {
     size_t faults = table_rows(&verification->faults);
-    TRY(faults > 0 ? show_faults(call, &verification->faults, error)
-                   : output_table(call, &verification->checked, error));
+    if (faults > 0)
+        show_faults(call, &verification->faults);
+    else
+        output_table(call, &verification->checked);
     if (verification->missing_files > 0)
         log_info(call->log, "%s: %zu file%s of its runs cannot be found any more, and %s not checked", database,
                  verification->missing_files, verification->missing_files == 1 ? "" : "s",

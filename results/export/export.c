@@ -294,19 +294,18 @@ static void add_nothing(const struct table *table, const struct column *columns,
     (void)table, (void)columns, (void)text;
 }
 
-/* In the order of enum table_format; without add_cell: JSON. */
+/* Without add_cell: JSON. */
 static const struct form {
-    const char *name;
     void (*add_cell)(struct text *text, const struct shown *cell);
     add_line *begin, *below_head, *above_block;
     const char *end;
     bool exact;
 } forms[] = {
-    {"table", add_padded, add_nothing, add_rule, add_rule, "", false},
-    {"csv", add_csv, add_nothing, add_nothing, add_nothing, "", true},
-    {.name = "json"},
-    {"markdown", add_markdown, add_nothing, add_alignments, add_nothing, "", false},
-    {"latex", add_latex, begin_latex, add_midrule, add_midrule, "\\bottomrule\n\\end{tabular}\n", false},
+    [TABLE_TEXT] = {add_padded, add_nothing, add_rule, add_rule, "", false},
+    [TABLE_CSV] = {add_csv, add_nothing, add_nothing, add_nothing, "", true},
+    [TABLE_JSON] = {0},
+    [TABLE_MARKDOWN] = {add_markdown, add_nothing, add_alignments, add_nothing, "", false},
+    [TABLE_LATEX] = {add_latex, begin_latex, add_midrule, add_midrule, "\\bottomrule\n\\end{tabular}\n", false},
 };
 
 static void add_cell(const struct form *form, const char *reads, struct shown cell, struct text *text)
@@ -345,21 +344,6 @@ static void render(const struct form *form, const struct table *table, struct co
                  text);
     }
     text_add(text, "%s", form->end);
-}
-
-#define FORMS (sizeof forms / sizeof *forms)
-
-status table_format_parse(const char *name, enum table_format *format, struct error *error)
-{
-    const char *names[FORMS];
-    for (size_t i = 0; i < FORMS; i++) {
-        names[i] = forms[i].name;
-        if (strcmp(name, names[i]) == 0) {
-            *format = (enum table_format)i;
-            return OK;
-        }
-    }
-    return error_unknown_word(error, "table", "format", name, names, FORMS);
 }
 
 void table_render(const struct table *table, enum table_format format, bool colour, struct text *text)

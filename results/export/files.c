@@ -31,7 +31,8 @@ static status add_table(void *context, struct statement *row, struct error *erro
     char *sql = path_format("SELECT * FROM \"%s\" WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
                             statement_text(row, 0));
     status result = query_sql(files->store, sql, &table, error);
-    table_render(&table, TABLE_CSV, false, &csv);
+    if (result == OK)
+        table_render(&table, TABLE_CSV, false, &csv);
     NEXT(result, file_group_add(&files->group, name, csv.data, csv.size, error));
     files->counts->files++;
     files->counts->rows += table_rows(&table);

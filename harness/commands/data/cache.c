@@ -101,8 +101,7 @@ static void add_shared(struct table *table, const struct shared_file *file)
     table_add_text(table, file->path);
 }
 
-static status show_content(const struct command_call *call, const char *folder, const struct content *content,
-                           struct error *error)
+static void show_content(const struct command_call *call, const char *folder, const struct content *content)
 {
     static const struct table_column columns[] = {{.title = "dataset"},
                                                   {.title = "part"},
@@ -123,10 +122,9 @@ static status show_content(const struct command_call *call, const char *folder, 
         add_shared(&table, &content->others.files[i]);
     add_total(&total, content);
     log_info(call->log, "%s: %s", folder, total.data);
-    status result = output_table(call, &table, error);
+    output_table(call, &table);
     table_free(&table);
     text_free(&total);
-    return result;
 }
 
 static status show(const struct command_call *call, struct error *error)
@@ -136,7 +134,8 @@ static status show(const struct command_call *call, struct error *error)
     TRY(choose_folder(call, &folder, error));
     status result = cache_folder_list(&content.images, folder, error);
     NEXT(result, shared_files_list(&content.others, folder, error));
-    NEXT(result, show_content(call, folder, &content, error));
+    if (result == OK)
+        show_content(call, folder, &content);
     content_free(&content);
     free(folder);
     return result;

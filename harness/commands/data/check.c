@@ -338,7 +338,7 @@ static status print_survey(const struct root_survey *survey, struct error *error
     if (options_boolean(call->options, "json"))
         output_table_as(call, table, TABLE_JSON);
     else
-        TRY(output_table(call, table, error));
+        output_table(call, table);
     if (survey->unfit > 0)
         return error_set(error, ERROR_FORMAT, "%s: %zu of %zu datasets are unfit: %s; --problems says why",
                          survey->root, survey->unfit, survey->count, survey->unfit_names.data);

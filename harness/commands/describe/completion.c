@@ -23,30 +23,15 @@ static void add_choices(struct text *out, const char *choices, size_t size)
         text_add(out, "%c", choices[i] == '|' ? ' ' : choices[i]);
 }
 
-static bool takes_suite(const struct command *command)
-{
-    return strncmp(command->arguments, "SUITE", 5) == 0;
-}
-
-static bool takes_keys(const struct command *command)
-{
-    return strcasestr(command->arguments, "key=value") != NULL;
-}
-
-static bool takes_files(const struct command *command)
-{
-    return command->subcommands == NULL && choices_size(command->arguments) == 0;
-}
-
 /* Names of subcommands, of what the first argument may be, of suites, of datasets to fetch, questions and keys, separated by blanks. */
 static void add_words(struct text *out, const struct command *command)
 {
     for (size_t i = 0; command->subcommands != NULL && command->subcommands[i] != NULL; i++)
         text_add(out, "%s ", strrchr(command->subcommands[i]->name, ' ') + 1);
     add_choices(out, command->arguments, choices_size(command->arguments));
-    for (size_t i = 0; takes_suite(command) && i < suite_library_size(); i++)
+    bool fetches = strncmp(command->arguments, "NAME", 4) == 0, runs = strncmp(command->arguments, "SUITE", 5) == 0;
+    for (size_t i = 0; runs && i < suite_library_size(); i++)
         text_add(out, "%s ", suite_library_get(i).name);
-    bool fetches = strncmp(command->arguments, "NAME", 4) == 0;
     for (const struct fetch_source *source = fetch_sources; fetches && source->name != NULL; source++)
         text_add(out, "%s ", source->name);
     bool asks = strstr(command->arguments, "WHAT") != NULL;
@@ -56,7 +41,8 @@ static void add_words(struct text *out, const struct command *command)
         if (*questions.question[i].title != 0)
             text_add(out, "%s ", questions.question[i].name);
     questions_close(&questions);
-    for (const struct suite_section *s = settings_sections; takes_keys(command) && s->name != NULL; s++)
+    bool sets = strcasestr(command->arguments, "key=value") != NULL;
+    for (const struct suite_section *s = settings_sections; sets && s->name != NULL; s++)
         for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL; o++)
             text_add(out, "%s.%s= ", s->name, o->name);
 }
@@ -118,7 +104,7 @@ static bool add_next(struct text *out, const char *before, const char *const *wo
     add_words(out, command);
     for (size_t i = 0; (option = options_of(command, i)) != NULL; i++) /* a boolean's value is optional */
         text_add(out, " --%s%s", option->name, option->type != OPTION_BOOLEAN ? "=" : "");
-    return takes_files(command);
+    return command->subcommands == NULL && choices_size(command->arguments) == 0;
 }
 
 /* --- The command --- */

@@ -63,17 +63,16 @@ static void fill(struct table *table, const struct suite_keys *keys, const struc
     }
 }
 
-static status print_table(const struct command_call *call, const struct suite_keys *keys,
-                          const struct suite_section *section, struct error *error)
+static void print_table(const struct command_call *call, const struct suite_keys *keys,
+                        const struct suite_section *section)
 {
     struct table table = {0};
     fill(&table, keys, section);
-    status result = output_table(call, &table, error);
+    output_table(call, &table);
     table_free(&table);
-    return result;
 }
 
-static status print_page(const struct command_call *call, const struct suite_keys *keys, struct error *error)
+static void print_page(const struct command_call *call, const struct suite_keys *keys)
 {
     fputs("# Keys of a suite\n\n"
           "Made from the program by `mtil list keys --format markdown`. `with` says which value of another key of the "
@@ -86,9 +85,8 @@ static status print_page(const struct command_call *call, const struct suite_key
         if (section->preset_by != NULL)
             fprintf(call->out, "; with `%s` some defaults are those of a paper", section->preset_by);
         fputs(".\n\n", call->out);
-        TRY(print_table(call, keys, section, error));
+        print_table(call, keys, section);
     }
-    return OK;
 }
 
 static const struct suite_section *find_section(const char *name, struct error *error)
@@ -111,8 +109,10 @@ status list_keys(const struct command_call *call, const char *name, struct error
         return ERROR_ARGUMENT;
     struct suite_keys keys;
     TRY(suite_keys_read(&keys, settings_sections, error));
-    bool page = section == NULL && strcmp(options_text(call->options, "format"), "markdown") == 0;
-    status result = page ? print_page(call, &keys, error) : print_table(call, &keys, section, error);
+    if (section == NULL && strcmp(options_text(call->options, "format"), "markdown") == 0)
+        print_page(call, &keys);
+    else
+        print_table(call, &keys, section);
     suite_keys_free(&keys);
-    return result;
+    return OK;
 }
