@@ -70,7 +70,7 @@ status suite_source_add(struct suite_source *source, const struct assignment *as
 const struct assignment *suite_source_last(const struct suite_source *source, const struct suite_section *section,
                                            const char *entry, const char *key);
 
-/* Fails: word, at the top level or before the dot of an override, is neither a section nor a key. */
+/* Fails: word, at the top of a file or before the dot of an override, is no section. */
 status suite_source_unknown(const struct suite_source *source, const char *where, const char *word,
                             struct error *error);
 
@@ -103,16 +103,11 @@ struct suite {
     char hash[DIGEST_SIZE];
 };
 
-const struct part *suite_part(const struct suite *suite, const char *section, const char *entry);
-
 /* Whether the option, of the part's table, has a value, given or by default. */
 bool suite_part_has(const struct part *part, const struct option *option);
 
 /* The part whose value is the default of key in the section's entries; NULL: key is not inherited. */
 const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key);
-
-/* The next entry of section->inherits after *at: a part, and one of its keys or NULL for all. False at the end. */
-bool suite_next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key);
 
 /* The text of a suite that ships, or of a file. */
 struct suite_file {

@@ -60,11 +60,10 @@ static bool has_key(const struct suite_keys *keys, const struct suite_section *s
     return false;
 }
 
-static status add_chosen(struct suite_keys *keys, const struct suite_section *section, size_t first, const char *choice,
-                         struct error *error)
+static void add_chosen(struct suite_keys *keys, const struct suite_section *section, size_t first, const char *choice)
 {
-    const struct option *option;
-    TRY(section->chosen(choice, &option, error));
+    const struct option *option = NULL;
+    section->chosen(choice, &option, NULL); /* does not fail for one of its choices */
     for (; option != NULL && option->name != NULL; option++) {
         size_t i = first;
         if (has_key(keys, section, first, option->name)) /* the first table's counts */
@@ -75,23 +74,18 @@ static status add_chosen(struct suite_keys *keys, const struct suite_section *se
             add(keys, &(struct suite_key){.section = section, .option = option});
         text_add(&keys->list[i].with, "%s%s", keys->list[i].with.size > 0 ? ", " : "", choice);
     }
-    return OK;
 }
 
-status suite_keys_read(struct suite_keys *keys, const struct suite_section *sections, struct error *error)
+void suite_keys_read(struct suite_keys *keys, const struct suite_section *sections)
 {
     *keys = (struct suite_keys){0};
-    status result = OK;
     for (const struct suite_section *section = sections; section->name != NULL; section++) {
         add_own(keys, section);
         add_parents(keys, section);
         size_t first = keys->count;
         for (size_t i = 0; section->choice != NULL && section->choice(i) != NULL; i++)
-            NEXT(result, add_chosen(keys, section, first, section->choice(i), error));
+            add_chosen(keys, section, first, section->choice(i));
     }
-    if (result != OK)
-        suite_keys_free(keys);
-    return result;
 }
 
 void suite_keys_free(struct suite_keys *keys)
@@ -114,7 +108,7 @@ static const char *alias_of(const struct suite_section *section, const char *nam
 
 static char *whole_key(const struct suite_section *section, const char *key)
 {
-    return *section->name != 0 ? path_format("%s.%s", section->name, key) : xstrdup(key);
+    return path_format("%s.%s", section->name, key);
 }
 
 status suite_key_find(char **key, const struct suite_section *sections, const char *name, struct error *error)
@@ -145,10 +139,8 @@ status suite_key_find(char **key, const struct suite_section *sections, const ch
 static char *key_called(const struct suite_section *sections, const char *name)
 {
     struct suite_keys keys;
-    struct error unused;
     char *key = NULL;
-    if (suite_keys_read(&keys, sections, &unused) != OK)
-        return NULL;
+    suite_keys_read(&keys, sections);
     for (size_t i = 0; i < keys.count && key == NULL; i++)
         if (keys.list[i].section->each_of == NULL && strcmp(keys.list[i].option->name, name) == 0)
             key = whole_key(keys.list[i].section, name);

@@ -1,7 +1,7 @@
 /* All keys that suites may have, and the key that a word on a command line stands for.
  *
  *     struct suite_keys keys;
- *     TRY(suite_keys_read(&keys, settings_sections, error));
+ *     suite_keys_read(&keys, settings_sections);
  *     keys.list[i].section->name, keys.list[i].option->name, keys.list[i].with.data …      // "merge", "sources", "most_used"
  *     suite_keys_free(&keys);
  */
@@ -25,8 +25,8 @@ struct suite_keys {
 };
 
 /* A key that several choices share is one entry, or several where defaults differ. The caller frees. */
-status suite_keys_read(struct suite_keys *keys, const struct suite_section *sections, struct error *error);
-void suite_keys_free(struct suite_keys *keys); /* zeros are allowed */
+void suite_keys_read(struct suite_keys *keys, const struct suite_section *sections);
+void suite_keys_free(struct suite_keys *keys);
 
 /* The full key of a short name: "merge.policy" for "policy", "run.seeds" for "seed"; *key NULL: no key has that name.
  * The caller frees. ERROR_ARGUMENT: several sections have such a key. */

@@ -35,11 +35,9 @@ const struct suite_section *suite_section_find(const struct suite_section *secti
 void suite_source_where(const struct suite_source *source, const struct assignment *assignment, char *where,
                         size_t size)
 {
-    char path[2 * KEY_LENGTH + 4] = "";
-    const char *section = assignment->section->name;
-    if (*section != 0)
-        snprintf(path, sizeof path, ": %s%s%s", section, assignment->entry != NULL ? "." : "",
-                 assignment->entry != NULL ? assignment->entry : "");
+    char path[2 * KEY_LENGTH + 4];
+    snprintf(path, sizeof path, ": %s%s%s", assignment->section->name, assignment->entry != NULL ? "." : "",
+             assignment->entry != NULL ? assignment->entry : "");
     if (assignment->line == 0)
         snprintf(where, size, "command line%s", path);
     else
@@ -53,16 +51,9 @@ status suite_source_unknown(const struct suite_source *source, const char *where
 {
     const char *names[256];
     size_t count = 0, most = sizeof names / sizeof *names;
-    const struct suite_section *top = suite_section_find(source->sections, "");
-    for (const struct option *option = top != NULL ? top->options : NULL; option != NULL && option->name != NULL;
-         option++)
-        if (count < most)
-            names[count++] = option->name;
-    for (const struct suite_section *section = source->sections; section->name != NULL; section++)
-        if (section != top && count < most)
-            names[count++] = section->name;
-    if (count < most)
-        names[count++] = suite_rows_section.name;
+    for (const struct suite_section *section = source->sections; section->name != NULL && count + 1 < most; section++)
+        names[count++] = section->name;
+    names[count++] = suite_rows_section.name;
     const char *near = nearest_word(word, names, count);
     size_t distance;
     char *key = suite_key_near(source->sections, word, &distance);
@@ -141,20 +132,14 @@ static status split_path(const struct suite_source *source, const char *where, c
                          struct assignment *assignment, struct error *error)
 {
     char *dot = strchr(left, '.');
-    if (dot == NULL) {
-        assignment->section = suite_section_find(source->sections, "");
-        assignment->key = left;
-        if (assignment->section != NULL && options_find(assignment->section->options, left) != NULL)
-            return OK;
-        if (suite_section_find(source->sections, left) != NULL)
-            return error_set(error, ERROR_ARGUMENT, "%s: %s is a section; expected %s.KEY=VALUE", where, left, left);
-        return suite_source_unknown(source, where, left, error);
-    }
-    *dot = 0;
-    assignment->section = *left != 0 ? suite_section_find(source->sections, left) : NULL;
-    assignment->key = dot + 1;
+    if (dot != NULL)
+        *dot = 0;
+    assignment->section = suite_section_find(source->sections, left);
     if (assignment->section == NULL)
         return suite_source_unknown(source, where, left, error);
+    if (dot == NULL)
+        return error_set(error, ERROR_ARGUMENT, "%s: %s is a section; expected %s.KEY=VALUE", where, left, left);
+    assignment->key = dot + 1;
     if (assignment->section->each_of == NULL)
         return OK;
     assignment->entry = dot + 1;

@@ -38,7 +38,7 @@ struct suite;
 
 /* Tables of sections end with an entry whose options, chosen and name are all NULL. */
 struct suite_section {
-    const char *name;             /* "merge"; "" for keys at the top level of the file */
+    const char *name;             /* "merge" */
     const struct option *options; /* borrowed until suite_destroy, like all of this */
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
@@ -67,7 +67,7 @@ struct suite_section {
 };
 
 /* Reads a suite that ships (a name without '/' and '.', see below) or a file, then the overrides in order:
- * "section.key=value", "tasks.mnist.key=value", "key=value" for the top level. Any fault is ERROR_ARGUMENT with
+ * "section.key=value", "tasks.mnist.key=value", "key=value" where one section alone has it. Any fault is ERROR_ARGUMENT with
  * file, line, column and the allowed values. The caller destroys the suite. */
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
                   const char *const *overrides, size_t override_count, struct error *error);

@@ -137,7 +137,7 @@ static bool is_incidental(const struct part *part, const char *key)
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value)
 {
     for (const struct suite_section *section = sections; section->name != NULL; section++) {
-        const char *own = *section->name != 0 ? suite_key_in(section, key) : strchr(key, '.') == NULL ? key : NULL;
+        const char *own = suite_key_in(section, key);
         if (own != NULL)
             return names_key(section->incidental, section->each_of != NULL ? strrchr(key, '.') + 1 : own, value);
     }
@@ -149,11 +149,11 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
     const struct suite_section *heading = NULL; /* written before the first key below it */
     for (size_t i = 0; i < suite->count; i++) {
         const struct part *part = &suite->parts[i];
-        bool top = *part->section->name == 0, entry_written = part->entry == NULL;
+        bool entry_written = part->entry == NULL;
         for (size_t j = 0; part->table[j].name != NULL; j++) {
             if ((identity_only && is_incidental(part, part->table[j].name)) || !is_shown(suite, part, j))
                 continue;
-            if (heading != part->section && !top)
+            if (heading != part->section)
                 text_add(out, "%s:\n", part->section->name);
             heading = part->section;
             if (!entry_written) {
@@ -162,7 +162,7 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
                 text_add(out, ":\n");
                 entry_written = true;
             }
-            text_add(out, "%s%s: ", top ? "" : part->entry == NULL ? "  " : "    ", part->table[j].name);
+            text_add(out, "%s%s: ", part->entry == NULL ? "  " : "    ", part->table[j].name);
             write_value(out, part->options, &part->table[j]);
             text_add(out, "\n");
         }
@@ -174,9 +174,8 @@ static struct setting_row make_setting(const struct part *part, const struct opt
     static const char *const types[] = {
         [OPTION_INTEGER] = "integer", [OPTION_REAL] = "real",   [OPTION_BOOLEAN] = "boolean", [OPTION_TEXT] = "text",
         [OPTION_FILE] = "text",       [OPTION_FOLDER] = "text", [OPTION_CHOICE] = "text",     [OPTION_LIST] = "list"};
-    const char *section = part->section->name;
     struct text key = {0}, value = {0};
-    text_add(&key, "%s%s", section, *section != 0 ? "." : "");
+    text_add(&key, "%s.", part->section->name);
     if (part->entry != NULL)
         text_add(&key, "%s.", part->entry);
     text_add(&key, "%s", option->name);

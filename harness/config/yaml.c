@@ -237,7 +237,6 @@ static status unknown_key(const struct reader *reader, const struct assignment *
 
 static status read_top(struct reader *reader)
 {
-    const struct suite_section *sections = reader->source->sections, *top = suite_section_find(sections, "");
     for (;;) {
         char key[KEY_LENGTH];
         bool end;
@@ -245,14 +244,11 @@ static status read_top(struct reader *reader)
         TRY(read_key(reader, key, &assignment, &end));
         if (end)
             return OK;
-        assignment.section =
-            strcmp(key, suite_rows_section.name) == 0 ? &suite_rows_section : suite_section_find(sections, key);
+        assignment.section = strcmp(key, suite_rows_section.name) == 0
+                                 ? &suite_rows_section
+                                 : suite_section_find(reader->source->sections, key);
         if (assignment.section != NULL) {
             TRY(read_keys(reader, &assignment));
-        } else if (top != NULL && options_find(top->options, key) != NULL) {
-            assignment.section = top;
-            assignment.key = key;
-            TRY(read_value(reader, &assignment));
         } else if (strcmp(key, "use") == 0) {
             TRY(read_use(reader, &assignment));
         } else {

@@ -108,7 +108,7 @@ status list_keys(const struct command_call *call, const char *name, struct error
     if (name != NULL && section == NULL)
         return ERROR_ARGUMENT;
     struct suite_keys keys;
-    TRY(suite_keys_read(&keys, settings_sections, error));
+    suite_keys_read(&keys, settings_sections);
     if (section == NULL && strcmp(options_text(call->options, "format"), "markdown") == 0)
         print_page(call, &keys);
     else
