@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+
 /* cblas.h has no LAPACK. */
 void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
 
@@ -65,19 +67,12 @@ size_t symmetric_values(size_t n)
     return tiles < (size_t)1 << 20 ? tiles * (tiles + 1) / 2 * TILE * TILE : SIZE_MAX;
 }
 
-status symmetric_create(struct symmetric **result, size_t n, struct error *error)
+struct symmetric *symmetric_create(size_t n)
 {
-    size_t count = symmetric_values(n);
-    struct symmetric *matrix = malloc(sizeof *matrix);
-    double *values = count < SIZE_MAX / sizeof *values ? calloc(count + 1, sizeof *values) : NULL;
-    if (matrix == NULL || values == NULL) {
-        free(matrix);
-        free(values);
-        return error_set(error, ERROR_MEMORY, "no memory for a symmetric matrix of %zu rows", n);
-    }
-    *matrix = (struct symmetric){.n = n, .tiles = (n + TILE - 1) / TILE, .values = values};
-    *result = matrix;
-    return OK;
+    struct symmetric *matrix = xmalloc(sizeof *matrix);
+    *matrix = (struct symmetric){
+        .n = n, .tiles = (n + TILE - 1) / TILE, .values = xcalloc(symmetric_values(n), sizeof *matrix->values)};
+    return matrix;
 }
 
 void symmetric_destroy(struct symmetric *matrix)

@@ -1,7 +1,7 @@
 /* Linear algebra in double precision on the host: products, and systems of equations with a large symmetric positive
  * definite matrix.
  *
- *     TRY(symmetric_create(&a, n, error));                          // zeros
+ *     a = symmetric_create(n);                                      // zeros
  *     symmetric_add(a, pool, rows, count);                          // A += rowsᵀ rows, rows [count, n]
  *     symmetric_shift(a, ridge);                                    // A += ridge · I
  *     TRY(symmetric_factor(a, pool, error));                        // A = L Lᵀ (Cholesky), in its place
@@ -38,7 +38,7 @@ struct symmetric {
     double *values;
 };
 
-status symmetric_create(struct symmetric **matrix, size_t n, struct error *error);
+struct symmetric *symmetric_create(size_t n);
 void symmetric_destroy(struct symmetric *matrix); /* NULL is allowed */
 size_t symmetric_values(size_t n); /* values stored for n rows, padding of the tiles included; SIZE_MAX: too many */
 

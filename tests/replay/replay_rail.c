@@ -31,9 +31,8 @@ static void compare_weights(struct rail *rail, const struct regression *g, const
 /* R = (ΦᵀΦ + ridge I)⁻¹, which the method does not need: its columns are solutions for the unit vectors. */
 static void compare_memory(struct rail *rail, const struct regression *g, const struct safetensor *expected)
 {
-    struct symmetric *matrix;
     double *inverse = replay_take(rail->r, g->basis * g->basis, sizeof *inverse);
-    must(symmetric_create(&matrix, g->basis, &error));
+    struct symmetric *matrix = symmetric_create(g->basis);
     memcpy(matrix->values, g->gram->values, symmetric_values(g->basis) * sizeof *matrix->values);
     symmetric_shift(matrix, g->ridge);
     for (size_t i = 0; i < g->basis; i++)
@@ -67,7 +66,7 @@ static void compare_fused(struct rail *rail, const struct regression *g, const c
     memcpy(scores, rail->logits, n * rail->all * sizeof *scores);
     struct regression fused_by = *g;
     fused_by.fusion = recorded_number(rail->r->config, "fusion");
-    must(regression_fuse(&fused_by, 0, rail->test->data, n, rail->all, scores, is, &error));
+    regression_fuse(&fused_by, 0, rail->test->data, n, rail->all, scores, is);
     replay_floats(rail->r, replay_text(rail->r, "%s fused", form), scores,
                   recorded(rail->expect, "fused.%s.%zu", form, task), tolerance_of_scores(rail, form));
     for (size_t i = 0; i < n; i++) {
@@ -80,7 +79,7 @@ static void compare_fused(struct rail *rail, const struct regression *g, const c
 static void compare_scores(struct rail *rail, const struct regression *g, const char *form, size_t task)
 {
     double *scores = replay_take(rail->r, rail->test->shape[0] * g->classes, sizeof *scores);
-    must(regression_scores(g, rail->test->data, rail->test->shape[0], scores, &error));
+    regression_scores(g, rail->test->data, rail->test->shape[0], scores);
     replay_doubles(rail->r, replay_text(rail->r, "%s scores", form), scores,
                    recorded(rail->expect, "scores.%s.%zu", form, task), tolerance_of_scores(rail, form));
 }
@@ -93,7 +92,7 @@ static void add_task(struct rail *rail, struct regression *g, size_t task)
     int32_t *shared = replay_take(rail->r, features->shape[0], sizeof *shared);
     for (size_t i = 0; i < features->shape[0]; i++)
         shared[i] = (int32_t)first + labels[i];
-    must(regression_add(g, features->data, shared, features->shape[0], first + more, &error));
+    regression_add(g, features->data, shared, features->shape[0], first + more);
     must(regression_solve(g, &error));
 }
 
@@ -108,7 +107,7 @@ static void replay_form(struct rail *rail, enum regression_form form)
                            .pool = rail->pool};
     if (primal) {
         const struct safetensor *random = recorded(rail->r->data, "random");
-        must(regression_draw(&g, random->shape[0], 0, &error));
+        regression_draw(&g, random->shape[0], 0);
         for (size_t i = 0; i < safetensor_elements(random); i++)
             g.bases[i] = recorded_value(random, i);
     }
@@ -130,7 +129,7 @@ static void replay_zero_shot(struct rail *rail)
     size_t n = rail->test->shape[0];
     float *p = replay_take(rail->r, n * rail->all, sizeof *p);
     memcpy(p, rail->logits, n * rail->all * sizeof *p);
-    must(regression_fuse(&nothing, 0, rail->test->data, n, rail->all, p, NULL, &error));
+    regression_fuse(&nothing, 0, rail->test->data, n, rail->all, p, NULL);
     replay_floats(rail->r, "zero_shot", p, recorded(rail->expect, "zero_shot"),
                   recorded_tolerance(rail->r, "zero_shot"));
 }

@@ -12,14 +12,10 @@
 
 enum { ROWS = 256 /* at a time */, RIDGES = 17, LEAST_RIDGE = -8 /* powers of 10 to choose from */ };
 
-static status no_memory(const char *what, size_t n, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "regression: no memory for %zu %s", n, what);
-}
-
+/* regression_open has refused what is too large for the machine. */
 static double *take(size_t rows, size_t columns)
 {
-    return malloc(array_size(array_size(rows, columns), sizeof(double)));
+    return xmalloc(array_size(array_size(rows, columns), sizeof(double)));
 }
 
 /* --- Bases --- */
@@ -39,28 +35,20 @@ static void gaussian(const void *context, double *values, size_t count)
         values[i] = exp(-2 * r->gamma * fmax(1 - values[i], 0));
 }
 
-static linear_map map_of(const struct regression *r)
-{
-    return r->form == REGRESSION_PRIMAL ? rectify : gaussian;
-}
-
 /* Whether the form takes features as they are; the others take unit vectors. */
 static bool takes_raw(const struct regression *r, bool scoring)
 {
     return r->form == REGRESSION_MEANS ? !scoring : r->validated;
 }
 
-status regression_draw(struct regression *r, size_t hidden, uint64_t seed, struct error *error)
+void regression_draw(struct regression *r, size_t hidden, uint64_t seed)
 {
     struct rng rng = rng_make(seed, RNG_DIRECTIONS, 0, 0);
     double bound = 1 / sqrt((double)r->width);
     r->bases = take(hidden, r->width);
-    if (r->bases == NULL)
-        return no_memory("random directions", hidden, error);
     r->basis = hidden;
     for (size_t i = 0; i < hidden * r->width; i++)
         r->bases[i] = r->validated ? (double)rng_normal(&rng, i) : bound * (2 * (double)rng_uniform(&rng, i) - 1);
-    return OK;
 }
 
 static void widen(const float *features, size_t n, size_t width, bool raw, double *rows)
@@ -85,15 +73,10 @@ static void expansion_free(struct expansion *e)
     free(e->x);
 }
 
-static status expansion_create(struct expansion *e, const struct regression *r, struct error *error)
+static struct expansion expansion_create(const struct regression *r)
 {
-    bool apart = r->form != REGRESSION_MEANS;
-    *e = (struct expansion){.x = take(ROWS, r->width)};
-    e->phi = apart ? take(ROWS, r->basis) : e->x;
-    if (e->x != NULL && e->phi != NULL)
-        return OK;
-    expansion_free(e);
-    return no_memory("expanded features", (size_t)ROWS, error);
+    double *x = take(ROWS, r->width);
+    return (struct expansion){x, r->form != REGRESSION_MEANS ? take(ROWS, r->basis) : x};
 }
 
 static void expand(struct expansion *e, const struct regression *r, const float *features, size_t n, bool scoring)
@@ -107,35 +90,29 @@ static void expand(struct expansion *e, const struct regression *r, const float 
                                                       .a = e->x,
                                                       .b = r->bases,
                                                       .out = e->phi,
-                                                      .map = map_of(r),
+                                                      .map = r->form == REGRESSION_PRIMAL ? rectify : gaussian,
                                                       .context = r});
 }
 
 /* --- Learning --- */
 
-static status more_classes(struct regression *r, size_t classes, struct error *error)
+static void more_classes(struct regression *r, size_t classes)
 {
-    if (r->form == REGRESSION_DUAL || classes <= r->classes) {
-        r->classes = classes > r->classes ? classes : r->classes;
-        return OK;
+    if (classes <= r->classes)
+        return;
+    if (r->form != REGRESSION_DUAL) {
+        r->products = xrealloc(r->products, array_size(array_size(classes, r->basis), sizeof *r->products));
+        memset(r->products + r->classes * r->basis, 0, (classes - r->classes) * r->basis * sizeof *r->products);
     }
-    double *products = realloc(r->products, array_size(array_size(classes, r->basis), sizeof *products));
-    if (products == NULL)
-        return no_memory("classes", classes, error);
-    memset(products + r->classes * r->basis, 0, (classes - r->classes) * r->basis * sizeof *products);
-    r->products = products;
     r->classes = classes;
-    return OK;
 }
 
 /* primal, means */
-static status add_sums(struct regression *r, const float *features, const int32_t *labels, size_t n,
-                       struct error *error)
+static void add_sums(struct regression *r, const float *features, const int32_t *labels, size_t n)
 {
-    struct expansion e;
+    struct expansion e = expansion_create(r);
     if (r->form == REGRESSION_PRIMAL && r->gram == NULL)
-        TRY(symmetric_create(&r->gram, r->basis, error));
-    TRY(expansion_create(&e, r, error));
+        r->gram = symmetric_create(r->basis);
     for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
         expand(&e, r, features + first * r->width, count, false);
@@ -148,47 +125,35 @@ static status add_sums(struct regression *r, const float *features, const int32_
         }
     }
     expansion_free(&e);
-    return OK;
 }
 
-static status more_rows(struct regression *r, size_t n, struct error *error)
+static void more_rows(struct regression *r, size_t n)
 {
-    double *rows = realloc(r->bases, array_size(array_size(r->basis + n, r->width), sizeof *rows));
-    if (rows == NULL)
-        return no_memory("rows", r->basis + n, error);
-    r->bases = rows;
-    int32_t *labels = realloc(r->labels, array_size(r->basis + n, sizeof *labels));
-    if (labels == NULL)
-        return no_memory("labels", r->basis + n, error);
-    r->labels = labels;
-    return OK;
+    r->bases = xrealloc(r->bases, array_size(array_size(r->basis + n, r->width), sizeof *r->bases));
+    r->labels = xrealloc(r->labels, array_size(r->basis + n, sizeof *r->labels));
 }
 
-static status add_dual(struct regression *r, const float *features, const int32_t *labels, size_t n,
-                       struct error *error)
+static void add_dual(struct regression *r, const float *features, const int32_t *labels, size_t n)
 {
-    TRY(more_rows(r, n, error));
+    more_rows(r, n);
     widen(features, n, r->width, false, r->bases + r->basis * r->width);
     memcpy(r->labels + r->basis, labels, n * sizeof *labels);
     r->basis += n;
-    return OK;
 }
 
-status regression_add(struct regression *r, const float *features, const int32_t *labels, size_t n, size_t classes,
-                      struct error *error)
+void regression_add(struct regression *r, const float *features, const int32_t *labels, size_t n, size_t classes)
 {
     free(r->coefficients);
     r->coefficients = NULL;
-    TRY(more_classes(r, classes, error));
-    return (r->form == REGRESSION_DUAL ? add_dual : add_sums)(r, features, labels, n, error);
+    more_classes(r, classes);
+    (r->form == REGRESSION_DUAL ? add_dual : add_sums)(r, features, labels, n);
 }
 
-static status solve_means(struct regression *r)
+static void solve_means(struct regression *r)
 {
     memcpy(r->coefficients, r->products, r->classes * r->basis * sizeof *r->coefficients);
     for (size_t c = 0; c < r->classes; c++)
         linear_unit(r->coefficients + c * r->basis, r->basis);
-    return OK;
 }
 
 /* The matrix to invert; the right-hand sides are in coefficients. */
@@ -208,14 +173,13 @@ static void set_equations(const struct regression *r, struct symmetric *matrix)
 
 status regression_solve(struct regression *r, struct error *error)
 {
-    struct symmetric *matrix;
     free(r->coefficients);
     r->coefficients = take(r->classes, r->basis);
-    if (r->coefficients == NULL)
-        return no_memory("classes' coefficients", r->classes, error);
-    if (r->form == REGRESSION_MEANS)
-        return solve_means(r);
-    TRY(symmetric_create(&matrix, r->basis, error));
+    if (r->form == REGRESSION_MEANS) {
+        solve_means(r);
+        return OK;
+    }
+    struct symmetric *matrix = symmetric_create(r->basis);
     set_equations(r, matrix);
     status result = symmetric_factor(matrix, r->pool, error);
     if (result == OK)
@@ -224,11 +188,9 @@ status regression_solve(struct regression *r, struct error *error)
     return result;
 }
 
-status regression_scores(const struct regression *r, const float *features, size_t n, double *scores,
-                         struct error *error)
+void regression_scores(const struct regression *r, const float *features, size_t n, double *scores)
 {
-    struct expansion e;
-    TRY(expansion_create(&e, r, error));
+    struct expansion e = expansion_create(r);
     for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
         expand(&e, r, features + first * r->width, count, true);
@@ -240,7 +202,6 @@ status regression_scores(const struct regression *r, const float *features, size
                                                           .out = scores + first * r->classes});
     }
     expansion_free(&e);
-    return OK;
 }
 
 /* --- The ridge --- */
@@ -274,7 +235,7 @@ static status choose_ridge(struct regression *r, const struct held_out *h, struc
         if (result == ERROR_FORMAT) /* not positive definite in double precision */
             continue;
         TRY(result);
-        TRY(regression_scores(r, h->features, h->n, h->scores, error));
+        regression_scores(r, h->features, h->n, h->scores);
         double loss = squared_error(h, r->classes);
         if (loss < least) {
             least = loss;
@@ -298,8 +259,8 @@ status regression_solve_validated(struct regression *r, const float *features, c
                                 .scores = xmalloc(array_size(n, classes * sizeof *held_out.scores))};
     struct regression part = {
         .form = r->form, .width = r->width, .validated = true, .pool = r->pool, .basis = r->basis, .bases = r->bases};
-    status result = regression_add(&part, features, own, used, classes, error);
-    NEXT(result, choose_ridge(&part, &held_out, error));
+    regression_add(&part, features, own, used, classes);
+    status result = choose_ridge(&part, &held_out, error);
     r->ridge = part.ridge;
     part.bases = NULL; /* r's */
     regression_free(&part);
@@ -348,21 +309,20 @@ struct adapted {
 };
 
 /* known: the number of columns that are learned */
-static status mix(const struct regression *r, struct adapted *a, size_t first, size_t known, size_t columns,
-                  float *scores, struct error *error)
+static void mix(const struct regression *r, struct adapted *a, size_t first, size_t known, size_t columns,
+                float *scores)
 {
-    TRY(regression_scores(r, a->features, a->count, a->scores, error));
+    regression_scores(r, a->features, a->count, a->scores);
     for (size_t i = 0; i < a->count; i++) {
         float *row = scores + a->items[i] * columns;
         const double *own = a->scores + i * r->classes + first;
         for (size_t c = 0; c < columns; c++)
             row[c] = (float)((1 - r->fusion) * (double)row[c] + r->fusion * (c < known ? own[c] : r->others));
     }
-    return OK;
 }
 
-status regression_fuse(const struct regression *r, size_t first, const float *features, size_t n, size_t columns,
-                       float *scores, bool *adapted, struct error *error)
+void regression_fuse(const struct regression *r, size_t first, const float *features, size_t n, size_t columns,
+                     float *scores, bool *adapted)
 {
     size_t known = r->classes > first ? r->classes - first : 0;
     known = known < columns ? known : columns;
@@ -378,11 +338,10 @@ status regression_fuse(const struct regression *r, size_t first, const float *fe
         memcpy(a.features + a.count * r->width, features + i * r->width, r->width * sizeof *a.features);
         a.items[a.count++] = i;
     }
-    status result = mix(r, &a, first, known, columns, scores, error);
+    mix(r, &a, first, known, columns, scores);
     free(a.items);
     free(a.features);
     free(a.scores);
-    return result;
 }
 
 /* --- State --- */
@@ -391,11 +350,11 @@ static status keep_sums(struct regression *r, const struct serializer *serialize
 {
     if (r->form == REGRESSION_PRIMAL) {
         if (!serializer->saving && r->gram == NULL)
-            TRY(symmetric_create(&r->gram, r->basis, error));
+            r->gram = symmetric_create(r->basis);
         TRY(serializer_host(serializer, "regression.gram", SAFETENSOR_F64, symmetric_values(r->basis), r->gram->values,
                             error));
     }
-    TRY(more_classes(r, classes, error));
+    more_classes(r, classes);
     return serializer_host(serializer, "regression.products", SAFETENSOR_F64, classes * r->basis, r->products, error);
 }
 
@@ -405,7 +364,7 @@ static status keep_dual(struct regression *r, const struct serializer *serialize
     TRY(serializer_host(serializer, "regression.rows", SAFETENSOR_I64, 1, &rows, error));
     if (!serializer->saving) {
         r->basis = 0;
-        TRY(more_rows(r, (size_t)rows, error));
+        more_rows(r, (size_t)rows);
         r->basis = (size_t)rows;
         r->classes = classes;
     }
@@ -475,7 +434,9 @@ status regression_open(struct method_run *run, size_t hidden, struct error *erro
     r->basis = r->form == REGRESSION_MEANS ? r->width : hidden;
     TRY(check_memory(run, error));
     TRY(threads_create(&r->pool, model->settings.threads, error));
-    return r->form == REGRESSION_PRIMAL ? regression_draw(r, hidden, model->seed, error) : OK;
+    if (r->form == REGRESSION_PRIMAL)
+        regression_draw(r, hidden, model->seed);
+    return OK;
 }
 
 void regression_hook_close(struct method_run *run)
@@ -501,7 +462,8 @@ status regression_hook_end_task(struct method_run *run, const struct task *task,
     status result = frozen_rows_read(&rows, run, task, error);
     if (result == OK && r->validated)
         frozen_rows_shuffle(&rows, rng_make(run->model->seed, RNG_HELD_OUT, (uint32_t)task->index, 0));
-    NEXT(result, regression_add(r, rows.features, rows.labels, rows.n, rows.classes, error));
+    if (result == OK)
+        regression_add(r, rows.features, rows.labels, rows.n, rows.classes);
     NEXT(result, r->validated ? regression_solve_validated(r, rows.features, rows.labels, rows.n, rows.first, error)
                               : regression_solve(r, error));
     frozen_rows_free(&rows);
@@ -511,7 +473,9 @@ status regression_hook_end_task(struct method_run *run, const struct task *task,
 status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
                               size_t classes, float *scores, struct error *error)
 {
-    return regression_fuse(run->state, frozen_classes_column(run, task), features, n, classes, scores, NULL, error);
+    (void)error;
+    regression_fuse(run->state, frozen_classes_column(run, task), features, n, classes, scores, NULL);
+    return OK;
 }
 
 status regression_hook_keep(struct method_run *run, const struct serializer *serializer, struct error *error)

@@ -7,10 +7,10 @@
  *     scores(x) = Φ(x) W
  *
  *     struct regression r = {.form = REGRESSION_PRIMAL, .width = d, .ridge = 0.1, .pool = pool};
- *     TRY(regression_draw(&r, hidden, seed, error));                                 // primal alone
- *     TRY(regression_add(&r, features, labels, n, classes, error));                  // the rows of a task
+ *     regression_draw(&r, hidden, seed);                                             // primal alone
+ *     regression_add(&r, features, labels, n, classes);                              // the rows of a task
  *     TRY(regression_solve(&r, error));
- *     TRY(regression_scores(&r, features, n, scores, error));
+ *     regression_scores(&r, features, n, scores);
  *     regression_free(&r);
  *
  * primal and dual with unit x: RAIL (Xu et al., NeurIPS 2024, arXiv 2406.18868), theorems 1 and 2. primal with x as it is, random
@@ -46,13 +46,13 @@ struct regression {
 };
 
 /* Directions uniform in ±1/√width, as PyTorch initialises a linear layer; if validated, N(0, 1). */
-status regression_draw(struct regression *regression, size_t hidden, uint64_t seed, struct error *error);
+void regression_draw(struct regression *regression, size_t hidden, uint64_t seed);
 void regression_free(struct regression *regression);
 
 /* features [n, width], of any norm; labels are numbers among all classes so far, `classes` of them with the new
  * ones. */
-status regression_add(struct regression *regression, const float *features, const int32_t *labels, size_t n,
-                      size_t classes, struct error *error);
+void regression_add(struct regression *regression, const float *features, const int32_t *labels, size_t n,
+                    size_t classes);
 status regression_solve(struct regression *regression, struct error *error);
 /* The same after choosing the ridge as RanPAC's public code does (optimise_ridge_parameter), for the rows [n] just added, in random
  * order, of classes from `first` on: of 10⁻⁸, 10⁻⁷, … 10⁸ the first with the least squared error on the last fifth of them, of a
@@ -61,8 +61,7 @@ status regression_solve(struct regression *regression, struct error *error);
 status regression_solve_validated(struct regression *regression, const float *features, const int32_t *labels, size_t n,
                                   size_t first, struct error *error);
 /* scores [n, classes] */
-status regression_scores(const struct regression *regression, const float *features, size_t n, double *scores,
-                         struct error *error);
+void regression_scores(const struct regression *regression, const float *features, size_t n, double *scores);
 
 /* For a method's keep, without the directions. */
 status regression_keep(struct regression *regression, const struct serializer *serializer, struct error *error);
@@ -78,8 +77,8 @@ struct regression_cost regression_cost(const struct regression *regression, size
  * With p = softmax(scores) they become, where the best class of p is learned (adapted [n], unless NULL, receives whether it
  * is), (1 − fusion) p + fusion · own, elsewhere p: so the answer for an image that CLIP takes for a class not learned is
  * CLIP's. */
-status regression_fuse(const struct regression *regression, size_t first, const float *features, size_t n,
-                       size_t classes, float *scores, bool *adapted, struct error *error);
+void regression_fuse(const struct regression *regression, size_t first, const float *features, size_t n, size_t classes,
+                     float *scores, bool *adapted);
 
 /* For methods whose state is a regression. open: with form, ridge and what else the form has set; hidden: random directions of the
  * primal form. Refuses sizes that do not fit into the machine's memory. */

@@ -85,7 +85,7 @@ static void open_regression(struct regression *r, const struct world *w, enum re
     *r = (struct regression){.form = form, .width = WIDTH, .ridge = ridge, .gamma = gamma_of_kernel, .pool = pool};
     if (form == REGRESSION_DUAL)
         return;
-    must(regression_draw(r, HIDDEN, 0, &error)); /* and the world's own directions in place of these */
+    regression_draw(r, HIDDEN, 0); /* and the world's own directions in place of these */
     for (size_t i = 0; i < HIDDEN * WIDTH; i++)
         r->bases[i] = (double)w->random[i];
 }
@@ -103,9 +103,9 @@ TEST(tasks_add_up_to_one_regression)
         open_regression(&r, &w, form, pool);
         for (size_t half = 0; half < 2; half++) {
             size_t first = half * ROWS / 2, classes = half == 0 ? 3 : CLASSES;
-            must(regression_add(&r, w.x + first * WIDTH, w.labels + first, ROWS / 2, classes, &error));
+            regression_add(&r, w.x + first * WIDTH, w.labels + first, ROWS / 2, classes);
             must(regression_solve(&r, &error));
-            must(regression_scores(&r, w.test, TEST, scores, &error));
+            regression_scores(&r, w.test, TEST, scores);
             direct_scores(&w, form, first + ROWS / 2, classes, expected);
             for (size_t i = 0; i < TEST * classes; i++)
                 if (!(fabs(scores[i] - expected[i]) < 1e-9))
@@ -135,11 +135,11 @@ TEST(learned_classes_alone_are_mixed)
         open_regression(&r, &w, REGRESSION_PRIMAL, pool);
         r.fusion = cases[k][0];
         r.others = cases[k][1];
-        must(regression_add(&r, w.x, w.labels, ROWS / 2, 3, &error));
+        regression_add(&r, w.x, w.labels, ROWS / 2, 3);
         must(regression_solve(&r, &error));
         draw(logits, TEST * 4, 7);
         memcpy(scores, logits, sizeof scores);
-        must(regression_fuse(&r, 1, w.test, TEST, 4, scores, adapted, &error));
+        regression_fuse(&r, 1, w.test, TEST, 4, scores, adapted);
         regression_free(&r);
         for (size_t i = 0; i < TEST; i++) {
             double sum = 0;
