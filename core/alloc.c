@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* Other threads may be at work, so nothing is tidied up. */
-static void *given(void *memory, size_t size)
+void *xgiven(void *memory, size_t size)
 {
     if (memory != NULL)
         return memory;
@@ -18,25 +18,25 @@ static void *given(void *memory, size_t size)
 
 void *xmalloc(size_t size)
 {
-    return given(malloc(size > 0 ? size : 1), size);
+    return xgiven(malloc(size > 0 ? size : 1), size);
 }
 
 void *xcalloc(size_t count, size_t size)
 {
-    return given(calloc(count > 0 ? count : 1, size), count * size);
+    return xgiven(calloc(count > 0 ? count : 1, size), count * size);
 }
 
 void *xrealloc(void *memory, size_t size)
 {
-    return given(realloc(memory, size > 0 ? size : 1), size);
+    return xgiven(realloc(memory, size > 0 ? size : 1), size);
 }
 
 char *xstrdup(const char *string)
 {
-    return given(strdup(string), strlen(string) + 1);
+    return xgiven(strdup(string), strlen(string) + 1);
 }
 
 char *xstrndup(const char *string, size_t size)
 {
-    return given(strndup(string, size), size + 1);
+    return xgiven(strndup(string, size), size + 1);
 }

@@ -10,3 +10,4 @@ void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *memory, size_t size);
 char *xstrdup(const char *string);
 char *xstrndup(const char *string, size_t size);
+void *xgiven(void *memory, size_t size); /* what a library allocated for size bytes, and NULL where it could not */

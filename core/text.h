@@ -16,7 +16,6 @@
 struct text {
     char *data; /* NUL-terminated once something was added, else NULL */
     size_t size, capacity;
-    bool failed; /* never set here: for callers that fill a text and can fail */
 };
 
 void text_add(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);

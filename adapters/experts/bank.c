@@ -158,14 +158,7 @@ static status check_settings(const struct adapter_settings *s, struct error *err
     if (router_kind_of(s)->check != NULL)
         TRY(router_kind_of(s)->check(s, error));
     const struct expert_kind *kind = expert_kind_of(s);
-    TRY(kind->check(s, error));
-    /* The slope of another activation does not show what was dropped. */
-    if (s->dropout > 0 && (kind->models_activation || kind->activation != ACTIVATION_RELU))
-        return error_set(error, ERROR_ARGUMENT,
-                         "adapter: dropout works with ReLU experts alone, found %g with experts of kind %s; set "
-                         "adapter.dropout=0",
-                         (double)s->dropout, kind->name);
-    return OK;
+    return kind->check(s, error);
 }
 
 status adapters_create(struct adapters **result, struct backend *backend, struct arena *arena,

@@ -21,12 +21,6 @@ static status write_file(const struct vit_content *content, const struct adapter
     return safetensors_write(path, extra.tensors, extra.tensor_count, entries, extra.metadata_count, error);
 }
 
-/* Whether the mean of the experts is used in evaluation, and no block shares its MLP. */
-static bool is_dense(const struct clip *vit, const struct adapters *adapters)
-{
-    return router_kind_of(&adapters->settings)->averages && vit->run == 1;
-}
-
 static const struct clip_tensor *find_name(const struct vit_content *content, const char *own)
 {
     const struct clip_tensor *name = content->names;
@@ -76,7 +70,8 @@ status classifier_save(const struct clip *vit, const struct linear_head *head, c
 {
     struct vit_content content;
     struct adapter_metadata_entries said = {0};
-    bool dense = adapters != NULL && is_dense(vit, adapters);
+    /* the mean of the experts is used in evaluation, and no block shares its MLP */
+    bool dense = adapters != NULL && router_kind_of(&adapters->settings)->averages && vit->run == 1;
     TRY(metadata != NULL ? adapter_metadata_entries(&said, metadata, error) : OK);
     status result = vit_content_take(&content, vit, head, VIT_TIMM, path, error);
     if (dense)

@@ -47,11 +47,6 @@ static status lock_downloads(struct fetch *fetch, struct error *error)
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-static char *part_path(const struct fetch *fetch, const struct fetch_file *file)
-{
-    return path_format("%s/%s.part", fetch->downloads, file->name);
-}
-
 static status download(const struct fetch *fetch, const struct fetch_file *file, const char *part, struct error *error)
 {
     const char *from = fetch->settings->from;
@@ -109,7 +104,7 @@ static status each_file(const struct fetch *fetch,
 {
     status result = OK;
     for (const struct fetch_file *file = fetch->source->files; file->name != NULL && result == OK; file++) {
-        char *part = part_path(fetch, file);
+        char *part = path_format("%s/%s.part", fetch->downloads, file->name);
         result = act(fetch, file, part, error);
         free(part);
     }

@@ -71,8 +71,8 @@ static status read_item(struct coop_split *split, struct coop_list *list, json_t
 static status read_list(struct coop_split *split, struct coop_list *list, const char *key, json_t *items,
                         struct error *error)
 {
-    if (list != NULL && (list->labels = malloc((json_array_size(items) + 1) * sizeof *list->labels)) == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu labels", json_array_size(items));
+    if (list != NULL)
+        list->labels = xmalloc(json_array_size(items) * sizeof *list->labels);
     for (size_t i = 0; i < json_array_size(items); i++)
         if (read_item(split, list, json_array_get(items, i), error) != OK)
             return error_context(error, "%s[%zu]", key, i);
@@ -109,9 +109,8 @@ static status read_lists(struct coop_split *split, json_t *root, struct error *e
                              keys[k]);
         items += json_array_size(lists[k]);
     }
-    if (items > INT32_MAX || (split->classes.items = calloc(items + 1, sizeof *split->classes.items)) == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for the labels of %zu images", items);
-    split->classes.count = items;
+    split->classes.items = xcalloc(items, sizeof *split->classes.items);
+    split->classes.count = items; /* the file's limit keeps their number far below INT32_MAX */
     for (int k = 0; k < KEYS; k++)
         TRY(read_list(split, kept[k], keys[k], lists[k], error));
     return check_labels(split, error);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <zlib.h>
 
@@ -80,11 +79,7 @@ static status read_file(struct idx *idx, const char *path, int rank, struct erro
     if (!file_exists(path))
         return error_errno(error, errno, "%s: cannot open this file, nor the same without .gz", path);
     TRY(file_open(path, &file, &size, error));
-    gzFile stream = gzdopen(file, "rb");
-    if (stream == NULL) {
-        close(file);
-        return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
-    }
+    gzFile stream = xgiven(gzdopen(file, "rb"), 0);
     status result = read_stream(idx, stream, size, rank, path, error);
     if (gzclose(stream) != Z_OK && result == OK)
         result = error_set(error, ERROR_FORMAT, "%s: its gzip data end early", path);

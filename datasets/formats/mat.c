@@ -233,20 +233,19 @@ static status inflate_element(const struct mat *mat, struct slice packed, struct
         size = read_uint32(tag + 4);
         good = size <= UNPACKED_MOST && size / ZLIB_BEST_RATIO <= packed.size;
     }
-    if (good && (data = malloc(size + 1)) != NULL) {
+    if (good) {
+        data = xmalloc(size);
         stream.next_out = data;
         stream.avail_out = (uInt)size;
         code = size > 0 ? inflate(&stream, Z_SYNC_FLUSH) : Z_OK;
         good = (code == Z_OK || code == Z_STREAM_END) && stream.avail_out == 0;
     }
     inflateEnd(&stream);
-    if (good && data != NULL) {
+    if (good) {
         *unpacked = (struct slice){data, size};
         return OK;
     }
     free(data);
-    if (good)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to unpack %zu bytes", mat->path, size);
     return error_set(error, ERROR_FORMAT,
                      "%s: a compressed variable is damaged, ends early or is larger than any dataset's", mat->path);
 }

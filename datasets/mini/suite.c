@@ -39,11 +39,6 @@ const struct domain suite_domains[SUITE_DOMAINS] = {
 };
 /* clang-format on */
 
-static float brightness(struct colour colour)
-{
-    return 0.3f * colour.r + 0.59f * colour.g + 0.11f * colour.b;
-}
-
 static struct colour heat(float value)
 {
     static const struct colour scale[] = {
@@ -61,7 +56,7 @@ static struct colour shifted(struct colour c, enum shift shift)
     case SHIFT_ROTATE:
         return (struct colour){c.b, c.r, c.g};
     case SHIFT_HEAT:
-        return heat(brightness(c));
+        return heat(0.3f * c.r + 0.59f * c.g + 0.11f * c.b); /* its brightness */
     case SHIFT_NONE:
         break;
     }

@@ -214,18 +214,13 @@ static void create_images(struct survey_images *images, const struct dataset *da
     }
 }
 
-static bool has_files(const struct dataset *dataset)
-{
-    return dataset_has_files(dataset, SPLIT_TRAIN) || dataset_has_files(dataset, SPLIT_TEST);
-}
-
 status survey_images_look(struct survey_images *images, const struct dataset *dataset,
                           const struct survey_settings *settings, struct error *error)
 {
     struct look look = {.images = images, .dataset = dataset, .settings = settings};
     status result = OK;
     create_images(images, dataset);
-    if (settings->folder != NULL && has_files(dataset))
+    if (settings->folder != NULL && (dataset_has_files(dataset, SPLIT_TRAIN) || dataset_has_files(dataset, SPLIT_TEST)))
         open_seen(&look);
     NEXT(result, look_at_all(&look, error));
     seen_close(look.seen);

@@ -104,11 +104,6 @@ void evaluator_count_experts(struct evaluator *evaluator, bool counts)
 
 /* --- Experts --- */
 
-static size_t patch_side(const struct model *model)
-{
-    return model->clip->dimensions.resolution / model->clip->dimensions.patch;
-}
-
 /* Prepares counting before an evaluation with routers. */
 static void begin_experts(const struct evaluator *evaluator, struct test_set *set)
 {
@@ -123,7 +118,7 @@ static void begin_experts(const struct evaluator *evaluator, struct test_set *se
                                         .images = model->settings.patch_images,
                                         .blocks = adapters->towers[TOWER_IMAGE].decisions,
                                         .top_k = adapters->settings.top_k,
-                                        .side = patch_side(model)};
+                                        .side = model->clip->dimensions.resolution / model->clip->dimensions.patch};
     if (shape.images > 0 && adapters->settings.routing == ROUTING_PER_TOKEN)
         patch_experts_create(&set->patches, &shape);
     class_experts_create(&set->experts, shape.blocks, dataset_classes(set->task->dataset), adapters->settings.experts);

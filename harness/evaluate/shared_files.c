@@ -101,11 +101,6 @@ status shared_files_list(struct shared_files *list, const char *folder, struct e
     return OK;
 }
 
-static bool is_to_go(const struct shared_file *file, const char *root)
-{
-    return root == NULL || (file->root != NULL && strcmp(file->root, root) == 0);
-}
-
 status shared_files_clear(struct shared_files *removed, const char *folder, const char *root, struct error *error)
 {
     size_t gone = 0;
@@ -114,7 +109,8 @@ status shared_files_clear(struct shared_files *removed, const char *folder, cons
     status result = OK;
     for (size_t i = 0; i < removed->count; i++) {
         struct shared_file file = removed->files[i];
-        bool goes = result == OK && is_to_go(&file, resolved != NULL ? resolved : root);
+        const char *of = resolved != NULL ? resolved : root;
+        bool goes = result == OK && (of == NULL || (file.root != NULL && strcmp(file.root, of) == 0));
         if (goes && strcmp(file.kind, "features") == 0 && unlink(file.path) != 0 && errno != ENOENT) {
             result = error_errno(error, errno, "%s: cannot be removed", file.path);
             goes = false;

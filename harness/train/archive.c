@@ -48,16 +48,12 @@ static status add(struct archive *archive, const char *name, enum safetensor_typ
                   struct error *error)
 {
     GROW(archive->tensors, archive->count);
-    char *copy = strdup(name);
     size_t bytes = array_size(count, safetensor_type_size(type));
     *data = bytes < SIZE_MAX ? malloc(bytes > 0 ? bytes : 1) : NULL;
-    if (copy == NULL || *data == NULL) {
-        free(copy);
-        free(*data);
+    if (*data == NULL)
         return error_set(error, ERROR_MEMORY, "checkpoint: no memory for %s, %zu values", name, count);
-    }
     archive->tensors[archive->count++] =
-        (struct safetensor){.name = copy, .type = type, .rank = 1, .shape = {count}, .data = *data};
+        (struct safetensor){.name = xstrdup(name), .type = type, .rank = 1, .shape = {count}, .data = *data};
     return OK;
 }
 

@@ -374,11 +374,6 @@ struct gate_run {
     float *sums; /* [slots, d] Σ over rows of dy */
 };
 
-static size_t expert_of_slot(const struct dispatch *dispatch, size_t slot)
-{
-    return (size_t)dispatch->chosen[dispatch->choice[slot]];
-}
-
 /* The sums of a slot's gradients over its rows. */
 static void sum_rows(struct cpu *cpu, const struct expert_gate_backward *o, size_t slot, float *sums)
 {
@@ -421,7 +416,7 @@ static void gate_slots(struct cpu *cpu, const void *operation, size_t first, siz
     for (size_t s = first; s < last; s++) {
         float *sums = run->sums + s * o->width;
         int32_t choice = o->dispatch->choice[s];
-        const float *up_bias = (const float *)o->up_bias + expert_of_slot(o->dispatch, s) * o->width;
+        const float *up_bias = (const float *)o->up_bias + (size_t)o->dispatch->chosen[choice] * o->width;
         sum_rows(cpu, o, s, sums);
         float units = gate_units(cpu, o, s, o->scale * o->dispatch->gates[choice]);
         o->dgates[choice] = o->scale * (units + cpu->vector->dot(o->width, up_bias, sums));

@@ -39,11 +39,6 @@ static int32_t find_piece(const struct sentencepiece *s, const char *text, size_
     return size <= s->longest ? (int32_t)s->slots[slot_of(s, text, size)] - 1 : -1;
 }
 
-static bool is_text(const struct piece_entry *piece)
-{
-    return piece->kind == PIECE_NORMAL || piece->kind == PIECE_USER;
-}
-
 static status index_pieces(struct sentencepiece *s, const char *name, struct error *error)
 {
     const struct piece_model *model = &s->model;
@@ -54,7 +49,7 @@ static status index_pieces(struct sentencepiece *s, const char *name, struct err
     s->highest = FLT_MIN;
     for (size_t i = 0; i < model->count; i++) {
         const struct piece_entry *piece = &model->pieces[i];
-        if (!is_text(piece))
+        if (piece->kind != PIECE_NORMAL && piece->kind != PIECE_USER) /* no text */
             continue;
         size_t at = slot_of(s, piece->text, piece->size);
         if (piece->size == 0 || s->slots[at] != 0)

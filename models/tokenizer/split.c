@@ -5,6 +5,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "core/alloc.h"
+
 static const char start_word[] = "<start_of_text>", end_word[] = "<end_of_text>";
 
 /* White space is single spaces after cleaning. Runs are possessive, because backtracking could never help. U+0345 is a mark
@@ -31,12 +33,10 @@ void splitter_destroy(struct splitter *splitter)
     splitter->code = NULL;
 }
 
-status split_begin(struct split *split, const struct splitter *splitter, const char *text, size_t size,
-                   struct error *error)
+void split_begin(struct split *split, const struct splitter *splitter, const char *text, size_t size)
 {
     *split = (struct split){.splitter = splitter, .text = text != NULL ? text : "", .size = size};
-    split->match = pcre2_match_data_create(1, NULL);
-    return split->match != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory to split a text");
+    split->match = xgiven(pcre2_match_data_create(1, NULL), sizeof(PCRE2_SIZE[2]));
 }
 
 static bool piece_is(const struct piece *piece, const char *word)

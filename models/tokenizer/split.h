@@ -3,7 +3,7 @@
  *     struct splitter splitter;
  *     TRY(splitter_create(&splitter, error));                            // compiles the expression once; then read-only
  *     struct split split;
- *     TRY(split_begin(&split, &splitter, clean.data, clean.size, error)); // one per text and thread
+ *     split_begin(&split, &splitter, clean.data, clean.size);             // one per text and thread
  *     struct piece piece;
  *     while (split_next(&split, &piece)) ...
  *     split_end(&split);
@@ -38,7 +38,6 @@ status splitter_create(struct splitter *splitter, struct error *error);
 void splitter_destroy(struct splitter *splitter);
 
 /* text is valid UTF-8 (not checked again) and must live until split_end; it may be NULL when size is 0. */
-status split_begin(struct split *split, const struct splitter *splitter, const char *text, size_t size,
-                   struct error *error);
+void split_begin(struct split *split, const struct splitter *splitter, const char *text, size_t size);
 bool split_next(struct split *split, struct piece *piece); /* false: no more */
 void split_end(struct split *split);

@@ -167,20 +167,18 @@ static void put_piece(struct token_row *row, const struct vocabulary *vocabulary
         token_row_add(row, vocabulary->ids[word->symbols[i]]);
 }
 
-static status put_text(struct token_row *row, const struct tokenizer *tokenizer, const struct text *clean,
-                       struct error *error)
+static void put_text(struct token_row *row, const struct tokenizer *tokenizer, const struct text *clean)
 {
     struct split split;
     struct piece piece;
     struct word word;
-    TRY(split_begin(&split, &tokenizer->splitter, clean->data, clean->size, error));
+    split_begin(&split, &tokenizer->splitter, clean->data, clean->size);
     uint64_t *scratch = xmalloc((clean->size + 1) * (sizeof *word.merges + sizeof *word.symbols));
     word = (struct word){.merges = scratch, .symbols = (uint32_t *)(scratch + clean->size + 1)};
     while (split_next(&split, &piece))
         put_piece(row, &tokenizer->vocabulary, &word, &piece);
     free(scratch);
     split_end(&split);
-    return OK;
 }
 
 /* big_vision's canonicalize_text for SigLIP's unigrams: "_" becomes a space, other ASCII punctuation goes. SigLIP 2, whose tokenizer
@@ -197,17 +195,16 @@ static void canonicalise(struct text *clean)
     clean->size = kept > 0 && clean->data[kept - 1] == ' ' ? kept - 1 : kept;
 }
 
-static status put_clean(struct token_row *row, const struct tokenizer *tokenizer, struct text *clean,
-                        struct error *error)
+static void put_clean(struct token_row *row, const struct tokenizer *tokenizer, struct text *clean)
 {
     if (tokenizer->pieces == NULL) {
         token_row_add(row, tokenizer->vocabulary.start);
-        return put_text(row, tokenizer, clean, error);
+        put_text(row, tokenizer, clean);
+        return;
     }
     if (sentencepiece_model(tokenizer->pieces)->unigram)
         canonicalise(clean);
     sentencepiece_encode(tokenizer->pieces, clean->data, clean->size, row);
-    return OK;
 }
 
 status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context,
@@ -218,10 +215,9 @@ status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int
     if (context < 2)
         return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens is too short for the start and end tokens",
                          context);
-    status result = tokenizer_clean(&clean, text, error);
-    NEXT(result, put_clean(&output, tokenizer, &clean, error));
+    TRY(tokenizer_clean(&clean, text, error));
+    put_clean(&output, tokenizer, &clean);
     text_free(&clean);
-    TRY(result);
     token_row_add(&output, tokenizer_end(tokenizer));
     if (output.count > context)
         row[context - 1] = tokenizer_end(tokenizer);

@@ -112,8 +112,7 @@ int fuzz_target(const uint8_t *data, size_t size)
         return 0;
     open_adapters(file);
     open_on_clip(file);
-    if (adapter_file_routers(file, &routers, &fuzz_error) == OK)
-        assert(!routers.failed);
+    adapter_file_routers(file, &routers, &fuzz_error);
     text_free(&routers);
     read_metadata(file);
     safetensors_close(file);

@@ -75,7 +75,6 @@ static void write_weights(const struct clip_dimensions *dimensions, const char *
     for (size_t i = 0; archive && i < 3; i++)
         add_entry(&header, &offset, sizes[i], 0, NULL);
     text_add(&header, "}");
-    assert_false(header.failed);
     FILE *file = fopen(scratch_file(test_scratch(), "weights.safetensors"), "wb");
     uint64_t length = header.size;
     assert_non_null(file);
