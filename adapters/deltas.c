@@ -105,7 +105,7 @@ static struct linear *layer_of(struct block *block, enum delta_matrix matrix)
                                     : &block->c_proj;
 }
 
-bool deltas_have_magnitudes(const struct deltas *d)
+static bool have_magnitudes(const struct deltas *d)
 {
     return d->settings.gate == &gate_magnitude;
 }
@@ -121,9 +121,8 @@ static status declare(struct deltas *d, struct delta_entry *e, struct error *err
     snprintf(name + used, sizeof name - (size_t)used, "b");
     TRY(parameters_add(d->parameters, name, 3, (size_t[]){t, r, e->out}, t, t, &e->b, error));
     snprintf(name + used, sizeof name - (size_t)used, "magnitude");
-    return deltas_have_magnitudes(d)
-               ? parameters_add(d->parameters, name, 1, (size_t[]){t}, t, 2 * t, &e->magnitude, error)
-               : OK;
+    return have_magnitudes(d) ? parameters_add(d->parameters, name, 1, (size_t[]){t}, t, 2 * t, &e->magnitude, error)
+                              : OK;
 }
 
 static status add_block(struct deltas *d, enum tower tower, size_t block, struct error *error)
@@ -182,7 +181,7 @@ static status create(struct deltas *d, struct arena *arena, enum parameters_mode
         for (size_t b = 0; b < d->clip->towers[t].count; b++)
             if (adapter_place_has(&d->settings.place, &d->clip->dimensions, (enum tower)t, b))
                 TRY(add_block(d, (enum tower)t, b, error));
-    if (deltas_have_magnitudes(d))
+    if (have_magnitudes(d))
         TRY(take_masks(d, arena, error));
     return parameters_allocate(d->parameters, arena, mode, error);
 }
@@ -295,7 +294,7 @@ static status set_flags(struct deltas *d, unsigned parts, struct error *error)
     int32_t *flags = xcalloc(p->flags_count, sizeof *flags);
     flags[d->task] = (parts & DELTA_A) != 0;
     flags[tasks + d->task] = (parts & DELTA_B) != 0;
-    for (size_t k = d->apart; deltas_have_magnitudes(d) && k <= d->task; k++)
+    for (size_t k = d->apart; have_magnitudes(d) && k <= d->task; k++)
         flags[2 * tasks + k] = (parts & DELTA_MAGNITUDE) != 0;
     status result =
         d->clip->backend->ops->upload(d->clip->backend, p->flags, flags, p->flags_count * sizeof *flags, error);

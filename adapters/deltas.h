@@ -72,7 +72,6 @@ status deltas_initialize(struct deltas *deltas, uint64_t seed, struct error *err
  * use. What is merged follows from the values and the calls, so a resumed run computes the same weights. */
 status deltas_begin_task(struct deltas *deltas, size_t task, size_t apart, unsigned parts, struct error *error);
 
-bool deltas_have_magnitudes(const struct deltas *deltas);
 bool deltas_in_tower(const struct deltas *deltas, enum tower tower); /* NULL: false */
 
 /* Weight of a matrix += factor · scale · Bᵀ A of a task, in f32. */

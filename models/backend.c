@@ -1,47 +1,10 @@
 #include "models/backend_options.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "models/cpu/cpu.h"
 #include "models/cuda/cuda_backend.h"
-
-#define LISTED(name) {#name, offsetof(struct backend_ops, name)},
-
-static const struct {
-    const char *name;
-    size_t offset;
-} operations[] = {
-    /* clang-format off */
-    BACKEND_OPERATIONS(LISTED)
-    LISTED(arena_create) LISTED(arena_destroy) LISTED(memory_left)
-    LISTED(upload) LISTED(download) LISTED(zero) LISTED(copy)
-    LISTED(staging_open) LISTED(staging_acquire) LISTED(staging_send)
-    LISTED(staging_receive) LISTED(staging_release) LISTED(staging_close)
-    LISTED(fetch_open) LISTED(fetch_copy) LISTED(fetch_send) LISTED(fetch_take) LISTED(fetch_close)
-    LISTED(branches) LISTED(record) LISTED(replay) LISTED(recording_destroy)
-    LISTED(bind) LISTED(process_group_create) LISTED(all_reduce) LISTED(process_group_abort)
-    LISTED(process_group_destroy) LISTED(close)
-    /* clang-format on */
-};
-
-/* A new operation has to be listed above too. */
-_Static_assert(sizeof(struct backend_ops) ==
-                   sizeof(const char *) + sizeof operations / sizeof *operations * sizeof(void (*)(void)),
-               "the list of operations does not cover struct backend_ops");
-
-status backend_check(const struct backend *backend, struct error *error)
-{
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        void (*operation)(void);
-        memcpy(&operation, (const char *)backend->ops + operations[i].offset, sizeof operation);
-        if (operation == NULL)
-            return error_set(error, ERROR_ARGUMENT, "backend %s lacks the operation %s; use the CPU (run.backend=cpu)",
-                             backend->ops->name, operations[i].name);
-    }
-    return OK;
-}
 
 /* The only code that depends on whether the program is built with CUDA. */
 #ifndef MTIL_CUDA
@@ -66,7 +29,7 @@ status backend_gpus(struct gpus *gpus, struct error *error)
     return cuda_gpus(gpus, error);
 }
 
-static status open_by_name(struct backend **backend, const struct backend_settings *settings, struct error *error)
+status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
 {
     struct gpus gpus;
     struct error none;
@@ -79,19 +42,6 @@ static status open_by_name(struct backend **backend, const struct backend_settin
                    ? cuda_backend_open(backend, settings, error)
                    : cpu_backend_open(backend, settings->threads, settings->precision, error);
     return error_set(error, ERROR_ARGUMENT, "backend: expected cpu, cuda or auto, found \"%s\"", settings->name);
-}
-
-status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
-{
-    struct backend *opened;
-    TRY(open_by_name(&opened, settings, error));
-    status complete = backend_check(opened, error);
-    if (complete != OK) {
-        backend_close(opened);
-        return complete;
-    }
-    *backend = opened;
-    return OK;
 }
 
 struct backend_settings backend_settings_of(const struct options *options)

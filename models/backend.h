@@ -567,8 +567,7 @@ struct backend_settings {
     size_t device;  /* number of the GPU, counted from 0 */
 };
 
-/* A table with a missing operation is refused here, not when the operation is first used. ERROR_DEVICE where cuda has no
- * GPU, or the processor no unit for the precision. */
+/* ERROR_DEVICE where cuda has no GPU, or the processor no unit for the precision. */
 status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
 
 enum { GPUS = 64 };
@@ -592,6 +591,4 @@ status backend_gpus(struct gpus *gpus, struct error *error);
 /* A product with terms as a composition of products without, for backends that have no better way. */
 status backend_gemm_with_terms(struct backend *backend, const struct gemm *product, struct error *error);
 
-/* The check of backend_open: fails with the name of the first operation that the table lacks. */
-status backend_check(const struct backend *backend, struct error *error);
 void backend_close(struct backend *backend); /* NULL is allowed */

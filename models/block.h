@@ -123,14 +123,13 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
 /* dx = dy W with the shares of the deltas, whose gradients it adds to; with `before`, dx ⊙ act'(before), back through an
  * activation in front of the layer. */
 struct linear_backward {
-    struct matrix x; /* the layer's input, where linear_reads_input */
+    struct matrix x; /* the layer's input, where a gradient is wanted that needs it */
     struct matrix dy, dx /* no data: not wanted */, before;
     enum activation activation;
     struct arena *arena; /* scratch memory of a layer with deltas */
 };
 status linear_backward(struct backend *backend, const struct linear *linear, const struct linear_backward *operands,
                        struct error *error);
-bool linear_reads_input(const struct linear *linear); /* a gradient is wanted that needs its input */
 /* The weight's and bias's gradients, where they are trained: dW += dyᵀ x, db += Σ dy. */
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
                                struct error *error);

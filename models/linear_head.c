@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "models/class_head.h"
 
 static status build(struct linear_head *head, struct arena *arena, enum parameters_mode mode, struct error *error)
 {
@@ -58,16 +59,8 @@ status linear_head_logits(const struct linear_head *head, struct arena *arena, c
 status linear_head_loss(const struct linear_head *head, struct linear_pass *pass, const struct image_labels *labels,
                         float smoothing, float weight, float *loss, struct error *error)
 {
-    return head->backend->ops->cross_entropy(head->backend,
-                                             &(struct cross_entropy){.logits = matrix_of(&pass->logits),
-                                                                     .dlogits = matrix_of(&pass->dlogits),
-                                                                     .labels = labels->labels,
-                                                                     .others = labels->others,
-                                                                     .shares = labels->shares,
-                                                                     .smoothing = smoothing,
-                                                                     .weight = weight,
-                                                                     .loss = loss},
-                                             error);
+    struct class_head own = {.logits = pass->logits, .dlogits = pass->dlogits};
+    return class_head_loss(head->backend, &own, labels, smoothing, weight, loss, error);
 }
 
 status linear_head_backward(const struct linear_head *head, struct arena *arena, const struct linear_pass *pass,

@@ -51,7 +51,8 @@ status linear_backward(struct backend *backend, const struct linear *linear, con
                               error);
 }
 
-bool linear_reads_input(const struct linear *linear)
+/* Whether a gradient is wanted that needs its input. */
+static bool reads_input(const struct linear *linear)
 {
     bool reads = linear->weight.gradient != NULL;
     for (size_t i = 0; i < linear->delta_count; i++)
@@ -101,8 +102,8 @@ static status normalised_backward(struct backend *backend, const struct layer_no
 
 bool block_is_trained(const struct block *block)
 {
-    return linear_reads_input(&block->in_proj) || linear_reads_input(&block->out_proj) ||
-           linear_reads_input(&block->c_fc) || linear_reads_input(&block->c_proj);
+    return reads_input(&block->in_proj) || reads_input(&block->out_proj) || reads_input(&block->c_fc) ||
+           reads_input(&block->c_proj);
 }
 
 static status take(struct tensor *tensor, const struct block_context *context, const struct tensor *x, size_t positions,
@@ -332,7 +333,7 @@ static status mlp_backward(const struct block_context *context, const struct blo
     struct tensor dhidden, other;
     TRY(take_operand_like(&dhidden, context, &saved->x_mid, block->hidden, "gradient of the hidden units", error));
     struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden), x = {0};
-    if (linear_reads_input(&block->c_proj)) {
+    if (reads_input(&block->c_proj)) {
         TRY(take_operand_like(&other, context, &saved->x_mid, block->hidden, "hidden units again", error));
         x = matrix_of(&other);
         TRY(backend->ops->activate(backend, &(struct activate){.activation = block->activation, .x = hidden, .out = x},
@@ -346,7 +347,7 @@ static status mlp_backward(const struct block_context *context, const struct blo
             .x = x, .dy = dy, .dx = dh, .before = hidden, .activation = block->activation, .arena = context->arena},
         error));
     TRY(block_drop(context, DROPOUT_HIDDEN, &dhidden, NULL, &dhidden, error));
-    if (linear_reads_input(&block->c_fc)) {
+    if (reads_input(&block->c_fc)) {
         TRY(take_operand_like(&other, context, &saved->x_mid, block->width, "layer norm again", error));
         x = matrix_of(&other);
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, x, error));
@@ -378,7 +379,7 @@ static status attention_half_backward(const struct block_context *context, const
     TRY(take_operand_like(&dattended, context, &saved->x_mid, block->width, "gradient of the attention", error));
     TRY(take_operand_like(&dqkv, context, &saved->x, 3 * block->width, "gradient of query, key and value", error));
     TRY(drop_backward(context, DROPOUT_ATTENTION, dmid, &dout, error));
-    if (linear_reads_input(&block->out_proj))
+    if (reads_input(&block->out_proj))
         TRY(whole_attention(context, block, saved, &whole, error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&whole), matrix_of(&dout), error));
     TRY(linear_backward(backend, &block->out_proj,
@@ -409,7 +410,7 @@ static status attention_half_backward(const struct block_context *context, const
                                          error));
     if (hook != NULL)
         TRY(hook->backward(hook->state, context, block, &saved->qkv, &dattended, &dqkv, error));
-    if (linear_reads_input(&block->in_proj)) {
+    if (reads_input(&block->in_proj)) {
         TRY(take_operand_like(&normal, context, &saved->x, block->width, "layer norm again", error));
         x = matrix_of(&normal);
         TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, x, error));

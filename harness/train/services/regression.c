@@ -372,8 +372,9 @@ static status keep_dual(struct regression *r, const struct serializer *serialize
     return serializer_host(serializer, "regression.labels", SAFETENSOR_I32, r->basis, r->labels, error);
 }
 
-status regression_keep(struct regression *r, const struct serializer *serializer, struct error *error)
+status regression_hook_keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
+    struct regression *r = run->state;
     int32_t classes = (int32_t)r->classes;
     TRY(serializer_host(serializer, "regression.classes", SAFETENSOR_I32, 1, &classes, error));
     if (classes == 0)
@@ -476,9 +477,4 @@ status regression_hook_scores(struct method_run *run, const struct task *task, c
     (void)error;
     regression_fuse(run->state, frozen_classes_column(run, task), features, n, classes, scores, NULL);
     return OK;
-}
-
-status regression_hook_keep(struct method_run *run, const struct serializer *serializer, struct error *error)
-{
-    return regression_keep(run->state, serializer, error);
 }

@@ -63,9 +63,6 @@ status regression_solve_validated(struct regression *regression, const float *fe
 /* scores [n, classes] */
 void regression_scores(const struct regression *regression, const float *features, size_t n, double *scores);
 
-/* For a method's keep, without the directions. */
-status regression_keep(struct regression *regression, const struct serializer *serializer, struct error *error);
-
 /* Peak bytes, bytes between tasks and floating-point operations of a regression with form, width, basis (but of the dual form) and
  * validated, for given numbers of rows, classes and tasks. */
 struct regression_cost {
@@ -88,6 +85,7 @@ status regression_hook_end_task(struct method_run *run, const struct task *task,
 status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
                               size_t classes, float *scores, struct error *error);
 void regression_hook_cost(const struct method_run *run, struct method_cost *cost);
+/* Without the directions. */
 status regression_hook_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
 
 #define REGRESSION_HOOKS                                                                                               \
