@@ -1,4 +1,3 @@
-
 #include "adapters/merge.h"
 #include "adapters/merge/policies.h"
 #include "core/array.h"

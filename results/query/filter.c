@@ -14,25 +14,14 @@
 EMBEDDED_FILES(filter_question);
 EMBEDDED_FILES(label_scripts);
 
-const struct query_word query_words[QUERY_WORDS] = {
-    {"policy", "merge.policy"},
-    {"method", "method.name"},
-    {"selector", "selector.kind"},
-    {"setting", "data.shots|evaluation.label_space"},
-    {"order", "data.order"},
-    {"model", "model.weights|model.configuration|model.vocabulary|model.heads|model.activation"},
-    {"suite", "*"},
-    {"row", "*"},
-};
-
-/* NULL: it is no such word. */
-static const struct query_word *find_word(const char *name)
-{
-    for (size_t i = 0; i < QUERY_WORDS; i++)
-        if (strcmp(query_words[i].name, name) == 0)
-            return &query_words[i];
-    return NULL;
-}
+/* Words of --by beside settings, and what they stand for: whole: settings of any kind; section: what else belongs to them. */
+#define DIMENSION                                                                                                      \
+    "CREATE TEMP VIEW IF NOT EXISTS dimension (name, key, section, whole) AS VALUES ('policy', 'merge.policy', "       \
+    "'merge', 0), ('method', 'method.name', 'method', 0), ('selector', 'selector.kind', 'selector', 0), "              \
+    "('setting', 'data.shots', 'data', 0), ('setting', 'evaluation.label_space', NULL, 0), ('order', 'data.order', "   \
+    "'data', 0), ('model', 'model.weights', 'model', 0), ('model', 'model.configuration', NULL, 0), ('model', "        \
+    "'model.vocabulary', NULL, 0), ('model', 'model.heads', NULL, 0), ('model', 'model.activation', NULL, 0), "        \
+    "('suite', 'suite', NULL, 1), ('row', 'run.row', NULL, 1)"
 
 /* --- What a filter names and no run has --- */
 
@@ -89,16 +78,12 @@ status query_check_filter(struct store *store, const struct query_filter *filter
 
 status query_ask_key(struct store *store, const char *key, struct error *error)
 {
-    const struct query_word *word = find_word(key);
-    const char *keys = word == NULL                   ? key
-                       : strcmp(word->keys, "*") != 0 ? word->keys
-                       : strcmp(key, "row") == 0      ? "run.row"
-                                                      : key;
-    TRY(database_run(store->database,
-                     "INSERT INTO temp.asked (key) SELECT word.value "
-                     "FROM json_each('[' || replace(json_quote(?1), '|', '\",\"') || ']') AS word "
-                     "WHERE EXISTS (SELECT 1 FROM settings WHERE settings.key = word.value)",
-                     VALUES(value_text(keys)), error));
+    TRY(database_run(
+        store->database,
+        "INSERT INTO temp.asked (key) SELECT key FROM (SELECT key FROM dimension WHERE name = ?1 UNION ALL "
+        "SELECT ?1 WHERE ?1 NOT IN (SELECT name FROM dimension)) AS word "
+        "WHERE EXISTS (SELECT 1 FROM settings WHERE settings.key = word.key)",
+        VALUES(value_text(key)), error));
     return database_changes(store->database) > 0 ? OK
                                                  : refuse(store, UNKNOWN_BY, &(struct query_filter){.by = key}, error);
 }

@@ -35,11 +35,5 @@ bool query_same_cell(const struct table_cell *a, const struct table_cell *b);
 
 #define QUERY_CELLS_LIMIT 10000000 /* of an answer */
 
-/* Words of --by beside settings: what they stand for, separated by '|'; "*": settings of any kind. */
-enum { QUERY_WORDS = 8 };
-extern const struct query_word {
-    const char *name, *keys;
-} query_words[QUERY_WORDS];
-
 /* Adds a setting of --by, or those behind a word, to `asked`. ERROR_ARGUMENT when no run has any. */
 status query_ask_key(struct store *store, const char *key, struct error *error);
