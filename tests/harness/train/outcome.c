@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "harness/heads/class_features.h"
 #include "harness/heads/trained.h"
 #include "harness/train/replicas.h"
@@ -165,10 +166,12 @@ float *take_class_features(struct small_run *run, const struct task *task, int r
 size_t read_batch(const struct loader_settings *settings, uint64_t step, uint8_t *pixels, int32_t *labels)
 {
     struct loader *loader;
+    int32_t *read = xcalloc(settings->batch, sizeof *read);
     size_t count;
     must(loader_create(&loader, settings, &error));
-    must(loader_read(loader, step, pixels, labels, NULL, NULL, &count, &error));
+    must(loader_read(loader, step, pixels, labels != NULL ? labels : read, NULL, NULL, &count, &error));
     loader_destroy(loader);
+    free(read);
     return count;
 }
 
