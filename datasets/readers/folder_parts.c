@@ -1,5 +1,6 @@
 #include "datasets/readers/folder_parts.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,9 +80,12 @@ static status check_number(struct gathering *g, size_t class, const char *number
 static status add_line(void *context, const char *line, struct error *error)
 {
     struct gathering *g = context;
-    const char *space = strrchr(line, ' '), *tab = strrchr(line, '\t'), *blank = tab != NULL ? tab : space;
-    bool numbered = blank != NULL && blank[1] != 0 && blank[1 + strspn(blank + 1, "0123456789")] == 0;
-    size_t size = numbered ? (size_t)(blank - line) : strlen(line), end = size;
+    size_t size = strlen(line), number = size;
+    while (number > 0 && isdigit((unsigned char)line[number - 1]))
+        number--;
+    bool numbered = number > 0 && number < size && (line[number - 1] == ' ' || line[number - 1] == '\t');
+    size = numbered ? number - 1 : size;
+    size_t end = size;
     while (end > 0 && line[end - 1] != '/')
         end--;
     size_t start = end > 0 ? end - 1 : 0;
@@ -91,7 +95,7 @@ static status add_line(void *context, const char *line, struct error *error)
         return error_set(error, ERROR_FORMAT, "expected CLASS/FILE below the folder, found \"%s\"", line);
     size_t class = class_of(g, line + start, end - 1 - start);
     if (numbered)
-        TRY(check_number(g, class, blank + 1, error));
+        TRY(check_number(g, class, line + number, error));
     return dataset_add_file(g->dataset, &g->dataset->items[g->split], class, error, "%.*s", (int)size, line);
 }
 
