@@ -213,7 +213,7 @@ static status add_to_row(struct suite_source *source, const char *path, size_t s
 {
     char left[2 * KEY_LENGTH];
     snprintf(left, sizeof left, "%.*s", (int)size, path);
-    char *entry = strchr(left, '.') + 1, *key = strchr(entry, '.');
+    char *dot = strchr(left, '.'), *entry = dot != NULL ? dot + 1 : left, *key = strchr(entry, '.');
     if (size >= sizeof left || key == NULL || key == entry || key[1] == 0)
         return error_set(error, ERROR_ARGUMENT, "command line: rows: expected rows.NAME.SECTION.KEY=VALUE, found %s",
                          path);
@@ -245,7 +245,8 @@ status suite_source_override(struct suite_source *source, const char *override, 
     if (text_find_invalid(override) != NULL)
         return error_set(error, ERROR_ARGUMENT, "command line: \"%s\" is not valid UTF-8", override);
     size_t section = strlen(suite_rows_section.name);
-    if (strncmp(override, suite_rows_section.name, section) == 0 && override[section] == '.')
+    if (strncmp(override, suite_rows_section.name, section) == 0 &&
+        (override[section] == '.' || override[section] == '='))
         return add_to_row(source, override, (size_t)(equals - override), equals + 1, error);
     struct assignment assignment = {.value = (char *)equals + 1}; /* is copied */
     char *key;
