@@ -126,10 +126,8 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
     status result = OK;
     if (settings->augment)
         training_crop(loader, step, item, &image, pixels);
-    else if (settings->squash)
-        image_squash(&image, settings->resolution, pixels);
     else
-        result = image_evaluation_crop(&image, settings->resolution, pixels, error);
+        result = (settings->squash ? image_squash : image_evaluation_crop)(&image, settings->resolution, pixels, error);
     if (cached)
         cache_release(loader->cached, &image);
     else

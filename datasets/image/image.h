@@ -62,8 +62,9 @@ status image_resize(const struct image *source, struct image_box box, int width,
  * longer side would be too long. */
 status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
 
-/* Evaluation transform of models that see the whole image (SigLIP): both sides to R, whatever becomes of the ratio. */
-void image_squash(const struct image *image, int resolution, uint8_t *pixels);
+/* Evaluation transform of models that see the whole image (SigLIP): both sides to R, whatever becomes of the ratio. Fails where
+ * the longer side is too long. */
+status image_squash(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
 
 /* Training transform: the box, which lies inside the image, to R × R; pixels [R, R, 3] of the caller. */
 void image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels);

@@ -19,14 +19,19 @@ static int center_offset(int size, int resolution)
     return twice / 2 + (twice % 2 != 0 && twice / 2 % 2 != 0);
 }
 
+static status too_long(const struct image *image, int resolution, struct error *error)
+{
+    return error_set(error, ERROR_ARGUMENT, "an image of %d×%d pixels cannot be resized to a resolution of %d",
+                     image->width, image->height, resolution);
+}
+
 status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error)
 {
     int64_t shorter = image->width < image->height ? image->width : image->height;
     int64_t width = (int64_t)resolution * image->width / shorter,
             height = (int64_t)resolution * image->height / shorter;
     if (width > INT32_MAX || height > INT32_MAX)
-        return error_set(error, ERROR_ARGUMENT, "an image of %d×%d pixels cannot be resized to a resolution of %d",
-                         image->width, image->height, resolution);
+        return too_long(image, resolution, error);
     struct image_box wanted = {center_offset((int)width, resolution), center_offset((int)height, resolution),
                                resolution, resolution};
     struct resampling resampling = {image, {0, 0, image->width, image->height}, (int)width, (int)height, wanted, NULL};
@@ -40,9 +45,14 @@ void image_training_crop(const struct image *image, struct image_box box, int re
     resample(&resampling, pixels);
 }
 
-void image_squash(const struct image *image, int resolution, uint8_t *pixels)
+/* Whole images of any ratio: the memory of both passes grows with the longer side. */
+status image_squash(const struct image *image, int resolution, uint8_t *pixels, struct error *error)
 {
+    int64_t longer = image->width > image->height ? image->width : image->height;
+    if (longer * resolution > IMAGE_PIXELS_MOST)
+        return too_long(image, resolution, error);
     image_training_crop(image, (struct image_box){0, 0, image->width, image->height}, resolution, pixels);
+    return OK;
 }
 
 /* If no draw fits: the centre, with the ratio clamped to 3/4 … 4/3. */

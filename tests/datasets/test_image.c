@@ -187,6 +187,7 @@ TEST(test_an_image_too_long_is_refused)
     struct image image = random_image(10000000, 1, 4);
     static uint8_t pixels[224 * 224 * 3];
     assert_fails(image_evaluation_crop(&image, 224, pixels, &error), ERROR_ARGUMENT, "10000000×1");
+    assert_fails(image_squash(&image, 224, pixels, &error), ERROR_ARGUMENT, "10000000×1");
     image_free(&image);
 }
 

@@ -244,10 +244,8 @@ static void decode_job(void *context, size_t job, size_t worker)
     slot->error.code = OK;
     if (stop_requested(reader->call->stop) || image_decode_file(&image, slot->path, &slot->error) != OK)
         return;
-    uint8_t *pixels = pixels_of(reader, reader->count + job);
-    if (reader->squash)
-        image_squash(&image, (int)reader->resolution, pixels);
-    else if (image_evaluation_crop(&image, (int)reader->resolution, pixels, &slot->error) != OK)
+    if ((reader->squash ? image_squash : image_evaluation_crop)(
+            &image, (int)reader->resolution, pixels_of(reader, reader->count + job), &slot->error) != OK)
         error_context(&slot->error, "%s", slot->path);
     image_free(&image);
 }
