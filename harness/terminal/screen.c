@@ -49,7 +49,7 @@ static struct winsize size_of(FILE *stream)
 bool screen_obeys(FILE *stream)
 {
     const char *kind = getenv("TERM");
-    return screen_columns(stream) > 0 && (kind == NULL || strcmp(kind, "dumb") != 0);
+    return isatty(fileno(stream)) && (kind == NULL || strcmp(kind, "dumb") != 0);
 }
 
 int screen_columns(FILE *stream)
@@ -76,7 +76,7 @@ void screen_show(struct screen *screen, const char *text)
 {
     bool differs = !screen->shown.data || strcmp(screen->shown.data, text) != 0;
     const struct winsize size = size_of(screen->out);
-    if (size.ws_row > 0 && screen_obeys(screen->out))
+    if (size.ws_col > 0 && size.ws_row > 0 && screen_obeys(screen->out))
         draw(screen, text, &size);
     else if (differs)
         fputs(text, screen->out);
