@@ -5,7 +5,6 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "core/stamp.h"
 #include "datasets/formats/strings.h"
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"
@@ -13,7 +12,7 @@
 #include "harness/heads/model_choice.h"
 #include "harness/heads/weights.h"
 #include "models/backend_options.h"
-#include "models/files/safetensors.h"
+#include "models/files/weights_file.h"
 
 enum { BATCH = 64 };
 
@@ -243,9 +242,9 @@ static status check_inputs(const struct options *given, const char *path, struct
     static const char *const read[] = {"texts", "weights", "adapters", "vocabulary"};
     for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
         const char *input = options_text(given, read[i]);
-        if (input != NULL && !file_is_other(input, path))
-            return error_set(error, ERROR_ARGUMENT,
-                             "command line: embed: --out %s is the file of --%s; name another one", path, read[i]);
+        if (input != NULL && !weights_file_is_other(input, path))
+            return error_set(error, ERROR_ARGUMENT, "command line: embed: --out %s is a file of --%s; name another one",
+                             path, read[i]);
     }
     return OK;
 }

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
+#include "core/stamp.h"
 #include "models/files/torch/torch_file.h"
 
 enum { INDEX_LIMIT = 64 << 20, SHARDS_MOST = 10000 };
@@ -88,6 +89,19 @@ void weights_shards_free(struct weights_shards *shards)
     free(shards->paths);
     json_decref(shards->root);
     *shards = (struct weights_shards){0};
+}
+
+bool weights_file_is_other(const char *path, const char *other)
+{
+    struct weights_shards shards = {0};
+    struct error ignored; /* opening reports it */
+    bool is_other = file_is_other(path, other);
+    if (weights_shards_is_index(path))
+        (void)weights_shards_read(&shards, path, &ignored);
+    for (size_t i = 0; i < shards.count; i++)
+        is_other = is_other && file_is_other(shards.paths[i], other);
+    weights_shards_free(&shards);
+    return is_other;
 }
 
 /* ---- one file ---- */

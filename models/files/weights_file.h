@@ -23,6 +23,9 @@ status weights_file_open(struct safetensors **file, const char *path, struct err
 /* Names, types, shapes and metadata alone: data is NULL. */
 status weights_file_open_header(struct safetensors **file, const char *path, struct error *error);
 
+/* false: `other` is this file, or one of the shards of this index. */
+bool weights_file_is_other(const char *path, const char *other);
+
 struct weights_shards {
     json_t *root;
     json_t *map;  /* tensor's name → file's name; inside root */

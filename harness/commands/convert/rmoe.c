@@ -10,12 +10,12 @@
 #include "core/alloc.h"
 #include "core/file_digest.h"
 #include "core/rng.h"
-#include "core/stamp.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
 #include "harness/heads/model_choice.h"
 #include "harness/heads/weights.h"
 #include "models/backend_options.h"
+#include "models/files/weights_file.h"
 #include "models/vit.h"
 
 enum { BATCH = 16 };
@@ -337,11 +337,11 @@ static status convert(const struct command_call *call, struct mixture *mixture, 
 static status check_files(const char *dense, const char *out, struct error *error)
 {
     char *path = weights_path(dense);
-    bool other = file_is_other(path, out);
+    bool other = weights_file_is_other(path, out);
     free(path);
     return other ? OK
                  : error_set(error, ERROR_ARGUMENT,
-                             "command line: convert rmoe: DENSE and OUT are both %s; name another file for OUT", out);
+                             "command line: convert rmoe: OUT is %s, which is read; name another file", out);
 }
 
 static status run(const struct command_call *call, struct error *error)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/stamp.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
 #include "harness/heads/weights.h"
@@ -247,11 +246,11 @@ static status check_target(const char *out, struct error *error)
 static status check_other(const char *in, const char *out, struct error *error)
 {
     char *path = weights_path(in);
-    bool other = file_is_other(path, out);
+    bool other = weights_file_is_other(path, out);
     free(path);
     return other ? OK
                  : error_set(error, ERROR_ARGUMENT,
-                             "command line: convert weights: OUT is %s, which is read; name another file", in);
+                             "command line: convert weights: OUT is %s, which is read; name another file", out);
 }
 
 static status open_file(struct safetensors **file, const char *name, struct error *error)
