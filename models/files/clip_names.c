@@ -287,7 +287,7 @@ static bool ends_with(const char *name, const char *ending)
 
 bool clip_name_is_harmless(const char *name, enum clip_naming naming)
 {
-    enum place { WHOLE, AT_END, IN_A_BLOCK, BESIDE_A_VIT };
+    enum place { WHOLE, AT_START, AT_END, IN_A_BLOCK, BESIDE_A_VIT };
     static const struct {
         enum place place;
         const char *word;
@@ -297,16 +297,19 @@ bool clip_name_is_harmless(const char *name, enum clip_naming naming)
                 {IN_A_BLOCK, ".adaptmlp."},    {IN_A_BLOCK, ".router."},  {IN_A_BLOCK, ".adaptmlp_list."},
                 {IN_A_BLOCK, ".ln_3."},        {IN_A_BLOCK, ".mean"},     {IN_A_BLOCK, ".router_list."},
                 {IN_A_BLOCK, ".std"},          {BESIDE_A_VIT, "head."},   {IN_A_BLOCK, ".w_noise_list."},
-                {BESIDE_A_VIT, "classifier."}, {BESIDE_A_VIT, "pooler."}, {BESIDE_A_VIT, "vit.pooler."}};
+                {BESIDE_A_VIT, "classifier."}, {BESIDE_A_VIT, "pooler."}, {BESIDE_A_VIT, "vit.pooler."},
+                {AT_START, "selector."}};
     size_t block;
     bool vit = naming >= VIT_TIMM, in_block = clip_block_of(name, CLIP_OPENAI, TOWER_IMAGE, &block) ||
                                               clip_block_of(name, CLIP_OPENAI, TOWER_TEXT, &block);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         const char *word = list[i].word;
+        bool starts = strncmp(name, word, strlen(word)) == 0;
         bool fits[] = {[WHOLE] = strcmp(name, word) == 0,
+                       [AT_START] = starts,
                        [AT_END] = ends_with(name, word),
                        [IN_A_BLOCK] = in_block && strstr(name, word) != NULL,
-                       [BESIDE_A_VIT] = strncmp(name, word, strlen(word)) == 0};
+                       [BESIDE_A_VIT] = starts};
         if (vit == (list[i].place == BESIDE_A_VIT) && fits[list[i].place])
             return true;
     }
