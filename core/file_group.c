@@ -30,16 +30,16 @@ status file_group_add(struct file_group *group, const char *name, const void *da
     struct file_writer writer;
     GROW(group->paths, group->count);
     char *path = path_format("%s/%s", group->folder, name), *now = unnamed(group, group->count);
-    status result = file_check_kind(path, error);
+    status fits = file_check_kind(path, error), result = fits;
     NEXT(result, file_writer_open_one_of_many(&writer, now, error));
     NEXT(result, file_writer_write(&writer, data, size, error));
     NEXT(result, file_writer_close(&writer, error));
+    if (result != OK && fits == OK)
+        error_context(error, "%s", path);
     if (result == OK)
         group->paths[group->count++] = path;
-    else {
-        error_context(error, "%s/%s", group->folder, name);
+    else
         free(path);
-    }
     free(now);
     return result;
 }
