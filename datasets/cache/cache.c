@@ -71,7 +71,7 @@ status cache_create(struct cache **result, const struct cache_settings *settings
         cache->disk.folder = settings->folder != NULL ? xstrdup(settings->folder) : cache_folder_default();
     if (settings->kind == CACHE_DISK && cache->disk.folder == NULL) {
         free(cache);
-        return error_set(error, ERROR_ARGUMENT, "cache: neither XDG_CACHE_HOME nor HOME is set; set cache_folder");
+        return error_set(error, ERROR_ARGUMENT, "cache: neither XDG_CACHE_HOME nor HOME is set; set run.cache_folder");
     }
     pthread_mutex_init(&cache->opening, NULL);
     pthread_mutex_init(&cache->granting, NULL);
