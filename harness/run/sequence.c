@@ -42,6 +42,7 @@ struct session {
     struct checkpoint_writer writer; /* of the resume file */
     char *folder, *resume;
     int folder_lock;         /* descriptor of the folder; −1: not held */
+    bool unresumed;          /* the resume file lies elsewhere, so that the run remains stopped */
     double saved;            /* when the last resume point was written */
     const struct task *task; /* being trained */
     struct progress_work work;
@@ -336,6 +337,7 @@ static status choose_folder(struct session *s, struct error *error)
     s->resume = run_resume_file(s->folder);
     char *began = run_resume_file(row.folder != NULL ? row.folder : s->folder);
     bool left = file_exists(began) && !file_exists(s->resume);
+    s->unresumed = left;
     if (left)
         error_set(error, ERROR_ARGUMENT,
                   "run.folder: run %" PRId64 " of %s is to go on in %s, but its resume file is %s; move that there, "
@@ -472,7 +474,8 @@ static status end_files(struct session *s, status result, struct error *error)
 static status end_run(struct session *s, status result, struct error *error)
 {
     struct store *store = s->sequence->store;
-    enum run_status end = result == OK ? RUN_FINISHED : result == ERROR_STOPPED ? RUN_STOPPED : RUN_FAILED;
+    bool stopped = result == ERROR_STOPPED || s->unresumed;
+    enum run_status end = result == OK ? RUN_FINISHED : stopped ? RUN_STOPPED : RUN_FAILED;
     struct error ending;
     if (result != OK)
         store_rollback(store);
