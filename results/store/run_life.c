@@ -213,11 +213,18 @@ static status lock_run(struct store *store, int64_t run, bool *taken, struct err
                      VALUES(value_integer(run)), &row, error));
     if (!row)
         return error_set(error, ERROR_BUSY, "%s: run %" PRId64 " is being removed; try again", store_path(store), run);
-    error_set(error, ERROR_BUSY,
-              "%s: in use by another run: run %" PRId64 " (suite %.100s, seed %" PRId64
-              ") is being written by process %" PRId64 " on %.100s; wait for it, stop it, or name another database",
-              store_path(store), run, statement_text(row, 0), statement_integer(row, 1), statement_integer(row, 2),
-              statement_text(row, 3));
+    if (statement_integer(row, 2) == 0) /* the row was made in this transaction */
+        error_set(error, ERROR_BUSY,
+                  "%s: run %" PRId64
+                  " is new here, but its lock is held by a run that writes a database of this name that "
+                  "was deleted or renamed; stop that run, or name another database",
+                  store_path(store), run);
+    else
+        error_set(error, ERROR_BUSY,
+                  "%s: in use by another run: run %" PRId64 " (suite %.100s, seed %" PRId64
+                  ") is being written by process %" PRId64 " on %.100s; wait for it, stop it, or name another database",
+                  store_path(store), run, statement_text(row, 0), statement_integer(row, 1), statement_integer(row, 2),
+                  statement_text(row, 3));
     statement_close(row);
     return ERROR_BUSY;
 }
