@@ -3,6 +3,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/selectors/selectors.h"
+#include "models/files/weights_file.h"
 
 #define CHOICE(name) "|" #name
 static const char choices[] = SELECTORS(CHOICE);
@@ -134,6 +135,12 @@ status selector_settings_check(const struct selector_settings *s, struct error *
     if (s->kind->features == FEATURES_PIXELS && s->alexnet == NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: selector.kind %s: expected in selector.alexnet a file of " ALEXNET, s->kind->name);
+    if (s->kind->features == FEATURES_PIXELS && weights_shards_is_index(s->alexnet)) /* one file has the digest */
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: selector.alexnet: expected one file, found the index of shards %s; join them by mtil convert "
+            "weights",
+            s->alexnet);
     if (s->unrelated != NULL && s->kind->before == NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: selector.unrelated is for selectors of autoencoders (clip, alexnet), found kind %s",
