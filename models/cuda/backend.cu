@@ -108,6 +108,8 @@ static const char *why_none(cudaError_t result, char *text, size_t size)
         return "the driver reports none";
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
         return "no NVIDIA driver is installed";
+    if (result != cudaErrorInsufficientDriver)
+        return cudaGetErrorString(result);
     cudaRuntimeGetVersion(&runtime);
     snprintf(text, size, "%s: the driver is of CUDA %d.%d, this program of %d.%d", cudaGetErrorString(result),
              driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);

@@ -112,6 +112,7 @@ static inline int atomicAdd(int *address, int value)
 enum cudaError_t {
     cudaSuccess,
     cudaErrorMemoryAllocation,
+    cudaErrorInsufficientDriver,
     cudaErrorNotSupported,
     cudaErrorStreamCaptureUnsupported,
     cudaErrorStreamCaptureInvalidated,
