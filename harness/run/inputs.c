@@ -348,6 +348,8 @@ char *inputs_describe(const struct input_row *row, const struct run *run)
     if (options_find(selector_options, row->kind) != NULL)
         return path_format("selector.%s (%s)", row->kind, row->path);
     if (strcmp(row->kind, "configuration") == 0)
-        return path_format("the heads or the activation of the model (%s, and the configuration beside it)", row->path);
+        return path_format(
+            "the heads, the activation or the pixels' mean of the model (%s, and the configuration beside it)",
+            row->path);
     return path_format("model.%s, the file %s,", row->kind, row->path);
 }

@@ -111,10 +111,11 @@ static status check_model(const struct saved_adapters *saved, const struct clip 
     TRY(clip_digest(clip, found, error));
     if (strcmp(found, expected) == 0)
         return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "%s: these adapters belong to the model %s (digest %s), found one with other weights or another "
-                     "activation (digest %s); name the weights that they were trained on",
-                     safetensors_path(saved->file), model != NULL ? model : "of another name", expected, found);
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "%s: these adapters belong to the model %s (digest %s), found one with other weights, heads, activation "
+        "or mean and deviation of pixels (digest %s); name the weights that they were trained on",
+        safetensors_path(saved->file), model != NULL ? model : "of another name", expected, found);
 }
 
 /* The requested routers, and those of all tasks that the file was trained for, because a selector may choose any of
