@@ -69,10 +69,13 @@ status clip_replace_mlps(struct clip *clip, enum tower tower, const struct block
  * error, and nothing is written. */
 status clip_save(const struct clip *clip, const char *path, struct error *error);
 
+/* What the shapes of its weights do not show. */
+struct clip_config clip_config_used(const struct clip *clip);
+
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */
 
-/* The identity of a CLIP: a digest of all its weights as used in the computation, of its heads, activation and pixels. Files with the
- * same weights under other names or in another precision have the same digest. */
+/* The identity of a CLIP: a digest of all its weights as used in the computation and of clip_config_used. Files with the same weights
+ * under other names or in another precision have the same digest. */
 #define CLIP_DIGEST_SIZE 17 /* 64 bits (XXH3) in hexadecimal, and a NUL */
 status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error);
 

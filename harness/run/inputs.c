@@ -128,12 +128,13 @@ static status add_configuration(const struct reading *r, const char *weights, st
     struct clip_config config;
     char words[96], hash[DIGEST_SIZE];
     if (run != NULL && r->settings->head->of_texts)
-        config = (struct clip_config){run->model.clip->dimensions.image_heads, run->model.clip->dimensions.text_heads,
-                                      run->model.clip->activation, run->model.clip->pixels};
+        config = clip_config_used(run->model.clip);
     else
         TRY(image_configuration(&config, r->settings, weights, error));
-    snprintf(words, sizeof words, "%zu %zu %s %s", config.image_heads, config.text_heads,
-             clip_activation_name(config.activation), pixel_norms[config.pixels].name);
+    int length = snprintf(words, sizeof words, "%zu %zu %s %s", config.image_heads, config.text_heads,
+                          clip_activation_name(config.activation), pixel_norms[config.pixels].name);
+    if (config.resolution > 0)
+        snprintf(words + length, sizeof words - (size_t)length, " %zu", config.resolution);
     digest_text(words, hash);
     struct input_row row = {.task = -1, .kind = "configuration", .digest = hash};
     add_row(r->inputs, &row, absolute(weights));

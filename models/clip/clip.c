@@ -201,6 +201,7 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
         struct clip_dimensions dimensions = *clip_file_dimensions(file);
         dimensions.image_heads = config.image_heads;
         dimensions.text_heads = config.text_heads;
+        dimensions.resolution = config.resolution > 0 ? config.resolution : dimensions.resolution;
         result = clip_create(clip, backend, arena, &dimensions, mode, config.activation, error);
         if (result == OK)
             (*clip)->pixels = config.pixels;
@@ -216,18 +217,24 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
     return result;
 }
 
+struct clip_config clip_config_used(const struct clip *clip)
+{
+    const struct clip_dimensions *d = &clip->dimensions;
+    return (struct clip_config){d->image_heads, d->text_heads, clip->activation, clip->pixels,
+                                d->resolution % d->patch > 0 ? d->resolution : 0};
+}
+
 /* Checks that the file has the same dimensions and states no other number of heads or activation. */
 static status check_same(const struct clip *clip, const struct clip_file *file, struct error *error)
 {
     const struct clip_stated stated = {
-        .config = {clip->dimensions.image_heads, clip->dimensions.text_heads, clip->activation, clip->pixels},
-        .heads_by = "the model in use",
-        .activation_by = "the model in use"};
+        .config = clip_config_used(clip), .heads_by = "the model in use", .activation_by = "the model in use"};
     struct clip_config config;
     struct clip_dimensions dimensions = *clip_file_dimensions(file);
     TRY(clip_config_find(&config, file, &stated, error));
     dimensions.image_heads = config.image_heads;
     dimensions.text_heads = config.text_heads;
+    dimensions.resolution = config.resolution > 0 ? config.resolution : dimensions.resolution;
     if (memcmp(&dimensions, &clip->dimensions, sizeof dimensions) == 0)
         return OK;
     struct clip_words expected = clip_dimensions_words(&clip->dimensions), found = clip_dimensions_words(&dimensions);
@@ -264,9 +271,9 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
             memcpy(tensors[i].shape, p->shape, (size_t)p->rank * sizeof *p->shape);
         }
         struct clip_metadata metadata;
-        clip_metadata_fill(&metadata, &(struct clip_config){clip->dimensions.image_heads, clip->dimensions.text_heads,
-                                                            clip->activation, clip->pixels});
-        result = safetensors_write(path, tensors, group->count, metadata.entries, CLIP_METADATA, error);
+        struct clip_config config = clip_config_used(clip);
+        clip_metadata_fill(&metadata, &config);
+        result = safetensors_write(path, tensors, group->count, metadata.entries, metadata.count, error);
     }
     free(values);
     free(tensors);
@@ -301,8 +308,9 @@ static status add_values(const struct clip *clip, const struct parameter *p, flo
 status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error)
 {
     const struct clip_dimensions *d = &clip->dimensions;
+    /* not shown by any tensor's shape */
     const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads, d->text_heads,
-                               (uint64_t)clip->pixels}; /* not shown by any tensor's shape */
+                               (uint64_t)clip->pixels | (uint64_t)clip_config_used(clip).resolution << 8};
     uint64_t sum = digest_quick(untold, sizeof untold, 0);
     float *values = xmalloc(DIGEST_PART * sizeof *values);
     status result = OK;

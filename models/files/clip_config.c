@@ -60,7 +60,7 @@ const char *clip_activation_name(enum activation activation)
 /* ---- the file's own metadata ---- */
 
 static const char image_heads_key[] = "image_heads", text_heads_key[] = "text_heads", activation_key[] = "activation",
-                  pixels_key[] = "pixels";
+                  pixels_key[] = "pixels", resolution_key[] = "resolution";
 
 void clip_metadata_fill(struct clip_metadata *metadata, const struct clip_config *config)
 {
@@ -70,9 +70,12 @@ void clip_metadata_fill(struct clip_metadata *metadata, const struct clip_config
     metadata->entries[1] = (struct safetensors_metadata){text_heads_key, metadata->text_heads};
     metadata->entries[2] = (struct safetensors_metadata){activation_key, clip_activation_name(config->activation)};
     metadata->entries[3] = (struct safetensors_metadata){pixels_key, pixel_norms[config->pixels].name};
+    snprintf(metadata->resolution, sizeof metadata->resolution, "%zu", config->resolution);
+    metadata->entries[CLIP_METADATA] = (struct safetensors_metadata){resolution_key, metadata->resolution};
+    metadata->count = CLIP_METADATA + (config->resolution > 0);
 }
 
-static status read_heads(const struct clip_file *file, const char *key, size_t *heads, struct error *error)
+static status read_number(const struct clip_file *file, const char *key, size_t *number, struct error *error)
 {
     const char *text = clip_file_metadata(file, key);
     int64_t value;
@@ -81,15 +84,16 @@ static status read_heads(const struct clip_file *file, const char *key, size_t *
     if (!parse_integer(text, &value) || value < 1)
         return error_set(error, ERROR_FORMAT, "%s: metadata '%s': expected a whole number from 1, found \"%s\"",
                          clip_file_path(file), key, text);
-    *heads = (size_t)value;
+    *number = (size_t)value;
     return OK;
 }
 
 static status read_metadata(struct claims *claims, struct error *error)
 {
     struct clip_config *config = &add_claim(claims, "the file's metadata", "the file's metadata")->config;
-    TRY(read_heads(claims->file, image_heads_key, &config->image_heads, error));
-    TRY(read_heads(claims->file, text_heads_key, &config->text_heads, error));
+    TRY(read_number(claims->file, image_heads_key, &config->image_heads, error));
+    TRY(read_number(claims->file, text_heads_key, &config->text_heads, error));
+    TRY(read_number(claims->file, resolution_key, &config->resolution, error));
     const char *word = clip_file_metadata(claims->file, activation_key),
                *pixels = clip_file_metadata(claims->file, pixels_key);
     if (pixels != NULL && (config->pixels = pixels_parse(pixels)) == PIXELS_UNSTATED)
@@ -261,6 +265,23 @@ static status settle_pixels(const struct claims *claims, enum pixels *pixels, st
     return OK;
 }
 
+/* A resolution with other patches is another model's, whose dimensions differ. */
+static status settle_resolution(const struct claims *claims, const struct claim *claim, size_t *resolution,
+                                struct error *error)
+{
+    const struct clip_dimensions *d = clip_file_dimensions(claims->file);
+    size_t claimed = claim->config.resolution;
+    if (claimed - claimed % d->patch != d->resolution)
+        return OK;
+    if (*resolution != 0 && *resolution != claimed)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: images have %zu pixels according to %s, but %zu according to another source; correct "
+                         "one of them",
+                         clip_file_path(claims->file), claimed, claim->heads_by, *resolution);
+    *resolution = claimed;
+    return OK;
+}
+
 static status settle(const struct claims *claims, struct clip_config *config, struct error *error)
 {
     const struct clip_dimensions *d = clip_file_dimensions(claims->file);
@@ -272,7 +293,10 @@ static status settle(const struct claims *claims, struct clip_config *config, st
         TRY(settle_heads(claims, "text", d->text_width, c->config.text_heads, c->heads_by, &config->text_heads,
                          &text_by, error));
         TRY(settle_activation(claims, c, &config->activation, &activation_by, error));
+        TRY(settle_resolution(claims, c, &config->resolution, error));
     }
+    if (config->resolution == d->resolution)
+        config->resolution = 0;
     TRY(settle_pixels(claims, &config->pixels, error));
     fill_in_published(config, claims->file);
     return OK;

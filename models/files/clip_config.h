@@ -22,6 +22,7 @@ struct clip_config {
     size_t image_heads, text_heads; /* 0: not said */
     enum activation activation;     /* ACTIVATION_NONE: not said */
     enum pixels pixels;             /* likewise; CLIP's, where no source says it */
+    size_t resolution; /* of images with pixels right of and below all patches, as 384 for patches of 14; else 0 */
 };
 
 /* Settings that the caller knows before the weights are read, and where it has them from, for messages: "model.heads". */
@@ -48,9 +49,10 @@ enum activation clip_activation_parse(const char *word);
 const char *clip_activation_name(enum activation activation);
 
 /* The configuration as metadata of a safetensors file; entries point into the struct. */
-enum { CLIP_METADATA = 4 };
+enum { CLIP_METADATA = 4 }; /* and one more with a resolution */
 struct clip_metadata {
-    char image_heads[24], text_heads[24];
-    struct safetensors_metadata entries[CLIP_METADATA];
+    char image_heads[24], text_heads[24], resolution[24];
+    size_t count;
+    struct safetensors_metadata entries[CLIP_METADATA + 1];
 };
 void clip_metadata_fill(struct clip_metadata *metadata, const struct clip_config *config);

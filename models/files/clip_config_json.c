@@ -76,6 +76,16 @@ static status check_sizes(const struct section *section, const struct size_key *
     check_sizes(section, (const struct size_key[]){__VA_ARGS__},                                                       \
                 sizeof((const struct size_key[]){__VA_ARGS__}) / sizeof(struct size_key))
 
+/* Pixels right of and below all patches are no part of the weights. */
+static status read_resolution(struct clip_config *config, const struct section *section,
+                              const struct clip_dimensions *d)
+{
+    TRY(read_size(section, "image_size", 224, &config->resolution));
+    if (config->resolution - config->resolution % d->patch != d->resolution)
+        return differs(section, "image_size", config->resolution, d->resolution);
+    return OK;
+}
+
 /* ---- open_clip ---- */
 
 /* Refuses keys that are not known here, because they belong to other towers than CLIP's and change the computation. */
@@ -119,7 +129,8 @@ static status read_vision_cfg(struct clip_config *config, const struct section *
     size_t head;
     TRY(check_keys(section, known));
     TRY(CHECK_SIZES(section, {"layers", 12, d->image_blocks}, {"width", 768, d->image_width},
-                    {"patch_size", 16, d->patch}, {"image_size", 224, d->resolution}));
+                    {"patch_size", 16, d->patch}));
+    TRY(read_resolution(config, section, d));
     TRY(check_mlp(section, d->image_width, d->image_hidden));
     TRY(read_size(section, "head_width", 64, &head));
     if (d->image_width % head != 0)
@@ -150,7 +161,7 @@ static status read_siglip_cfg(struct clip_config *config, const struct section *
                                               "pool_type", "norm_kwargs", "act_kwargs", NULL}};
     TRY(check_keys(vision, known[0]));
     TRY(check_keys(text, known[1]));
-    TRY(CHECK_SIZES(vision, {"image_size", 224, d->resolution}));
+    TRY(read_resolution(config, vision, d));
     TRY(CHECK_SIZES(text, {"context_length", 77, d->context}, {"vocab_size", 49408, d->vocabulary},
                     {"width", 512, d->text_width}, {"layers", 12, d->text_blocks}));
     return read_size(text, "heads", 8, &config->text_heads);
@@ -220,7 +231,8 @@ static status read_transformers(struct clip_config *config, const json_t *root, 
         TRY(CHECK_SIZES(&top, {"projection_dim", 512, d->embed}));
     TRY(CHECK_SIZES(&vision, {"hidden_size", 768, d->image_width}, {"intermediate_size", 3072, d->image_hidden},
                     {"num_hidden_layers", 12, d->image_blocks}, {"patch_size", image_patch, d->patch},
-                    {"image_size", 224, d->resolution}, {"num_channels", 3, 3}));
+                    {"num_channels", 3, 3}));
+    TRY(read_resolution(config, &vision, d));
     TRY(CHECK_SIZES(&text, {"hidden_size", text_width, d->text_width},
                     {"intermediate_size", 4 * text_width, d->text_hidden}, {"num_hidden_layers", 12, d->text_blocks},
                     {"vocab_size", siglip ? 32000 : 49408, d->vocabulary},

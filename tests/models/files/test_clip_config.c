@@ -35,6 +35,7 @@ static const char open_clip_big_g[] =
     "\"mlp_ratio\": 4.9231, \"patch_size\": 14}, " OPEN_CLIP_TEXT(1280, 20, 32);
 static const char open_clip_b_quick[] =
     "\xef\xbb\xbf{\"embed_dim\": 512, \"quick_gelu\": true, \"vision_cfg\": {\"patch_size\": 16}, \"text_cfg\": {}}";
+static const char open_clip_230[] = "{\"embed_dim\": 512, \"vision_cfg\": {\"image_size\": 230}, \"text_cfg\": {}}";
 static const char open_clip_half[] = "{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}, \"preprocess_cfg\": "
                                      "{\"mean\": [0.5, 0.5, 0.5], \"std\": "
                                      "[0.5, 0.5, 0.5]}}";
@@ -114,22 +115,28 @@ static const struct {
     {.weights = &vit_h_14,
      .stated = {.image_heads = 16, .text_heads = 16},
      .refused = {"activation is unknown", "config.json", "model.activation", "quick_gelu", "gelu"}},
-    {.weights = &vit_h_14, .stated = {17, 16, ACTIVATION_GELU, 0}, .refused = {"divides", "1280", "17", "model.heads"}},
-    {.weights = &vit_h_14, .stated = {16, 16, ACTIVATION_GELU, 0}, .expected = {16, 16, ACTIVATION_GELU, 0}},
+    {.weights = &vit_h_14,
+     .stated = {17, 16, ACTIVATION_GELU, 0, 0},
+     .refused = {"divides", "1280", "17", "model.heads"}},
+    {.weights = &vit_h_14, .stated = {16, 16, ACTIVATION_GELU, 0, 0}, .expected = {16, 16, ACTIVATION_GELU, 0, 0}},
     /* open_clip says it; transformers says it, or both, as beside LAION's weights. */
-    {.weights = &vit_h_14, .beside = {{open_clip, open_clip_h}}, .expected = {16, 16, ACTIVATION_GELU, 0}},
-    {.weights = &vit_g_14, .beside = {{open_clip, open_clip_g}}, .expected = {16, 16, ACTIVATION_GELU, 0}},
-    {.weights = &vit_big_g_14, .beside = {{open_clip, open_clip_big_g}}, .expected = {16, 20, ACTIVATION_GELU, 0}},
-    {.weights = &vit_b_16, .beside = {{open_clip, open_clip_b_quick}}, .expected = {12, 8, ACTIVATION_QUICK_GELU, 0}},
-    {.weights = &vit_h_14, .beside = {{transformers, transformers_h}}, .expected = {16, 16, ACTIVATION_GELU, 0}},
+    {.weights = &vit_h_14, .beside = {{open_clip, open_clip_h}}, .expected = {16, 16, ACTIVATION_GELU, 0, 0}},
+    {.weights = &vit_g_14, .beside = {{open_clip, open_clip_g}}, .expected = {16, 16, ACTIVATION_GELU, 0, 0}},
+    {.weights = &vit_big_g_14, .beside = {{open_clip, open_clip_big_g}}, .expected = {16, 20, ACTIVATION_GELU, 0, 0}},
+    {.weights = &vit_b_16,
+     .beside = {{open_clip, open_clip_b_quick}},
+     .expected = {12, 8, ACTIVATION_QUICK_GELU, 0, 0}},
+    {.weights = &vit_h_14, .beside = {{transformers, transformers_h}}, .expected = {16, 16, ACTIVATION_GELU, 0, 0}},
     {.weights = &vit_h_14,
      .beside = {{transformers, transformers_h}, {open_clip, open_clip_h}},
-     .expected = {16, 16, ACTIVATION_GELU, 0}},
-    {.weights = &vit_b_16, .beside = {{transformers, transformers_b}}, .expected = {12, 8, ACTIVATION_QUICK_GELU, 0}},
+     .expected = {16, 16, ACTIVATION_GELU, 0, 0}},
+    {.weights = &vit_b_16,
+     .beside = {{transformers, transformers_b}},
+     .expected = {12, 8, ACTIVATION_QUICK_GELU, 0, 0}},
     /* The namesake comes first. */
     {.weights = &vit_h_14,
      .beside = {{namesake, open_clip_h}, {open_clip, open_clip_g}, {transformers, "not even JSON"}},
-     .expected = {16, 16, ACTIVATION_GELU, 0}},
+     .expected = {16, 16, ACTIVATION_GELU, 0, 0}},
     {.weights = &vit_h_14,
      .beside = {{namesake, "{\"dims\": {}}"}, {open_clip, open_clip_g}, {transformers, "not even JSON"}},
      .refused = {"weights.json", "vision_cfg", "vision_config"}},
@@ -143,14 +150,14 @@ static const struct {
     /* Metadata says it; "format" is what everybody's safetensors have. */
     {.weights = &vit_g_14,
      .metadata = "\"image_heads\":\"16\",\"text_heads\":\"16\",\"activation\":\"gelu\"",
-     .expected = {16, 16, ACTIVATION_GELU, 0}},
+     .expected = {16, 16, ACTIVATION_GELU, 0, 0}},
     {.weights = &vit_g_14, .metadata = "\"image_heads\":\"many\"", .refused = {"image_heads", "many"}},
     {.weights = &vit_g_14, .metadata = "\"activation\":\"tanh\"", .refused = {"activation", "tanh"}},
     {.weights = &vit_b_16, .metadata = "\"format\":\"pt\"", .refused = {"activation is unknown"}},
     /* Published models are known. LAION's ViT-B/16 has OpenAI's shapes and GELU: shapes say heads alone. */
-    {.weights = &vit_b_16, .archive = true, .expected = {12, 8, ACTIVATION_QUICK_GELU, PIXELS_CLIP}},
+    {.weights = &vit_b_16, .archive = true, .expected = {12, 8, ACTIVATION_QUICK_GELU, PIXELS_CLIP, 0}},
     {.weights = &vit_b_16, .refused = {"activation is unknown"}},
-    {.weights = &vit_b_16, .stated = {.activation = ACTIVATION_GELU}, .expected = {12, 8, ACTIVATION_GELU, 0}},
+    {.weights = &vit_b_16, .stated = {.activation = ACTIVATION_GELU}, .expected = {12, 8, ACTIVATION_GELU, 0, 0}},
     {.weights = &longer_b_16,
      .archive = true,
      .stated = {.activation = ACTIVATION_GELU},
@@ -172,12 +179,18 @@ static const struct {
     {.weights = &vit_b_16,
      .archive = true,
      .beside = {{open_clip, open_clip_half}},
-     .expected = {12, 8, ACTIVATION_GELU, PIXELS_HALF}},
+     .expected = {12, 8, ACTIVATION_GELU, PIXELS_HALF, 0}},
     {.weights = &vit_b_16,
      .metadata = "\"pixels\":\"clip\"",
      .archive = true,
      .beside = {{open_clip, open_clip_half}},
      .refused = {"normalised as half", "open_clip_config.json", "as clip"}},
+    /* Pixels beyond the patches. */
+    {.weights = &vit_b_16, .beside = {{open_clip, open_clip_230}}, .expected = {12, 8, ACTIVATION_GELU, 0, 230}},
+    {.weights = &vit_b_16,
+     .metadata = "\"resolution\":\"231\"",
+     .beside = {{open_clip, open_clip_230}},
+     .refused = {"230 pixels according to", "open_clip_config.json", "231"}},
 };
 
 TEST(heads_and_activation_are_what_is_said_of_them)
@@ -195,7 +208,7 @@ TEST(heads_and_activation_are_what_is_said_of_them)
         } else {
             must(result);
             assert_true(found.image_heads == expected->image_heads && found.text_heads == expected->text_heads &&
-                        found.activation == expected->activation);
+                        found.activation == expected->activation && found.resolution == expected->resolution);
             assert_true(expected->pixels == PIXELS_UNSTATED || found.pixels == expected->pixels);
         }
         for (size_t k = 0; k < 3 && cases[i].beside[k].name != NULL; k++)
