@@ -167,6 +167,24 @@ static status read_siglip_cfg(struct clip_config *config, const struct section *
     return read_size(text, "heads", 8, &config->text_heads);
 }
 
+/* Whether images are resized as they are for a model of this kind (clip_squashes). */
+static status check_resizing(const struct section *section, bool siglip)
+{
+    const char *const keys[] = {"resize_mode", "interpolation"}, *const done[] = {siglip ? "squash" : "shortest",
+                                                                                  "bicubic"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *value = value_of(section, keys[i]);
+        const char *found = json_is_string(value) ? json_string_value(value) : "no text";
+        if (value != NULL && strcmp(found, done[i]) != 0)
+            return error_set(
+                section->error, ERROR_FORMAT,
+                "%s: %s.%s: expected %s, as images of a %s are resized here, found %s; leave it out only if "
+                "the weights do not need it",
+                section->path, section->name, keys[i], done[i], siglip ? "SigLIP" : "CLIP", found);
+    }
+    return OK;
+}
+
 static status read_open_clip(struct clip_config *config, const json_t *root, const struct clip_dimensions *d,
                              const char *path, struct error *error)
 {
@@ -177,7 +195,9 @@ static status read_open_clip(struct clip_config *config, const json_t *root, con
     TRY(pixels_of_json(&config->pixels, root, path, error));
     TRY(CHECK_SIZES(&top, {"embed_dim", 512, d->embed}));
     const struct section vision = {path, "vision_cfg", json_object_get(model, "vision_cfg"), NULL, error},
-                         text = {path, "text_cfg", json_object_get(model, "text_cfg"), NULL, error};
+                         text = {path, "text_cfg", json_object_get(model, "text_cfg"), NULL, error},
+                         images = {path, "preprocess_cfg", json_object_get(root, "preprocess_cfg"), NULL, error};
+    TRY(check_resizing(&images, d->pool_hidden > 0));
     if (d->pool_hidden > 0)
         return read_siglip_cfg(config, &vision, &text, d);
     TRY(read_vision_cfg(config, &vision, d));

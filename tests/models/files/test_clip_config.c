@@ -235,6 +235,9 @@ TEST(other_models_are_refused)
         {"{\"model_cfg\": {\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}}, \"preprocess_cfg\": {\"mean\": "
          "[0.5, 0.5, 0.5], \"std\": [0.5, 0.5, 0.4]}}",
          "preprocess_cfg.mean"},
+        {"{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}, \"preprocess_cfg\": {\"resize_mode\": "
+         "\"squash\"}}",
+         "squash"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}, \"quick_gelu\": 1}", "quick_gelu"},
     };
     struct clip_config found;
