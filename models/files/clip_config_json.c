@@ -10,7 +10,7 @@
 /* A part of the configuration: "vision_cfg", and what it must hold. */
 struct section {
     const char *path, *name;
-    const json_t *object, *overriding; /* overriding: transformers' vision_config_dict, or NULL */
+    const json_t *object, *overriding; /* overriding, with its defaults: transformers' vision_config_dict */
     struct error *error;
 };
 
@@ -21,9 +21,8 @@ struct size_key {
 
 static const json_t *value_of(const struct section *section, const char *key)
 {
-    const json_t *value = json_object_get(section->overriding, key);
-    if (value == NULL)
-        value = json_object_get(section->object, key);
+    const json_t *stated = json_is_object(section->overriding) ? section->overriding : section->object,
+                 *value = json_object_get(stated, key);
     return json_is_null(value) ? NULL : value;
 }
 

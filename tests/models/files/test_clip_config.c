@@ -45,9 +45,9 @@ static const char transformers_h[] =
     "\"vision_config\": {\"hidden_size\": 1280, \"intermediate_size\": 5120, \"num_hidden_layers\": 32, "
     "\"num_attention_heads\": 16, \"patch_size\": 14, \"hidden_act\": \"gelu\"}}";
 /* Older files repeat a section under another name, which wins; keys with default values are left out. */
-static const char transformers_b[] =
-    "{\"text_config_dict\": null, \"text_config\": {}, \"vision_config\": {\"patch_size\": 32}, "
-    "\"vision_config_dict\": {\"patch_size\": 16}}";
+static const char transformers_b[] = "{\"text_config_dict\": null, \"text_config\": {}, \"vision_config\": "
+                                     "{\"patch_size\": 32, \"hidden_act\": \"gelu\"}, "
+                                     "\"vision_config_dict\": {\"patch_size\": 16}}";
 
 /* ---- weights of which only the header is there ---- */
 
