@@ -237,7 +237,8 @@ static status read_settings(struct encoder_settings *settings, const struct adap
 }
 
 /* What is read is not written over. */
-static status check_inputs(const struct options *given, const char *path, struct error *error)
+static status check_inputs(const struct options *given, const struct inputs *inputs, const char *path,
+                           struct error *error)
 {
     static const char *const read[] = {"texts", "weights", "adapters", "vocabulary"};
     for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
@@ -246,7 +247,15 @@ static status check_inputs(const struct options *given, const char *path, struct
             return error_set(error, ERROR_ARGUMENT, "command line: embed: --out %s is a file of --%s; name another one",
                              path, read[i]);
     }
-    return OK;
+    bool other = true;
+    for (size_t i = 0; other && inputs->images && i < inputs->names.count; i++) {
+        char *image = path_format("%s/%s", inputs->path, inputs->names.items[i]);
+        other = file_is_other(image, path);
+        free(image);
+    }
+    return other ? OK
+                 : error_set(error, ERROR_ARGUMENT,
+                             "command line: embed: --out %s is a file of --images; name another one", path);
 }
 
 /* Checked before the computation, not after it. */
@@ -266,9 +275,9 @@ static status embed_with(const struct command_call *call, const struct adapter_c
     struct encoder encoder;
     struct work work = {.call = call, .encoder = &encoder};
     TRY(read_settings(&settings, adapters, call, error));
-    TRY(check_inputs(call->options, options_text(call->options, "out"), error));
-    TRY(check_output(options_text(call->options, "out"), error));
     status result = read_inputs(&work.inputs, call->options, error);
+    NEXT(result, check_inputs(call->options, &work.inputs, options_text(call->options, "out"), error));
+    NEXT(result, check_output(options_text(call->options, "out"), error));
     NEXT(result, encoder_open(&encoder, &settings, error));
     if (result == OK) {
         log_info(call->log, "computing on %s", encoder.model.backend->description);
