@@ -182,12 +182,10 @@ static status dry_run(const struct command_call *call, const struct suite *suite
 static status note_unread(const struct command_call *call, const struct suite *suite, const char *word,
                           struct error *error)
 {
-    char *name = xstrndup(word, strcspn(word, "=")), *key = NULL;
-    status result = strchr(name, '.') == NULL ? suite_key_find(&key, settings_sections, name, error) : OK;
-    const char *full = key != NULL ? key : name;
-    if (result == OK && !suite_reads(suite, full))
-        log_info(call->log, "%s changes nothing: nothing reads it with these settings", full);
-    free(name);
+    char *key;
+    status result = suite_word_key(&key, word, error);
+    if (result == OK && !suite_reads(suite, key))
+        log_info(call->log, "%s changes nothing: nothing reads it with these settings", key);
     free(key);
     return result;
 }

@@ -135,6 +135,21 @@ status suite_key_find(char **key, const struct suite_section *sections, const ch
     return OK;
 }
 
+status suite_key_check(const struct suite *suite, const char *word, const char *key, struct error *error)
+{
+    const char *name = strrchr(key, '.');
+    if (name == NULL || strlen(++name) != strcspn(word, "=") || strncmp(word, name, strlen(name)) != 0)
+        return OK; /* a full key, or an alias */
+    for (size_t i = 0; i < suite->count; i++) {
+        const struct part *part = &suite->parts[i];
+        if (part->entry == NULL && options_find(part->table, name) != NULL && suite_key_in(part->section, key) == NULL)
+            return error_set(error, ERROR_ARGUMENT,
+                             "command line: %s is a key of %.*s and, with these settings, of %s; expected %s or %s.%s",
+                             name, (int)strcspn(key, "."), key, part->section->name, key, part->section->name, name);
+    }
+    return OK;
+}
+
 /* The key that has the whole name, one that depends on another's value ("data.parts" on data.split_by), too; NULL: none. */
 static char *key_called(const struct suite_section *sections, const char *name)
 {

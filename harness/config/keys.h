@@ -32,6 +32,9 @@ void suite_keys_free(struct suite_keys *keys);
  * The caller frees. ERROR_ARGUMENT: several sections have such a key. */
 status suite_key_find(char **key, const struct suite_section *sections, const char *name, struct error *error);
 
+/* ERROR_ARGUMENT: the word, "dropout=0.1", stands for key, but what the suite chose, its method say, has a key of that name, too. */
+status suite_key_check(const struct suite *suite, const char *word, const char *key, struct error *error);
+
 /* The full key closest to a word, "training.learning_rate" for "lr", and its edit distance, 0 for a synonym; NULL: none
  * is close. The caller frees. */
 char *suite_key_near(const struct suite_section *sections, const char *word, size_t *distance);

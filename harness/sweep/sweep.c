@@ -9,6 +9,7 @@
 #include "core/array.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "harness/config/keys.h"
 #include "harness/run/inputs.h"
 #include "results/store/live.h"
 
@@ -191,7 +192,9 @@ static status read_configuration(struct sweep *sweep, size_t combination, size_t
     bool again = find_unread(sweep, c, suite);
     *repeats = again ? settings_seeds(suite) : 0;
     status result = OK;
-    if (!again) {
+    for (size_t i = 0; i < sweep->grid.count; i++)
+        NEXT(result, suite_key_check(suite, sweep->grid.axes[i].name, sweep->grid.axes[i].key, error));
+    if (result == OK && !again) {
         make_label(sweep, index);
         result = add_runs(sweep, index, suite, error);
     }

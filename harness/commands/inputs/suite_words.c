@@ -1,5 +1,11 @@
 #include "harness/commands/inputs/suite_words.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "harness/config/keys.h"
+
 void suite_words_add(struct strings *words, const struct command_call *call)
 {
     static const char *const names[] = {"backend", "precision", "device", "gpus"};
@@ -10,9 +16,46 @@ void suite_words_add(struct strings *words, const struct command_call *call)
             strings_format(words, "run.%s=%s", names[i], options_as_text(given, names[i]));
 }
 
+status suite_word_key(char **key, const char *word, struct error *error)
+{
+    char *name = xstrndup(word, strcspn(word, "="));
+    *key = NULL;
+    status result = strchr(name, '.') == NULL ? suite_key_find(key, settings_sections, name, error) : OK;
+    *key = *key != NULL ? *key : xstrdup(name);
+    free(name);
+    return result;
+}
+
+/* Of two values of a key, or two keys of a name, nobody sees which one counts. */
+static status check_words(const struct suite *suite, const struct command_call *call, struct error *error)
+{
+    struct strings words = {0}, keys = {0};
+    status result = OK;
+    suite_words_add(&words, call);
+    for (size_t i = 0; result == OK && i < words.count; i++) {
+        char *key;
+        result = suite_word_key(&key, words.items[i], error);
+        NEXT(result, suite_key_check(suite, words.items[i], key, error));
+        for (size_t k = 0; result == OK && k < i; k++)
+            if (strcmp(keys.items[k], key) == 0)
+                result = error_set(error, ERROR_ARGUMENT,
+                                   "command line: %s is repeated, as %s and as %s; leave one of them out", key,
+                                   words.items[k], words.items[i]);
+        strings_format(&keys, "%s", key);
+        free(key);
+    }
+    strings_free(&words);
+    strings_free(&keys);
+    return result;
+}
+
 status suite_words_load(struct suite **suite, const struct command_call *call, const struct strings *words,
                         struct error *error)
 {
-    return suite_load(suite, call->arguments[0], settings_sections, (const char *const *)words->items, words->count,
-                      error);
+    TRY(suite_load(suite, call->arguments[0], settings_sections, (const char *const *)words->items, words->count,
+                   error));
+    status result = check_words(*suite, call, error);
+    if (result != OK)
+        suite_destroy(*suite);
+    return result;
 }
