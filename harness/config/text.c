@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/characters.h"
 #include "harness/config/internal.h"
@@ -91,9 +92,15 @@ static bool is_read(const struct suite *suite, const struct suite_section *secti
 
 bool suite_reads(const struct suite *suite, const char *key)
 {
-    for (const struct suite_section *section = suite->sections; section->name != NULL; section++)
-        if (suite_key_in(section, key) != NULL)
-            return is_read(suite, section, strrchr(key, '.') + 1);
+    for (const struct suite_section *section = suite->sections; section->name != NULL; section++) {
+        const char *own = suite_key_in(section, key), *last = strrchr(key, '.');
+        if (own == NULL)
+            continue;
+        char *entry = section->each_of != NULL && last > own ? xstrndup(own, (size_t)(last - own)) : NULL;
+        bool there = entry == NULL || suite_part(suite, section->name, entry) != NULL;
+        free(entry);
+        return there && is_read(suite, section, last + 1);
+    }
     return true;
 }
 
