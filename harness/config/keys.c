@@ -169,10 +169,7 @@ char *suite_key_near(const struct suite_section *sections, const char *word, siz
     const char *names[NAMES];
     const struct suite_section *of[NAMES];
     size_t count = 0;
-    char *called = key_called(sections, word);
     *distance = 0;
-    if (called != NULL)
-        return called;
     for (const struct suite_section *s = sections; s->name != NULL; s++) {
         for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL && count < NAMES; o++) {
             if (option_is_called(o, word))
@@ -181,6 +178,9 @@ char *suite_key_near(const struct suite_section *sections, const char *word, siz
             names[count++] = o->name;
         }
     }
+    char *called = key_called(sections, word);
+    if (called != NULL)
+        return called;
     const char *near = nearest_word(word, names, count);
     *distance = near != NULL ? edit_distance(word, near) : SIZE_MAX;
     for (size_t i = 0; i < count; i++)

@@ -98,7 +98,7 @@ static char *find_near(const char *name_or_path)
 {
     const char *slash = strrchr(name_or_path, '/'), *word = slash != NULL ? slash + 1 : name_or_path;
     bool is_path = strpbrk(name_or_path, "/.") != NULL;
-    size_t least = stem_length(word) / 3 + 2;
+    size_t least = (stem_length(word) + 1) / 3 + 1;
     char *near = NULL;
     if (is_path)
         find_near_file(name_or_path, word, &least, &near);
@@ -121,7 +121,7 @@ static status missing_file(const char *path, struct error *error)
 status suite_unknown(const char *where, const char *name, bool files, struct error *error)
 {
     char *near = NULL;
-    size_t least = stem_length(name) / 3 + 2;
+    size_t least = (stem_length(name) + 1) / 3 + 1;
     if (files)
         near = find_near(name);
     else

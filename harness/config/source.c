@@ -57,7 +57,7 @@ status suite_source_unknown(const struct suite_source *source, const char *where
     const char *near = nearest_word(word, names, count);
     size_t distance;
     char *key = suite_key_near(source->sections, word, &distance);
-    bool is_key = key != NULL && (near == NULL || distance < edit_distance(word, near));
+    bool is_key = key != NULL && 2 * distance < strlen(word) && (near == NULL || distance < edit_distance(word, near));
     for (size_t i = 0; i < count; i++)
         if (strlen(word) >= SHORT_FORM && strncmp(names[i], word, strlen(word)) == 0)
             near = names[i], is_key = false; /* "train" is short for "training", although delta.train is a key */
