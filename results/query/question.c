@@ -153,7 +153,7 @@ static status read_key(const struct reader *reader, char *line, struct error *er
     struct question *q = reader->question;
     char *value = strchr(line, ':'), *second;
     if (value == NULL)
-        return damaged(reader, "\"-- key: value\" or SQL", line, error);
+        return damaged(reader, "\"-- key: value\" or SQL, below which comments may stand", line, error);
     *value++ = 0;
     value += strspn(value, " ");
     if (strcmp(line, "column") == 0)
