@@ -503,7 +503,15 @@ bool settings_warn(const struct settings *settings, const struct suite *suite, c
                  "merge.every: experts are merged after %zu iterations, but no task has more than %zu: nothing is "
                  "merged; lower it, or set merge.policy=none",
                  first_merge(settings), longest);
-    return count > 0 || idle;
+    /* Fewer may be the same ones after every task. A method that merges freezes, too. */
+    bool frozen = method_uses(settings->method, settings->method_options, "merge") && settings->freeze.policy->counts &&
+                  settings->freeze.top_k == settings->adapter.experts && settings->task_count > 1;
+    if (frozen)
+        log_warn(log,
+                 "adapter.freeze_top_k is %zu, which are all experts: they are frozen after the first task, and later "
+                 "tasks train routers alone; lower it, or raise adapter.experts",
+                 settings->freeze.top_k);
+    return count > 0 || idle || frozen;
 }
 
 size_t settings_seeds(const struct suite *suite)
