@@ -21,11 +21,23 @@ struct state {
 
 /* --- State --- */
 
+static status refuse_few(double images, size_t width, double shrinkage, struct error *error)
+{
+    return error_set(error, ERROR_ARGUMENT,
+                     "selector: %.0f images do not determine the covariance of %zu features; raise selector.shrinkage "
+                     "(now at %g)",
+                     images, width, shrinkage);
+}
+
+/* The first task is too small before it is trained, not only after. */
 static status open_gaussian(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
     size_t n = selector->tasks, width = selector->model->clip->dimensions.embed;
+    size_t images = mode == PARAMETERS_TRAINED ? dataset_size(selector->data->tasks[0].dataset, SPLIT_TRAIN) : SIZE_MAX,
+           used = images - images / 10;
+    if (selector->settings.shrinkage == 0 && used < width)
+        return refuse_few((double)used, width, 0, error);
     struct state *s = xcalloc(1, sizeof *s);
-    (void)mode, (void)error;
     selector->state = s;
     s->scatter = xcalloc(width * width, sizeof *s->scatter);
     s->classes = xcalloc(n, sizeof *s->classes);
@@ -106,10 +118,7 @@ static status whiten(struct selector *selector, struct error *error)
     if (gaussian_factorise(covariance, width))
         gaussian_invert(covariance, width, inverse, s->prototypes.whitening);
     else
-        result = error_set(error, ERROR_ARGUMENT,
-                           "selector: %.0f images do not determine the covariance of %zu features; raise "
-                           "selector.shrinkage (now at %g)",
-                           s->images, width, selector->settings.shrinkage);
+        result = refuse_few(s->images, width, selector->settings.shrinkage, error);
     free(inverse);
     free(covariance);
     return result;
