@@ -7,5 +7,5 @@ UNION ALL
 SELECT 'thresholds', run, 'task ' || task, iif("selector.threshold" > 0, "selector.threshold", 'a distance'),
        coalesce(threshold, 'none')
 FROM selector_thresholds JOIN facts USING (run)
-WHERE threshold IS NULL OR threshold < 0
+WHERE threshold IS NULL OR (threshold < 0 AND "selector.kind" <> 'task_gaussian') -- -log of a density
       OR ("selector.threshold" > 0 AND abs(threshold - "selector.threshold") > 1e-6 * threshold)
