@@ -131,8 +131,8 @@ status selector_set_threshold(struct selector *selector, size_t k, const struct 
                               struct error *error)
 {
     const struct selector_settings *s = &selector->settings;
-    if (s->threshold > 0 || held_out->n == 0) {
-        selector->thresholds[k] = s->threshold > 0 ? (float)s->threshold : INFINITY;
+    if (s->threshold != 0 || held_out->n == 0) {
+        selector->thresholds[k] = s->threshold != 0 ? (float)s->threshold : INFINITY;
         return OK;
     }
     float *errors = xmalloc(array_size(held_out->n, sizeof *errors));

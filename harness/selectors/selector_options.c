@@ -61,9 +61,12 @@ const struct option selector_options[] = {
      .help = "quantile of a task's held-out losses that becomes its threshold"},
     {.name = "threshold",
      .type = OPTION_REAL,
+     .minimum = -1e9,
      .maximum = 1e9,
      .fallback = "0",
-     .help = "fixed threshold of all tasks; 0: the quantile; with kind: alexnet the default is the published 0.0655"},
+     .help =
+         "fixed threshold of all tasks, below 0 for kind: task_gaussian alone; 0: the quantile; with kind: alexnet the "
+         "default is the published 0.0655"},
     {.name = "shrinkage",
      .type = OPTION_REAL,
      .maximum = 1,
@@ -145,6 +148,12 @@ status selector_settings_check(const struct selector_settings *s, struct error *
         return error_set(error, ERROR_ARGUMENT,
                          "suite: selector.unrelated is for selectors of autoencoders (clip, alexnet), found kind %s",
                          s->kind->name);
+    if (s->threshold < 0 && s->kind != &selector_task_gaussian)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: selector.threshold is %g, but errors of selector.kind %s are never below 0; expected 0, "
+            "which takes selector.quantile, or a number above it",
+            s->threshold, s->kind->name);
     return OK;
 }
 

@@ -4,8 +4,8 @@ SELECT 'thresholds' AS what, run, 'rows' AS "where", iif(by_errors, runs.tasks, 
 FROM (SELECT *, selector NOT IN ('none', 'oracle') AS by_errors FROM runs) AS runs
 WHERE found <> expected AND (status = 'finished' OR NOT by_errors)
 UNION ALL
-SELECT 'thresholds', run, 'task ' || task, iif("selector.threshold" > 0, "selector.threshold", 'a distance'),
+SELECT 'thresholds', run, 'task ' || task, iif("selector.threshold" <> 0, "selector.threshold", 'a distance'),
        coalesce(threshold, 'none')
 FROM selector_thresholds JOIN facts USING (run)
 WHERE threshold IS NULL OR (threshold < 0 AND "selector.kind" <> 'task_gaussian') -- -log of a density
-      OR ("selector.threshold" > 0 AND abs(threshold - "selector.threshold") > 1e-6 * threshold)
+      OR ("selector.threshold" <> 0 AND abs(threshold - "selector.threshold") > 1e-6 * abs(threshold))
