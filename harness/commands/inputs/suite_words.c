@@ -26,27 +26,17 @@ status suite_word_key(char **key, const char *word, struct error *error)
     return result;
 }
 
-/* Of two values of a key, or two keys of a name, nobody sees which one counts. */
+/* Of two keys of a name nobody sees which one counts. */
 static status check_words(const struct suite *suite, const struct command_call *call, struct error *error)
 {
-    struct strings words = {0}, keys = {0};
-    status result = OK;
-    suite_words_add(&words, call);
-    for (size_t i = 0; result == OK && i < words.count; i++) {
+    for (size_t i = 1; i < call->argument_count; i++) {
         char *key;
-        result = suite_word_key(&key, words.items[i], error);
-        NEXT(result, suite_key_check(suite, words.items[i], key, error));
-        for (size_t k = 0; result == OK && k < i; k++)
-            if (strcmp(keys.items[k], key) == 0)
-                result = error_set(error, ERROR_ARGUMENT,
-                                   "command line: %s is repeated, as %s and as %s; leave one of them out", key,
-                                   words.items[k], words.items[i]);
-        strings_format(&keys, "%s", key);
+        status result = suite_word_key(&key, call->arguments[i], error);
+        NEXT(result, suite_key_check(suite, call->arguments[i], key, error));
         free(key);
+        TRY(result);
     }
-    strings_free(&words);
-    strings_free(&keys);
-    return result;
+    return OK;
 }
 
 status suite_words_load(struct suite **suite, const struct command_call *call, const struct strings *words,

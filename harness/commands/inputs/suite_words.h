@@ -20,7 +20,7 @@ void suite_words_add(struct strings *words, const struct command_call *call);
 /* The full key of a word, "merge.every" of "every=3". The caller frees. */
 status suite_word_key(char **key, const char *word, struct error *error);
 
-/* The suite that the first argument names, with these words, of which the last one for a key counts; the command line's own
- * are refused if they repeat a key. The suite does not borrow from them. */
+/* The suite that the first argument names, with these words, of which the last one for a key counts. The suite does not
+ * borrow from them. */
 status suite_words_load(struct suite **suite, const struct command_call *call, const struct strings *words,
                         struct error *error);
