@@ -103,6 +103,8 @@ struct suite {
     char hash[DIGEST_SIZE];
 };
 
+const struct part *suite_part(const struct suite *suite, const char *section, const char *entry);
+
 /* Whether the option, of the part's table, has a value, given or by default. */
 bool suite_part_has(const struct part *part, const struct option *option);
 

@@ -18,7 +18,7 @@ enum {
 };
 
 /* Of a section (entry NULL) or of one of its entries; NULL: there is none. */
-static const struct part *part_of(const struct suite *suite, const char *section, const char *entry)
+const struct part *suite_part(const struct suite *suite, const char *section, const char *entry)
 {
     for (size_t i = 0; i < suite->count; i++)
         if (strcmp(suite->parts[i].section->name, section) == 0 && suite_same(suite->parts[i].entry, entry))
@@ -45,7 +45,7 @@ static bool next_parent(const struct suite *suite, const char **at, const struct
     char *dot = strchr(word, '.');
     if (dot != NULL)
         *dot = 0;
-    *parent = part_of(suite, word, NULL);
+    *parent = suite_part(suite, word, NULL);
     assert(*parent != NULL);
     const struct option *option = dot != NULL ? options_find((*parent)->table, dot + 1) : NULL;
     assert(dot == NULL || option != NULL);
@@ -293,7 +293,7 @@ static status resolve_entries(struct suite *suite, const struct suite_source *so
                          NAMES, count);
     for (size_t i = 0; i < count; i++) {
         const char *name = options_list_item(list, key, i);
-        if (part_of(suite, section->name, name) != NULL)
+        if (suite_part(suite, section->name, name) != NULL)
             return error_set(error, ERROR_ARGUMENT, "%s: %s: \"%s\" is repeated; names must differ", source->file,
                              section->each_of, name);
         TRY(resolve(suite, source, section, name, error));
@@ -422,14 +422,14 @@ void suite_destroy(struct suite *suite)
 
 const struct options *suite_options(const struct suite *suite, const char *section)
 {
-    const struct part *part = part_of(suite, section, NULL);
+    const struct part *part = suite_part(suite, section, NULL);
     assert(part != NULL);
     return part->options;
 }
 
 const struct options *suite_entry(const struct suite *suite, const char *section, const char *name)
 {
-    const struct part *part = part_of(suite, section, name);
+    const struct part *part = suite_part(suite, section, name);
     return part != NULL ? part->options : NULL;
 }
 
