@@ -42,10 +42,13 @@ static status check_words(const struct suite *suite, const struct command_call *
 status suite_words_load(struct suite **suite, const struct command_call *call, const struct strings *words,
                         struct error *error)
 {
-    TRY(suite_load(suite, call->arguments[0], settings_sections, (const char *const *)words->items, words->count,
+    struct suite *loaded;
+    TRY(suite_load(&loaded, call->arguments[0], settings_sections, (const char *const *)words->items, words->count,
                    error));
-    status result = check_words(*suite, call, error);
-    if (result != OK)
-        suite_destroy(*suite);
+    status result = check_words(loaded, call, error);
+    if (result == OK)
+        *suite = loaded;
+    else
+        suite_destroy(loaded);
     return result;
 }
