@@ -48,19 +48,16 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
          .help = "least share of a training image's area that its random crop has; Inception-style crops: 0.05"},      \
         {.name = "flip",                                                                                               \
          .type = OPTION_REAL,                                                                                          \
-                                                                                                                       \
          .maximum = 1,                                                                                                 \
          .fallback = "0",                                                                                              \
          .help = "probability that a training image is mirrored, left and right"},                                     \
         {.name = "randaugment",                                                                                        \
          .type = OPTION_INTEGER,                                                                                       \
-                                                                                                                       \
          .maximum = AUGMENT_OPERATIONS_MOST,                                                                           \
          .fallback = "0",                                                                                              \
          .help = "operations of RandAugment on a training image; 0: none"},                                            \
         {.name = "randaugment_magnitude",                                                                              \
          .type = OPTION_INTEGER,                                                                                       \
-                                                                                                                       \
          .maximum = AUGMENT_MAGNITUDE_MOST,                                                                            \
          .fallback = "9",                                                                                              \
          .help = "magnitude of RandAugment's operations"},                                                             \
@@ -71,7 +68,6 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
          .help = "policy of AutoAugment for training images, in place of randaugment"},                                \
         {.name = "random_erasing",                                                                                     \
          .type = OPTION_REAL,                                                                                          \
-                                                                                                                       \
          .maximum = 1,                                                                                                 \
          .fallback = "0",                                                                                              \
          .help = "probability that a rectangle of a training image is erased"},                                        \
@@ -82,14 +78,12 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
          .help = "colour of erased pixels: CLIP's mean, or black"},                                                    \
         {.name = "mixup",                                                                                              \
          .type = OPTION_REAL,                                                                                          \
-                                                                                                                       \
          .maximum = AUGMENT_ALPHA_MOST,                                                                                \
          .fallback = "0",                                                                                              \
          .help = "parameter of mixup: pairs of training images are averaged with weights from Beta(mixup, mixup); 0: " \
                  "no mixup"},                                                                                          \
         {.name = "mixup_probability",                                                                                  \
          .type = OPTION_REAL,                                                                                          \
-                                                                                                                       \
          .maximum = 1,                                                                                                 \
          .fallback = "1",                                                                                              \
          .help = "probability of mixup for each batch that CutMix does not get"},                                      \

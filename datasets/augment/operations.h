@@ -1,4 +1,4 @@
-/* Internal: the operations of RandAugment, in torchvision's order, and of AutoAugment, and random erasing. */
+/* Internal: the operations of RandAugment, in torchvision's order, and AutoAugment. */
 #pragma once
 
 #include "datasets/augment/augment.h"
@@ -38,7 +38,7 @@ double operation_magnitude(enum operation operation, size_t bin, size_t last, in
 
 void operation_apply(enum operation operation, double magnitude, const struct canvas *canvas);
 
-/* autoaugment.c: the sub-policies of AutoAugment's policy for CIFAR-10, each two operations that are left out by chance. */
+/* The sub-policies of AutoAugment's policy for CIFAR-10, each two operations that are left out by chance. */
 enum { AUTOAUGMENT_POLICIES = 25, AUTOAUGMENT_STEPS = 2, AUTOAUGMENT_LAST_BIN = 9 };
 struct autoaugment_step {
     enum operation operation;
@@ -54,23 +54,3 @@ struct autoaugment_draw {
 };
 struct autoaugment_draw autoaugment_draw(const struct rng *rng, uint64_t item);
 void autoaugment_apply(const struct autoaugment_draw *draw, const struct canvas *canvas);
-
-/* geometry.c: pixel (x, y) becomes the pixel at (m₀x + m₁y + m₂, m₃x + m₄y + m₅), or black outside the image; pixel
- * centres are at halves. */
-void geometry_transform(const struct canvas *canvas, const double matrix[6]);
-
-/* color.c */
-void color_posterize(const struct canvas *canvas, int bits);
-void color_solarize(const struct canvas *canvas, double threshold);
-void color_auto_contrast(const struct canvas *canvas);
-void color_equalize(const struct canvas *canvas);
-
-/* Extrapolate from black, the mean grey, the pixel's own grey and the blurred image; factor 1 changes nothing. */
-void color_brightness(const struct canvas *canvas, float factor);
-void color_contrast(const struct canvas *canvas, float factor);
-void color_saturation(const struct canvas *canvas, float factor);
-void color_sharpness(const struct canvas *canvas, float factor);
-
-/* erasing.c: the rectangle, empty where nothing is erased; uses the blocks 11·item … 11·item + 10. */
-struct image_box erasing_draw(const struct rng *rng, uint64_t item, double probability, int side);
-void erasing_fill(struct image_box box, enum erasing_fill fill, int side, uint8_t *pixels);

@@ -1,5 +1,5 @@
 /* The inner loops with the instructions of AVX2. */
-#include "datasets/image/filters.h"
+#include "datasets/image/resample.h"
 
 #if defined(__x86_64__)
 

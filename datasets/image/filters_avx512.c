@@ -1,6 +1,6 @@
 /* The inner loops with the instructions of AVX-512 VNNI: vpdpbusd multiplies four pixels by four signed bytes and adds
  * the products to a 32-bit sum. A weight is three such bytes: w = d₀ · 2^16 + d₁ · 2^8 + d₂. */
-#include "datasets/image/filters.h"
+#include "datasets/image/resample.h"
 
 #if defined(__x86_64__)
 

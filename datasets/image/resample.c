@@ -8,6 +8,62 @@
 
 #include "core/alloc.h"
 
+/* --- inner loops in plain C --------------------------------------------------------------------------------------- */
+
+static void rows_plain(const struct filter_rows *rows, const struct kernel *kernel)
+{
+    for (int i = 0; i < kernel->count; i++) {
+        const int32_t *weights = kernel->weights + (size_t)i * (size_t)kernel->groups * FILTER_GROUP;
+        for (int r = 0; r < FILTER_ROWS; r++) {
+            const uint8_t *source = rows->source[r] + (size_t)kernel->start[i] * 3;
+            int32_t sums[3] = {1 << (FILTER_FRACTION - 1), 1 << (FILTER_FRACTION - 1), 1 << (FILTER_FRACTION - 1)};
+            for (int j = 0; j < kernel->size[i]; j++)
+                for (int c = 0; c < 3; c++)
+                    sums[c] += weights[j] * source[3 * j + c];
+            for (int c = 0; c < 3; c++)
+                rows->target[r][3 * i + c] = filter_to_byte(sums[c]);
+        }
+    }
+}
+
+static void columns_plain(const struct filter_columns *columns)
+{
+    enum { BLOCK = 64 };
+    const struct kernel *kernel = columns->kernel;
+    const int32_t *weights = kernel->weights + (size_t)columns->output * (size_t)kernel->groups * FILTER_GROUP;
+    size_t x = 0;
+    for (; x + BLOCK <= columns->width; x += BLOCK) {
+        int32_t sums[BLOCK];
+        for (int i = 0; i < BLOCK; i++)
+            sums[i] = 1 << (FILTER_FRACTION - 1);
+        for (int j = 0; j < kernel->size[columns->output]; j++)
+            for (int i = 0; i < BLOCK; i++)
+                sums[i] += weights[j] * columns->source[(size_t)j * columns->stride + x + (size_t)i];
+        for (int i = 0; i < BLOCK; i++)
+            columns->target[x + (size_t)i] = filter_to_byte(sums[i]);
+    }
+    for (; x < columns->width; x++)
+        columns->target[x] = filter_column(columns, x);
+}
+
+const struct filters filters_plain = {rows_plain, columns_plain};
+
+const struct filters *filters_at(size_t index)
+{
+    const struct filters *found[3];
+    size_t count = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"))
+        found[count++] = &filters_avx512;
+    if (__builtin_cpu_supports("avx2"))
+        found[count++] = &filters_avx2;
+#endif
+    found[count++] = &filters_plain;
+    return index < count ? found[index] : NULL;
+}
+
+/* --- resampling -------------------------------------------------------------------------------------------------- */
+
 static void kernel_free(struct kernel *kernel)
 {
     free(kernel->start);
@@ -148,4 +204,92 @@ void resample(const struct resampling *resampling, uint8_t *pixels)
     kernel_create(&vertical, resampling->box.height, resampling->height, wanted->top, wanted->height);
     resample_both(resampling, &vertical, pixels);
     kernel_free(&vertical);
+}
+
+/* --- CLIP's two transforms ---------------------------------------------------------------------------------------- */
+
+status image_resize(const struct image *source, struct image_box box, int width, int height, struct image *result,
+                    struct error *error)
+{
+    TRY(image_create(result, width, height, error));
+    struct resampling resampling = {source, box, width, height, {0, 0, width, height}, NULL};
+    resample(&resampling, result->pixels);
+    return OK;
+}
+
+/* (size − resolution) / 2, a half rounded to the even neighbour. */
+static int center_offset(int size, int resolution)
+{
+    int twice = size - resolution;
+    return twice / 2 + (twice % 2 != 0 && twice / 2 % 2 != 0);
+}
+
+static status too_long(const struct image *image, int resolution, struct error *error)
+{
+    return error_set(error, ERROR_ARGUMENT, "an image of %d×%d pixels cannot be resized to a resolution of %d",
+                     image->width, image->height, resolution);
+}
+
+status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error)
+{
+    int64_t shorter = image->width < image->height ? image->width : image->height;
+    int64_t width = (int64_t)resolution * image->width / shorter,
+            height = (int64_t)resolution * image->height / shorter;
+    if (width > INT32_MAX || height > INT32_MAX)
+        return too_long(image, resolution, error);
+    struct image_box wanted = {center_offset((int)width, resolution), center_offset((int)height, resolution),
+                               resolution, resolution};
+    struct resampling resampling = {image, {0, 0, image->width, image->height}, (int)width, (int)height, wanted, NULL};
+    resample(&resampling, pixels);
+    return OK;
+}
+
+void image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels)
+{
+    struct resampling resampling = {image, box, resolution, resolution, {0, 0, resolution, resolution}, NULL};
+    resample(&resampling, pixels);
+}
+
+/* Whole images of any ratio: the memory of both passes grows with the longer side. */
+status image_squash(const struct image *image, int resolution, uint8_t *pixels, struct error *error)
+{
+    int64_t longer = image->width > image->height ? image->width : image->height;
+    if (longer * resolution > IMAGE_PIXELS_MOST)
+        return too_long(image, resolution, error);
+    image_training_crop(image, (struct image_box){0, 0, image->width, image->height}, resolution, pixels);
+    return OK;
+}
+
+/* If no draw fits: the centre, with the ratio clamped to 3/4 … 4/3. */
+static struct image_box fallback_box(int width, int height)
+{
+    double ratio = (double)width / height;
+    struct image_box box = {0, 0, width, height};
+    if (ratio < 3.0 / 4)
+        box.height = (int)nearbyint(width / (3.0 / 4));
+    else if (ratio > 4.0 / 3)
+        box.width = (int)nearbyint(height * (4.0 / 3));
+    box.left = (width - box.width) / 2;
+    box.top = (height - box.height) / 2;
+    return box;
+}
+
+struct image_box image_draw_box(int width, int height, double scale, const struct rng *rng, uint64_t index)
+{
+    enum { TRIES = 10 };
+    const double unit = 0x1p-32, least = log(3.0 / 4), most = log(4.0 / 3);
+    for (uint64_t k = 0; k < TRIES; k++) {
+        uint32_t words[4];
+        rng_block(rng, index * TRIES + k, words);
+        double area = (double)width * height * (scale + (1 - scale) * (words[0] * unit));
+        double ratio = exp(least + (most - least) * (words[1] * unit));
+        struct image_box box = {.width = (int)nearbyint(sqrt(area * ratio)),
+                                .height = (int)nearbyint(sqrt(area / ratio))};
+        if (box.width < 1 || box.height < 1 || box.width > width || box.height > height)
+            continue;
+        box.left = (int)((uint64_t)words[2] * (uint64_t)(width - box.width + 1) >> 32);
+        box.top = (int)((uint64_t)words[3] * (uint64_t)(height - box.height + 1) >> 32);
+        return box;
+    }
+    return fallback_box(width, height);
 }
