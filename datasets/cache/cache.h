@@ -52,7 +52,6 @@ struct cache;
      .help = "place of the cache of decoded images; results do not depend on it"},                                     \
         {.name = "cache_megabytes",                                                                                    \
          .type = OPTION_INTEGER,                                                                                       \
-                                                                                                                       \
          .maximum = 1e7,                                                                                               \
          .choices = "auto",                                                                                            \
          .fallback = "auto",                                                                                           \
@@ -60,7 +59,6 @@ struct cache;
                  "stays available"},                                                                                   \
         {.name = "cache_disk_megabytes",                                                                               \
          .type = OPTION_INTEGER,                                                                                       \
-                                                                                                                       \
          .maximum = 1e9,                                                                                               \
          .fallback = "102400",                                                                                         \
          .help = "limit of all cache files together, with cache: disk"},                                               \

@@ -1,19 +1,14 @@
 #include "datasets/mini/layout.h"
 
-#include <pthread.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
 
 #include "core/array.h"
 #include "core/file.h"
-#include "datasets/image/image.h"
-
-enum { JPEG_QUALITY = 92, PICTURES_AT_ONCE = 64 };
-
-struct layout_picture {
-    char *path;
-    size_t item;
-};
 
 size_t layout_items(const struct layout *layout, bool test, size_t *first)
 {
@@ -56,66 +51,6 @@ status layout_folder(const struct layout *layout, struct error *error, const cha
     return result;
 }
 
-size_t layout_picture_at(const struct layout *layout, size_t i, const char **path)
-{
-    *path = layout->pictures[i].path;
-    return layout->pictures[i].item;
-}
-
-/* The pictures of one round, shared out to threads; the first failure is kept. */
-struct round {
-    const struct layout *layout;
-    size_t first;
-    pthread_mutex_t lock;
-    struct error error;
-};
-
-static status draw_one(const struct layout *layout, const struct layout_picture *picture, struct error *error)
-{
-    uint8_t pixels[SUITE_PIXELS];
-    suite_drawing(layout->domain, layout->settings->seed, picture->item, layout_label(layout, picture->item), pixels);
-    struct image image = {.pixels = pixels, .width = layout->domain->side, .height = layout->domain->side};
-    return image_write_jpeg(picture->path, &image, JPEG_QUALITY, error);
-}
-
-static void draw_job(void *context, size_t job, size_t worker)
-{
-    (void)worker;
-    struct round *round = context;
-    struct error error = {0};
-    if (draw_one(round->layout, &round->layout->pictures[round->first + job], &error) == OK)
-        return;
-    pthread_mutex_lock(&round->lock);
-    if (round->error.code == OK)
-        round->error = error;
-    pthread_mutex_unlock(&round->lock);
-}
-
-status layout_go_on(const struct mini_settings *settings, const char *root, struct error *error)
-{
-    if (settings->stopped == NULL || !settings->stopped(settings->context))
-        return OK;
-    return error_set(error, ERROR_STOPPED, "%s: stopped; the same command continues", root);
-}
-
-status layout_draw(struct layout *layout, struct error *error)
-{
-    const struct mini_settings *settings = layout->settings;
-    struct round round = {.layout = layout, .lock = PTHREAD_MUTEX_INITIALIZER};
-    for (; round.first < layout->count && round.error.code == OK; round.first += PICTURES_AT_ONCE) {
-        size_t left = layout->count - round.first, jobs = left < PICTURES_AT_ONCE ? left : PICTURES_AT_ONCE;
-        if (settings->progress != NULL)
-            settings->progress(settings->context, layout->domain->name, round.first, layout->count);
-        TRY(layout_go_on(settings, layout->root, error));
-        threads_run(settings->threads, jobs, draw_job, &round);
-    }
-    if (round.error.code != OK)
-        return error_set(error, round.error.code, "%s", round.error.message);
-    if (settings->progress != NULL)
-        settings->progress(settings->context, layout->domain->name, layout->count, layout->count);
-    return OK;
-}
-
 void layout_free(struct layout *layout)
 {
     for (size_t i = 0; i < layout->count; i++)
@@ -140,4 +75,182 @@ status layout_class_names(const struct layout *layout, const char *path, struct 
     for (int i = 0; i < layout->domain->classes; i++)
         text_add(&text, "%s\n", layout->domain->class_names[i]);
     return layout_text(layout, path, &text, error);
+}
+
+/* --- the datasets that are folders of JPEG files and lists of text ------------------------------------------------ */
+
+enum { NAME_CAPACITY = 64 };
+
+static const char *class_name(const struct layout *layout, size_t item)
+{
+    return layout->domain->class_names[layout_label(layout, item)];
+}
+
+/* name with each blank replaced by separator. */
+static void underscored(const char *name, char separator, char result[NAME_CAPACITY])
+{
+    size_t size = strnlen(name, NAME_CAPACITY - 1);
+    for (size_t i = 0; i < size; i++)
+        result[i] = name[i] == ' ' ? separator : name[i];
+    result[size] = '\0';
+}
+
+/* "crop fields" → "CropFields" */
+static void joined(const char *name, char result[NAME_CAPACITY])
+{
+    size_t size = 0;
+    bool start = true;
+    for (; *name != '\0' && size + 1 < NAME_CAPACITY; name++) {
+        if (*name != ' ')
+            result[size++] = start ? (char)toupper((unsigned char)*name) : *name;
+        start = *name == ' ';
+    }
+    result[size] = '\0';
+}
+
+status layout_aircraft(struct layout *layout, struct error *error)
+{
+    TRY(layout_folder(layout, error, "fgvc-aircraft-2013b/data/images"));
+    TRY(layout_class_names(layout, "fgvc-aircraft-2013b/data/variants.txt", error));
+    for (int test = 0; test < SUITE_SPLITS; test++) {
+        size_t first, count = layout_items(layout, test, &first);
+        for (size_t item = first; item < first + count; item++) {
+            layout_picture(layout, item, "fgvc-aircraft-2013b/data/images/%07zu.jpg", 500000 + 977 * item);
+            text_add(&layout->list, "%07zu %s\n", 500000 + 977 * item, class_name(layout, item));
+        }
+        TRY(layout_text(layout,
+                        test ? "fgvc-aircraft-2013b/data/images_variant_test.txt"
+                             : "fgvc-aircraft-2013b/data/images_variant_train.txt",
+                        &layout->list, error));
+    }
+    return OK;
+}
+
+/* Every item of the domain in a folder of its class, numbered from 1; format has the folder twice at most. */
+static status numbered_files(struct layout *layout, const char *parent, struct error *error)
+{
+    bool camel = layout->domain->classes > 0 && strcmp(layout->domain->name, "eurosat") == 0;
+    size_t count = (size_t)layout->domain->train + (size_t)layout->domain->test;
+    for (size_t item = 0; item < count; item++) {
+        char folder[NAME_CAPACITY];
+        size_t number = item / (size_t)layout->domain->classes + 1;
+        if (camel)
+            joined(class_name(layout, item), folder);
+        else
+            underscored(class_name(layout, item), '_', folder);
+        if (number == 1)
+            TRY(layout_folder(layout, error, "%s/%s", parent, folder));
+        if (camel)
+            layout_picture(layout, item, "%s/%s/%s_%zu.jpg", parent, folder, folder, number);
+        else
+            layout_picture(layout, item, "%s/%s/image_%04zu.jpg", parent, folder, number);
+    }
+    return OK;
+}
+
+status layout_caltech101(struct layout *layout, struct error *error)
+{
+    TRY(numbered_files(layout, "caltech101/101_ObjectCategories", error));
+    TRY(layout_folder(layout, error, "caltech101/101_ObjectCategories/BACKGROUND_Google")); /* torchvision expects it */
+    return layout_class_names(layout, "caltech101/classnames.txt", error);
+}
+
+status layout_eurosat(struct layout *layout, struct error *error)
+{
+    TRY(numbered_files(layout, "eurosat/2750", error));
+    return layout_class_names(layout, "eurosat/classnames.txt", error);
+}
+
+status layout_dtd(struct layout *layout, struct error *error)
+{
+    for (int i = 0; i < layout->domain->classes; i++)
+        TRY(layout_folder(layout, error, "dtd/dtd/images/%s", layout->domain->class_names[i]));
+    TRY(layout_folder(layout, error, "dtd/dtd/labels"));
+    for (int test = 0; test < SUITE_SPLITS; test++) {
+        size_t first, count = layout_items(layout, test, &first);
+        for (size_t item = first; item < first + count; item++) {
+            const char *name = class_name(layout, item);
+            layout_picture(layout, item, "dtd/dtd/images/%s/%s_%04zu.jpg", name, name, item + 1);
+            text_add(&layout->list, "%s/%s_%04zu.jpg\n", name, name, item + 1);
+        }
+        TRY(layout_text(layout, test ? "dtd/dtd/labels/test1.txt" : "dtd/dtd/labels/train1.txt", &layout->list, error));
+    }
+    return OK;
+}
+
+/* {"class": ["class/id", …], …} */
+static void food_list(struct layout *layout, bool test, json_t *lists)
+{
+    size_t first, count = layout_items(layout, test, &first);
+    for (size_t item = first; item < first + count; item++) {
+        const char *name = class_name(layout, item);
+        json_t *list = json_object_get(lists, name);
+        if (list == NULL) {
+            list = json_array();
+            json_object_set_new(lists, name, list);
+        }
+        json_array_append_new(list, json_sprintf("%s/%zu", name, 100000 + 37 * item));
+        layout_picture(layout, item, "food-101/images/%s/%zu.jpg", name, 100000 + 37 * item);
+    }
+}
+
+status layout_food(struct layout *layout, struct error *error)
+{
+    for (int i = 0; i < layout->domain->classes; i++)
+        TRY(layout_folder(layout, error, "food-101/images/%s", layout->domain->class_names[i]));
+    TRY(layout_folder(layout, error, "food-101/meta"));
+    for (int test = 0; test < SUITE_SPLITS; test++) {
+        json_t *lists = json_object();
+        struct text text = {0};
+        food_list(layout, test, lists);
+        char *words = json_dumps(lists, 0);
+        json_decref(lists);
+        text_add(&text, "%s", words);
+        free(words);
+        TRY(layout_text(layout, test ? "food-101/meta/test.json" : "food-101/meta/train.json", &text, error));
+    }
+    return layout_class_names(layout, "food-101/meta/classes.txt", error);
+}
+
+status layout_oxford_pet(struct layout *layout, struct error *error)
+{
+    static const char *const species[] = {"Cat", "Dog", "Rabbit"}; /* 1, 2 as in the original, and one more */
+    TRY(layout_folder(layout, error, "oxford-iiit-pet/annotations"));
+    TRY(layout_folder(layout, error, "oxford-iiit-pet/images"));
+    for (int test = 0; test < SUITE_SPLITS; test++) {
+        size_t first, count = layout_items(layout, test, &first);
+        for (size_t item = first; item < first + count; item++) {
+            char id[NAME_CAPACITY];
+            int kind = 0, label = layout_label(layout, item);
+            underscored(class_name(layout, item), '_', id);
+            while (kind < 2 && strstr(id, species[kind]) == NULL)
+                kind++;
+            layout_picture(layout, item, "oxford-iiit-pet/images/%s_%zu.jpg", id, item + 1);
+            text_add(&layout->list, "%s_%zu %d %d %d\n", id, item + 1, label + 1, kind + 1, label + 1);
+        }
+        TRY(layout_text(layout,
+                        test ? "oxford-iiit-pet/annotations/test.txt" : "oxford-iiit-pet/annotations/trainval.txt",
+                        &layout->list, error));
+    }
+    return OK;
+}
+
+status layout_sun397(struct layout *layout, struct error *error)
+{
+    for (int i = 0; i < layout->domain->classes; i++) {
+        const char *name = layout->domain->class_names[i];
+        TRY(layout_folder(layout, error, "SUN397/%c/%s", name[0], name));
+        text_add(&layout->list, "/%c/%s\n", name[0], name);
+    }
+    TRY(layout_text(layout, "SUN397/ClassName.txt", &layout->list, error));
+    size_t count = (size_t)layout->domain->train + (size_t)layout->domain->test;
+    for (size_t item = 0; item < count; item++) {
+        const char *name = class_name(layout, item);
+        char letters[17] = "aaaaaaaaaaaaaaaa";
+        size_t rest = item;
+        for (int place = 15; rest > 0; place--, rest /= 26)
+            letters[place] = (char)('a' + rest % 26);
+        layout_picture(layout, item, "SUN397/%c/%s/sun_%s.jpg", name[0], name, letters);
+    }
+    return OK;
 }

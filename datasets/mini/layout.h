@@ -1,4 +1,4 @@
-/* Shared by the layouts: a list of pictures to draw and encode, and small text files. */
+/* The on-disk layouts of the suite's datasets: each lists the pictures to draw and encode, and writes its small files. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,10 @@ struct layout {
     const struct domain *domain;
     const struct mini_settings *settings;
     const char *root;
-    struct layout_picture *pictures;
+    struct layout_picture {
+        char *path; /* with the root */
+        size_t item;
+    } * pictures;
     size_t count;
     struct text list; /* the text file in the making */
 };
@@ -25,18 +28,7 @@ int layout_label(const struct layout *layout, size_t item);
 void layout_picture(struct layout *layout, size_t item, const char *format, ...) PRINTF_LIKE(3, 4);
 status layout_folder(const struct layout *layout, struct error *error, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* The item of the i-th listed picture, and its whole path, borrowed. */
-size_t layout_picture_at(const struct layout *layout, size_t i, const char **path);
-
-/* CoOp's split file of all listed pictures, for datasets that have one. */
-status layout_coop_split(const struct layout *layout, struct error *error);
-
-/* Draws, encodes and writes every listed picture; polls `stopped` now and then. */
-status layout_draw(struct layout *layout, struct error *error);
 void layout_free(struct layout *layout);
-
-/* ERROR_STOPPED when the owner of the settings asks to stop. */
-status layout_go_on(const struct mini_settings *settings, const char *root, struct error *error);
 
 /* Writes text to path below the root and frees it. */
 status layout_text(const struct layout *layout, const char *path, struct text *text, struct error *error);

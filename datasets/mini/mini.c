@@ -1,11 +1,141 @@
 #include "datasets/mini/mini.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/file.h"
+#include "datasets/image/image.h"
 #include "datasets/mini/layout.h"
+#include "datasets/split/coop.h"
+
+/* --- pictures ----------------------------------------------------------------------------------------------------- */
+
+enum { JPEG_QUALITY = 92, PICTURES_AT_ONCE = 64 };
+
+/* The pictures of one round, shared out to threads; the first failure is kept. */
+struct round {
+    const struct layout *layout;
+    size_t first;
+    pthread_mutex_t lock;
+    struct error error;
+};
+
+static status draw_one(const struct layout *layout, const struct layout_picture *picture, struct error *error)
+{
+    uint8_t pixels[SUITE_PIXELS];
+    suite_drawing(layout->domain, layout->settings->seed, picture->item, layout_label(layout, picture->item), pixels);
+    struct image image = {.pixels = pixels, .width = layout->domain->side, .height = layout->domain->side};
+    return image_write_jpeg(picture->path, &image, JPEG_QUALITY, error);
+}
+
+static void draw_job(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    struct round *round = context;
+    struct error error = {0};
+    if (draw_one(round->layout, &round->layout->pictures[round->first + job], &error) == OK)
+        return;
+    pthread_mutex_lock(&round->lock);
+    if (round->error.code == OK)
+        round->error = error;
+    pthread_mutex_unlock(&round->lock);
+}
+
+/* ERROR_STOPPED when the owner of the settings asks to stop. */
+static status go_on(const struct mini_settings *settings, const char *root, struct error *error)
+{
+    if (settings->stopped == NULL || !settings->stopped(settings->context))
+        return OK;
+    return error_set(error, ERROR_STOPPED, "%s: stopped; the same command continues", root);
+}
+
+/* Draws, encodes and writes every listed picture; polls `stopped` now and then. */
+static status draw_all(struct layout *layout, struct error *error)
+{
+    const struct mini_settings *settings = layout->settings;
+    struct round round = {.layout = layout, .lock = PTHREAD_MUTEX_INITIALIZER};
+    for (; round.first < layout->count && round.error.code == OK; round.first += PICTURES_AT_ONCE) {
+        size_t left = layout->count - round.first, jobs = left < PICTURES_AT_ONCE ? left : PICTURES_AT_ONCE;
+        if (settings->progress != NULL)
+            settings->progress(settings->context, layout->domain->name, round.first, layout->count);
+        TRY(go_on(settings, layout->root, error));
+        threads_run(settings->threads, jobs, draw_job, &round);
+    }
+    if (round.error.code != OK)
+        return error_set(error, round.error.code, "%s", round.error.message);
+    if (settings->progress != NULL)
+        settings->progress(settings->context, layout->domain->name, layout->count, layout->count);
+    return OK;
+}
+
+/* --- CoOp's split files ------------------------------------------------------------------------------------------- */
+
+/* The suite's own test pictures, and every fifth training picture of a class to validate with. */
+enum { LISTS = 3, VALIDATED = 5 };
+
+static const char *const keys[LISTS] = {"train", "val", "test"};
+
+/* The position of its list in keys. */
+static int list_of(const struct layout *layout, size_t item)
+{
+    size_t train = (size_t)layout->domain->train, test = (size_t)layout->domain->test;
+    if (item >= train)
+        return item < train + test ? 2 : 1; /* flowers has some more, to validate with */
+    return item / (size_t)layout->domain->classes % VALIDATED == VALIDATED - 1 ? 1 : 0;
+}
+
+static void add_list(const struct layout *layout, int list, size_t prefix, struct text *text)
+{
+    const char *before = "";
+    text_add(text, "\"%s\": [", keys[list]);
+    for (size_t i = 0; i < layout->count; i++) {
+        size_t item = layout->pictures[i].item;
+        int label = layout_label(layout, item);
+        if (list_of(layout, item) != list)
+            continue;
+        text_add(text, "%s\n[\"%s\", %d, \"%s\"]", before, layout->pictures[i].path + prefix, label,
+                 layout->domain->class_names[label]);
+        before = ",";
+    }
+    text_add(text, "]");
+}
+
+static status write_split(const struct layout *layout, const char *path, size_t prefix, struct error *error)
+{
+    struct text text = {0};
+    for (int list = 0; list < LISTS; list++) {
+        text_add(&text, list == 0 ? "{" : ",\n");
+        add_list(layout, list, prefix, &text);
+    }
+    text_add(&text, "}\n");
+    return layout_text(layout, path, &text, error);
+}
+
+/* Of all listed pictures, for datasets that have one. */
+static status write_coop_split(const struct layout *layout, struct error *error)
+{
+    const struct dataset_reader *reader;
+    TRY(dataset_reader_find(&reader, layout->domain->name, error));
+    const struct coop *coop = reader->coop;
+    for (size_t i = 0; coop != NULL && coop->file != NULL && i < COOP_PLACES && coop->places[i].folder != NULL; i++) {
+        const struct coop_place *place = &coop->places[i];
+        char *prefix = path_format("%s/%s/%s%s", layout->root, place->folder, place->images, *place->images ? "/" : ""),
+             *path = path_format("%s/%s", place->folder, coop->file);
+        bool here = strncmp(layout->pictures[0].path, prefix, strlen(prefix)) == 0;
+        status result = OK;
+        if (here)
+            result = write_split(layout, path, strlen(prefix), error);
+        free(prefix);
+        free(path);
+        if (here || result != OK)
+            return result;
+    }
+    return OK;
+}
+
+/* --- datasets ----------------------------------------------------------------------------------------------------- */
 
 /* In the order of suite_domains, each with its folder below the root. */
 static const struct {
@@ -24,6 +154,23 @@ static const struct {
     {"stanford_cars", layout_stanford_cars},
     {"SUN397", layout_sun397},
 };
+
+static status write_datasets(const char *root, const struct mini_settings *settings, struct error *error)
+{
+    for (int k = 0; k < SUITE_DOMAINS; k++) {
+        TRY(go_on(settings, root, error));
+        struct layout layout = {.domain = &suite_domains[k], .settings = settings, .root = root};
+        log_debug(settings->log, "%s: writing %s", root, layout.domain->name);
+        status result = layouts[k].write(&layout, error);
+        NEXT(result, write_coop_split(&layout, error));
+        NEXT(result, draw_all(&layout, error));
+        layout_free(&layout);
+        TRY(result);
+    }
+    return OK;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 /* mini.json says that the suite is complete, mini.unfinished that it is being written; both hold the same line. */
 struct marker {
@@ -74,21 +221,6 @@ static status refuse_foreign(const char *root, struct error *error)
                               path)
                   : OK;
         free(path);
-        TRY(result);
-    }
-    return OK;
-}
-
-static status write_datasets(const char *root, const struct mini_settings *settings, struct error *error)
-{
-    for (int k = 0; k < SUITE_DOMAINS; k++) {
-        TRY(layout_go_on(settings, root, error));
-        struct layout layout = {.domain = &suite_domains[k], .settings = settings, .root = root};
-        log_debug(settings->log, "%s: writing %s", root, layout.domain->name);
-        status result = layouts[k].write(&layout, error);
-        NEXT(result, layout_coop_split(&layout, error));
-        NEXT(result, layout_draw(&layout, error));
-        layout_free(&layout);
         TRY(result);
     }
     return OK;

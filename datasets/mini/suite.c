@@ -1,8 +1,131 @@
 #include "datasets/mini/suite.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "datasets/mini/suite/picture.h"
+
+const struct paint *picture_ink(struct picture *picture, struct colour colour)
+{
+    picture->ink = paint_solid(colour_jitter(&picture->dice, colour, 0.06f));
+    return &picture->ink;
+}
+
+void picture_backdrop(struct picture *picture, struct colour colour, float period)
+{
+    struct dice *dice = &picture->dice;
+    struct paint paint = {.pattern = PATTERN_NOISE, .period = period, .noise = &picture->noise};
+    float clutter = picture->difficulty->clutter;
+    paint.first = colour_jitter(dice, colour, 0.05f + 0.3f * clutter);
+    paint.second = colour_jitter(dice, paint.first, 0.08f + 0.5f * clutter);
+    canvas_clear(&picture->canvas, picture->canvas.side, &paint);
+}
+
+struct frame picture_subject(struct picture *picture, float least, float most)
+{
+    struct dice *dice = &picture->dice;
+    float half = dice_between(dice, least, most), reach = 0.9f * (1 - half) + 0.05f;
+    float x = dice_between(dice, -reach, reach), y = dice_between(dice, -reach, reach);
+    float turns = picture->difficulty->tilt * dice_bell(dice);
+    float wide = half * dice_between(dice, 0.92f, 1.08f);
+    return frame_place(picture->frame, x, y, dice_chance(dice, 0.5f) ? wide : -wide, half, turns);
+}
+
+struct colour picture_shade(struct colour colour, float amount)
+{
+    struct colour end = amount < 0 ? (struct colour){0, 0, 0} : (struct colour){1, 1, 1};
+    return colour_mix(colour, end, amount < 0 ? -amount : amount);
+}
+
+float picture_between(struct picture *picture, float low, float high)
+{
+    return dice_between(&picture->dice, low, high);
+}
+
+void picture_polygon(struct picture *picture, const struct frame *frame, const struct point *points, size_t count,
+                     struct colour colour)
+{
+    canvas_polygon(&picture->canvas, frame, points, count, picture_ink(picture, colour));
+}
+
+void picture_ellipse(struct picture *picture, const struct frame *frame, float x, float y, float radius_x,
+                     float radius_y, struct colour colour)
+{
+    canvas_ellipse(&picture->canvas, frame, x, y, radius_x, radius_y, picture_ink(picture, colour));
+}
+
+void picture_rectangle(struct picture *picture, const struct frame *frame, float left, float top, float right,
+                       float bottom, struct colour colour)
+{
+    canvas_rectangle(&picture->canvas, frame, left, top, right, bottom, picture_ink(picture, colour));
+}
+
+void picture_stroke(struct picture *picture, const struct frame *frame, const struct point *points, size_t count,
+                    float width, struct colour colour)
+{
+    canvas_stroke(&picture->canvas, frame, points, count, width, picture_ink(picture, colour));
+}
+
+void picture_line(struct picture *picture, const struct frame *frame, struct point from, struct point to, float width,
+                  struct colour colour)
+{
+    picture_stroke(picture, frame, (const struct point[]){from, to}, 2, width, colour);
+}
+
+/* Every point moves by up to ± the domain's wobble. */
+static size_t wobbled_points(struct picture *picture, const struct part *part, struct point *points)
+{
+    float wobble = picture->difficulty->wobble;
+    assert(part->count < CANVAS_POINTS);
+    for (size_t i = 0; i < part->count; i++) {
+        float dx = picture_between(picture, -wobble, wobble), dy = picture_between(picture, -wobble, wobble);
+        points[i] = (struct point){part->points[i].x + dx, part->points[i].y + dy};
+    }
+    return part->count;
+}
+
+void picture_figure(struct picture *picture, const struct frame *frame, const struct figure *figure,
+                    const struct paint paints[ROLES])
+{
+    for (size_t i = 0; i < figure->count; i++) {
+        const struct part *part = &figure->parts[i];
+        struct point points[CANVAS_POINTS];
+        size_t count = wobbled_points(picture, part, points);
+        const struct paint *paint = &paints[part->role];
+        struct canvas *canvas = &picture->canvas;
+        if (part->kind == PART_FILL)
+            canvas_polygon(canvas, frame, points, count, paint);
+        else if (part->kind == PART_LINE)
+            canvas_stroke(canvas, frame, points, count, part->width, paint);
+        else
+            canvas_ellipse(canvas, frame, points[0].x, points[0].y, points[1].x, points[1].y, paint);
+    }
+}
+
+static size_t oval_outline(struct point *points)
+{
+    enum { CORNERS = 20 };
+    struct point centre = points[0], radius = points[1];
+    for (int i = 0; i <= CORNERS; i++) {
+        float turns = (float)i / CORNERS;
+        points[i] = (struct point){centre.x + radius.x * turn_cosine(turns), centre.y + radius.y * turn_sine(turns)};
+    }
+    return CORNERS + 1;
+}
+
+void picture_outline(struct picture *picture, const struct frame *frame, const struct figure *figure,
+                     const struct paint *paint)
+{
+    for (size_t i = 0; i < figure->count; i++) {
+        struct point points[CANVAS_POINTS];
+        size_t count = wobbled_points(picture, &figure->parts[i], points);
+        if (figure->parts[i].kind == PART_OVAL)
+            count = oval_outline(points);
+        else if (figure->parts[i].kind == PART_FILL)
+            points[count++] = points[0];
+        canvas_stroke(&picture->canvas, frame, points, count, 0.05f, paint);
+    }
+}
 
 enum { STREAM_SUITE = 0x51 }; /* and one more for each domain */
 
@@ -72,7 +195,7 @@ static void canvas_shift(struct canvas *canvas, enum shift shift, float strength
 void suite_drawing(const struct domain *domain, uint64_t seed, uint64_t index, int label, uint8_t *pixels)
 {
     const struct difficulty *difficulty = &domain->difficulty;
-    struct picture picture = {.canvas.side = domain->side, .side = domain->side, .difficulty = difficulty};
+    struct picture picture = {.canvas.side = domain->side, .difficulty = difficulty};
     picture.dice = dice_make(seed, STREAM_SUITE + (uint32_t)(domain - suite_domains), index);
     picture.frame = frame_canvas(&picture.canvas);
     noise_fill(&picture.noise, &picture.dice);

@@ -98,10 +98,9 @@ static void write_job(void *context, size_t job, size_t worker)
     (void)worker;
     struct enlarging *e = context;
     struct error error = {0};
-    const char *path;
     uint64_t bytes = 0;
-    size_t item = layout_picture_at(e->layout, job, &path);
-    status result = photograph_write(&e->photograph, item, path, &bytes, &error);
+    const struct layout_picture *picture = &e->layout->pictures[job];
+    status result = photograph_write(&e->photograph, picture->item, picture->path, &bytes, &error);
     pthread_mutex_lock(&e->lock);
     e->bytes += bytes;
     if (result != OK && e->error.code == OK)
@@ -114,9 +113,8 @@ static status write_pictures(struct rehearsal_data *data, const struct layout *l
     struct enlarging e = {.layout = layout,
                           .photograph = {&suite_domains[k], kinds[k].width, kinds[k].height, 0},
                           .lock = PTHREAD_MUTEX_INITIALIZER};
-    const char *path;
-    size_t item = layout_picture_at(layout, 0, &path);
-    TRY(photograph_choose_grain(&e.photograph, item, path, (uint64_t)kinds[k].bytes * KIB, error));
+    const struct layout_picture *first = layout->pictures;
+    TRY(photograph_choose_grain(&e.photograph, first->item, first->path, (uint64_t)kinds[k].bytes * KIB, error));
     threads_run(data->threads, layout->count, write_job, &e);
     data->bytes += e.bytes;
     return e.error.code == OK ? OK : error_set(error, e.error.code, "%s", e.error.message);

@@ -85,14 +85,13 @@ void suite_draw_caltech101(struct picture *picture, int label)
     struct colour pen = blackboard ? (struct colour){0.9f, 0.9f, 0.86f} : (struct colour){0.15f, 0.13f, 0.2f};
     picture_backdrop(picture, paper, 20);
     struct frame frame = picture_subject(picture, 0.7f, 0.92f);
-    float wobble = picture->difficulty->wobble;
     struct paint hatching = {
         .pattern = PATTERN_STRIPES, .first = paper, .second = colour_mix(paper, pen, 0.55f), .share = 0.35f};
     hatching.period = dice_between(dice, 3.5f, 6);
     paint_turn(&hatching, dice_between(dice, 0.08f, 0.17f));
     struct paint paints[ROLES] = {hatching, hatching, paint_solid(colour_mix(paper, pen, 0.8f)), hatching};
     if (dice_chance(dice, 0.6f))
-        figure_draw(&picture->canvas, &frame, &figures[label], paints, wobble, dice);
+        picture_figure(picture, &frame, &figures[label], paints);
     for (int pass = 0; pass < 2; pass++)
-        figure_outline(&picture->canvas, &frame, &figures[label], picture_ink(picture, pen), 0.05f, wobble, dice);
+        picture_outline(picture, &frame, &figures[label], picture_ink(picture, pen));
 }

@@ -35,9 +35,9 @@ static void petal(struct picture *picture, const struct frame *frame, const stru
 {
     struct paint paints[ROLES] = {paint_solid(colour_jitter(&picture->dice, colour, 0.05f))};
     struct figure figure = {outline, 1};
-    figure_draw(&picture->canvas, frame, &figure, paints, picture->difficulty->wobble, &picture->dice);
-    canvas_line(&picture->canvas, frame, (struct point){0, -0.2f}, (struct point){0, -0.75f}, 0.05f,
-                picture_ink(picture, picture_shade(colour, -0.2f)));
+    picture_figure(picture, frame, &figure, paints);
+    picture_line(picture, frame, (struct point){0, -0.2f}, (struct point){0, -0.75f}, 0.05f,
+                 picture_shade(colour, -0.2f));
 }
 
 static void draw_bloom(struct picture *picture, const struct frame *frame, const struct bloom *bloom)
@@ -52,20 +52,20 @@ static void draw_bloom(struct picture *picture, const struct frame *frame, const
             petal(picture, &place, bloom->petal, picture_shade(colour, -0.13f * (float)round + 0.05f));
         }
     }
-    canvas_ellipse(&picture->canvas, frame, 0, 0, bloom->heart, bloom->heart, picture_ink(picture, bloom->middle));
+    picture_ellipse(picture, frame, 0, 0, bloom->heart, bloom->heart, bloom->middle);
     for (int i = 0; i < 6 && bloom->heart > 0.15f; i++)
-        canvas_ellipse(&picture->canvas, frame, bloom->heart * 0.6f * turn_cosine((float)i / 6),
-                       bloom->heart * 0.6f * turn_sine((float)i / 6), 0.05f, 0.05f,
-                       picture_ink(picture, picture_shade(bloom->middle, -0.3f)));
+        picture_ellipse(picture, frame, bloom->heart * 0.6f * turn_cosine((float)i / 6),
+                        bloom->heart * 0.6f * turn_sine((float)i / 6), 0.05f, 0.05f,
+                        picture_shade(bloom->middle, -0.3f));
 }
 
 static void stalk(struct picture *picture, const struct frame *frame, float top)
 {
     struct colour green = {0.25f, 0.5f, 0.2f};
     struct point line[] = {{0, top}, {0.06f, 0.6f}, {-0.05f, 1.5f}};
-    canvas_stroke(&picture->canvas, frame, line, 3, 0.09f, picture_ink(picture, green));
+    picture_stroke(picture, frame, line, 3, 0.09f, green);
     struct point blade[] = {{-0.03f, 1.2f}, {-0.55f, 0.2f}, {-0.25f, 0.7f}};
-    canvas_polygon(&picture->canvas, frame, blade, 3, picture_ink(picture, green));
+    picture_polygon(picture, frame, blade, 3, green);
 }
 
 static void draw_tulip(struct picture *picture, const struct frame *frame)
@@ -85,13 +85,12 @@ static void draw_bluebell(struct picture *picture, const struct frame *frame)
 {
     struct colour colour = {0.35f, 0.4f, 0.85f};
     struct point stem[] = {{-0.3f, 1.5f}, {-0.25f, 0}, {0, -0.65f}, {0.45f, -0.75f}};
-    canvas_stroke(&picture->canvas, frame, stem, 4, 0.07f, picture_ink(picture, (struct colour){0.25f, 0.5f, 0.2f}));
+    picture_stroke(picture, frame, stem, 4, 0.07f, (struct colour){0.25f, 0.5f, 0.2f});
     struct paint paints[ROLES] = {paint_solid(colour_jitter(&picture->dice, colour, 0.1f))};
     for (int i = 0; i < 5; i++) {
         struct frame place = frame_place(*frame, 0.5f - 0.2f * (float)i, -0.75f + 0.22f * (float)(i * i) * 0.45f, 0.42f,
                                          0.42f, picture_between(picture, -0.04f, 0.04f));
-        figure_draw(&picture->canvas, &place, &(struct figure){bell_petal, 1}, paints, picture->difficulty->wobble,
-                    &picture->dice);
+        picture_figure(picture, &place, &(struct figure){bell_petal, 1}, paints);
     }
 }
 

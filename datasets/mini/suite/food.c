@@ -8,23 +8,11 @@ static const struct colour crust = {0.78f, 0.53f, 0.27f}, cream = {0.97f, 0.92f,
                            leaf = {0.38f, 0.62f, 0.2f}, brown = {0.36f, 0.2f, 0.11f}, yellow = {0.97f, 0.8f, 0.3f},
                            china = {0.92f, 0.92f, 0.95f};
 
-static void oval(struct picture *picture, const struct frame *frame, float x, float y, float rx, float ry,
-                 struct colour colour)
-{
-    canvas_ellipse(&picture->canvas, frame, x, y, rx, ry, picture_ink(picture, colour));
-}
-
-static void outline(struct picture *picture, const struct frame *frame, const struct point *points, size_t count,
-                    struct colour colour)
-{
-    canvas_polygon(&picture->canvas, frame, points, count, picture_ink(picture, colour));
-}
-
 static void slanted_plate(struct picture *picture, const struct frame *frame)
 {
-    oval(picture, frame, 0, 0.5f, 0.98f, 0.42f, picture_shade(china, -0.25f));
-    oval(picture, frame, 0, 0.45f, 0.98f, 0.42f, china);
-    oval(picture, frame, 0, 0.45f, 0.7f, 0.28f, picture_shade(china, -0.06f));
+    picture_ellipse(picture, frame, 0, 0.5f, 0.98f, 0.42f, picture_shade(china, -0.25f));
+    picture_ellipse(picture, frame, 0, 0.45f, 0.98f, 0.42f, china);
+    picture_ellipse(picture, frame, 0, 0.45f, 0.7f, 0.28f, picture_shade(china, -0.06f));
 }
 
 static void burger(struct picture *picture, const struct frame *frame)
@@ -32,14 +20,14 @@ static void burger(struct picture *picture, const struct frame *frame)
     static const struct point lettuce[] = {{-0.85f, 0},    {-0.6f, 0.14f}, {-0.35f, 0.02f},
                                            {-0.1f, 0.15f}, {0.2f, 0.02f},  {0.5f, 0.15f},
                                            {0.85f, 0},     {0.8f, -0.12f}, {-0.8f, -0.12f}};
-    oval(picture, frame, 0, 0.5f, 0.75f, 0.24f, crust);
-    oval(picture, frame, 0, 0.3f, 0.8f, 0.2f, brown);
-    oval(picture, frame, 0, 0.16f, 0.78f, 0.16f, yellow);
-    outline(picture, frame, lettuce, 9, leaf);
-    oval(picture, frame, 0, -0.3f, 0.78f, 0.42f, crust);
+    picture_ellipse(picture, frame, 0, 0.5f, 0.75f, 0.24f, crust);
+    picture_ellipse(picture, frame, 0, 0.3f, 0.8f, 0.2f, brown);
+    picture_ellipse(picture, frame, 0, 0.16f, 0.78f, 0.16f, yellow);
+    picture_polygon(picture, frame, lettuce, 9, leaf);
+    picture_ellipse(picture, frame, 0, -0.3f, 0.78f, 0.42f, crust);
     for (int i = 0; i < 7; i++) {
         float y = picture_between(picture, -0.6f, -0.25f);
-        oval(picture, frame, picture_between(picture, -0.5f, 0.5f), y, 0.05f, 0.035f, cream);
+        picture_ellipse(picture, frame, picture_between(picture, -0.5f, 0.5f), y, 0.05f, 0.035f, cream);
     }
 }
 
@@ -50,25 +38,25 @@ static void cake(struct picture *picture, const struct frame *frame)
     struct point top[] = {{-0.85f, -0.2f}, {0.6f, -0.6f}, {0.85f, -0.15f}},
                  side[] = {{-0.85f, -0.2f}, {0.85f, -0.15f}, {0.85f, 0.65f}, {-0.85f, 0.6f}};
     struct point filling[] = {{-0.85f, 0.12f}, {0.85f, 0.17f}, {0.85f, 0.3f}, {-0.85f, 0.25f}};
-    outline(picture, frame, side, 4, dice_chance(&picture->dice, 0.6f) ? brown : crust);
-    outline(picture, frame, filling, 4, icing);
-    outline(picture, frame, top, 3, icing);
-    oval(picture, frame, 0.4f, -0.5f, 0.14f, 0.15f, red);
+    picture_polygon(picture, frame, side, 4, dice_chance(&picture->dice, 0.6f) ? brown : crust);
+    picture_polygon(picture, frame, filling, 4, icing);
+    picture_polygon(picture, frame, top, 3, icing);
+    picture_ellipse(picture, frame, 0.4f, -0.5f, 0.14f, 0.15f, red);
 }
 
 static void donut(struct picture *picture, const struct frame *frame)
 {
     struct colour icing = dice_chance(&picture->dice, 0.5f) ? brown : (struct colour){0.92f, 0.5f, 0.65f};
-    oval(picture, frame, 0, 0.18f, 0.92f, 0.6f, picture_shade(crust, -0.2f));
-    oval(picture, frame, 0, 0.05f, 0.92f, 0.6f, crust);
-    oval(picture, frame, 0, -0.02f, 0.84f, 0.52f, icing);
+    picture_ellipse(picture, frame, 0, 0.18f, 0.92f, 0.6f, picture_shade(crust, -0.2f));
+    picture_ellipse(picture, frame, 0, 0.05f, 0.92f, 0.6f, crust);
+    picture_ellipse(picture, frame, 0, -0.02f, 0.84f, 0.52f, icing);
     for (int i = 0; i < 12; i++) {
         float turns = picture_between(picture, 0, 1), x = 0.58f * turn_cosine(turns),
               y = -0.02f + 0.36f * turn_sine(turns);
-        canvas_line(&picture->canvas, frame, (struct point){x, y}, (struct point){x + 0.08f, y + 0.05f}, 0.05f,
-                    picture_ink(picture, colour_random(&picture->dice)));
+        picture_line(picture, frame, (struct point){x, y}, (struct point){x + 0.08f, y + 0.05f}, 0.05f,
+                     colour_random(&picture->dice));
     }
-    oval(picture, frame, 0, 0, 0.26f, 0.14f, picture_shade(crust, -0.5f));
+    picture_ellipse(picture, frame, 0, 0, 0.26f, 0.14f, picture_shade(crust, -0.5f));
 }
 
 static void fried_egg(struct picture *picture, const struct frame *frame)
@@ -80,10 +68,10 @@ static void fried_egg(struct picture *picture, const struct frame *frame)
             (struct point){radius * turn_cosine((float)i / 14), 0.15f + 0.7f * radius * turn_sine((float)i / 14)};
     }
     if (dice_chance(&picture->dice, 0.5f))
-        oval(picture, frame, 0, 0.15f, 0.98f, 0.75f, (struct colour){0.17f, 0.17f, 0.18f});
-    outline(picture, frame, white, 14, (struct colour){0.96f, 0.95f, 0.92f});
-    oval(picture, frame, 0.05f, 0.1f, 0.28f, 0.22f, (struct colour){0.95f, 0.65f, 0.1f});
-    oval(picture, frame, -0.03f, 0.03f, 0.07f, 0.05f, cream);
+        picture_ellipse(picture, frame, 0, 0.15f, 0.98f, 0.75f, (struct colour){0.17f, 0.17f, 0.18f});
+    picture_polygon(picture, frame, white, 14, (struct colour){0.96f, 0.95f, 0.92f});
+    picture_ellipse(picture, frame, 0.05f, 0.1f, 0.28f, 0.22f, (struct colour){0.95f, 0.65f, 0.1f});
+    picture_ellipse(picture, frame, -0.03f, 0.03f, 0.07f, 0.05f, cream);
 }
 
 static void ice_cream(struct picture *picture, const struct frame *frame)
@@ -93,27 +81,28 @@ static void ice_cream(struct picture *picture, const struct frame *frame)
         {0.95f, 0.85f, 0.65f}, {0.9f, 0.5f, 0.6f}, {0.4f, 0.25f, 0.17f}, {0.6f, 0.8f, 0.6f}};
     struct point wafer[] = {{0.25f, -0.95f}, {0.5f, -0.85f}, {0.2f, 0.1f}},
                  glass[] = {{-0.6f, 0.05f}, {0.6f, 0.05f}, {0.3f, 0.7f}, {0.35f, 0.9f}, {-0.35f, 0.9f}, {-0.3f, 0.7f}};
-    outline(picture, frame, wafer, 3, crust);
-    oval(picture, frame, -0.28f, -0.12f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
-    oval(picture, frame, 0.28f, -0.12f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
-    oval(picture, frame, 0, -0.45f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
-    outline(picture, frame, glass, 6, (struct colour){0.75f, 0.83f, 0.88f});
+    picture_polygon(picture, frame, wafer, 3, crust);
+    picture_ellipse(picture, frame, -0.28f, -0.12f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
+    picture_ellipse(picture, frame, 0.28f, -0.12f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
+    picture_ellipse(picture, frame, 0, -0.45f, 0.34f, 0.33f, flavours[dice_below(&picture->dice, 4)]);
+    picture_polygon(picture, frame, glass, 6, (struct colour){0.75f, 0.83f, 0.88f});
 }
 
 static void pizza(struct picture *picture, const struct frame *frame)
 {
     /* a whole one at a slant, with a slice cut out */
     float gap = picture_between(picture, 0, 1);
-    oval(picture, frame, 0, 0.1f, 0.96f, 0.72f, crust);
-    oval(picture, frame, 0, 0.08f, 0.82f, 0.6f, yellow);
+    picture_ellipse(picture, frame, 0, 0.1f, 0.96f, 0.72f, crust);
+    picture_ellipse(picture, frame, 0, 0.08f, 0.82f, 0.6f, yellow);
     for (int i = 0; i < 9; i++) {
         float turns = gap + ((float)i + 0.5f) / 9, radius = i % 2 == 0 ? 0.6f : 0.3f;
-        oval(picture, frame, radius * turn_cosine(turns), 0.08f + 0.72f * radius * turn_sine(turns), 0.13f, 0.1f, red);
+        picture_ellipse(picture, frame, radius * turn_cosine(turns), 0.08f + 0.72f * radius * turn_sine(turns), 0.13f,
+                        0.1f, red);
     }
     struct point slice[] = {{0, 0.08f},
                             {turn_cosine(gap - 0.05f), 0.08f + 0.78f * turn_sine(gap - 0.05f)},
                             {turn_cosine(gap + 0.05f), 0.08f + 0.78f * turn_sine(gap + 0.05f)}};
-    outline(picture, frame, slice, 3, china);
+    picture_polygon(picture, frame, slice, 3, china);
 }
 
 static void salad(struct picture *picture, const struct frame *frame)
@@ -122,33 +111,32 @@ static void salad(struct picture *picture, const struct frame *frame)
     for (int i = 0; i < 18; i++) {
         float x = picture_between(picture, -0.75f, 0.75f), y = picture_between(picture, -0.45f, 0.05f);
         struct point tip[] = {{x - 0.2f, y}, {x, y - 0.28f}, {x + 0.22f, y - 0.05f}, {x + 0.05f, y + 0.2f}};
-        outline(picture, frame, tip, 4, picture_shade(leaf, picture_between(picture, -0.3f, 0.3f)));
+        picture_polygon(picture, frame, tip, 4, picture_shade(leaf, picture_between(picture, -0.3f, 0.3f)));
     }
     for (int i = 0; i < 4; i++) {
         float y = picture_between(picture, -0.35f, 0);
-        oval(picture, frame, picture_between(picture, -0.6f, 0.6f), y, 0.13f, 0.12f, red);
+        picture_ellipse(picture, frame, picture_between(picture, -0.6f, 0.6f), y, 0.13f, 0.12f, red);
     }
-    outline(picture, frame, bowl, 6, china);
+    picture_polygon(picture, frame, bowl, 6, china);
 }
 
 static void soup(struct picture *picture, const struct frame *frame)
 {
     struct colour broth = dice_chance(&picture->dice, 0.5f) ? red : (struct colour){0.85f, 0.6f, 0.25f};
     struct point bowl[] = {{-0.92f, 0}, {0.92f, 0}, {0.6f, 0.7f}, {0.3f, 0.85f}, {-0.3f, 0.85f}, {-0.6f, 0.7f}};
-    outline(picture, frame, bowl, 6, picture_shade(china, -0.15f));
-    oval(picture, frame, 0, 0, 0.92f, 0.34f, china);
-    oval(picture, frame, 0, 0.02f, 0.8f, 0.27f, broth);
+    picture_polygon(picture, frame, bowl, 6, picture_shade(china, -0.15f));
+    picture_ellipse(picture, frame, 0, 0, 0.92f, 0.34f, china);
+    picture_ellipse(picture, frame, 0, 0.02f, 0.8f, 0.27f, broth);
     for (int i = 0; i < 5; i++) {
         float y = picture_between(picture, -0.12f, 0.15f);
-        oval(picture, frame, picture_between(picture, -0.5f, 0.5f), y, 0.07f, 0.04f, leaf);
+        picture_ellipse(picture, frame, picture_between(picture, -0.5f, 0.5f), y, 0.07f, 0.04f, leaf);
     }
     for (int i = -1; i <= 1; i++) {
         struct point steam[] = {{0.3f * (float)i, -0.4f},
                                 {0.3f * (float)i + 0.1f, -0.6f},
                                 {0.3f * (float)i - 0.05f, -0.8f},
                                 {0.3f * (float)i + 0.05f, -0.95f}};
-        canvas_stroke(&picture->canvas, frame, steam, 4, 0.05f,
-                      picture_ink(picture, (struct colour){0.85f, 0.87f, 0.9f}));
+        picture_stroke(picture, frame, steam, 4, 0.05f, (struct colour){0.85f, 0.87f, 0.9f});
     }
 }
 
@@ -159,13 +147,13 @@ static void sushi(struct picture *picture, const struct frame *frame)
         struct frame piece = frame_place(*frame, 0.6f * (float)i, 0.1f, 0.28f, 0.55f, 0.02f);
         struct colour topping = dice_chance(&picture->dice, 0.7f) ? (struct colour){0.95f, 0.5f, 0.35f}
                                                                   : (struct colour){0.85f, 0.25f, 0.25f};
-        oval(picture, &piece, 0, 0.3f, 0.95f, 0.75f, (struct colour){0.95f, 0.95f, 0.92f});
+        picture_ellipse(picture, &piece, 0, 0.3f, 0.95f, 0.75f, (struct colour){0.95f, 0.95f, 0.92f});
         struct point fish[] = {{-0.95f, 0.1f}, {-0.6f, -0.6f}, {0.6f, -0.6f},
                                {0.95f, 0.1f},  {0.6f, 0.35f},  {-0.6f, 0.35f}};
-        outline(picture, &piece, fish, 6, topping);
+        picture_polygon(picture, &piece, fish, 6, topping);
         struct point band[] = {{-0.25f, -0.65f}, {0.25f, -0.65f}, {0.25f, 0.95f}, {-0.25f, 0.95f}};
         if (i != 0)
-            outline(picture, &piece, band, 4, (struct colour){0.07f, 0.13f, 0.1f});
+            picture_polygon(picture, &piece, band, 4, (struct colour){0.07f, 0.13f, 0.1f});
     }
 }
 
