@@ -4,8 +4,6 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
-#include "datasets/survey/survey_images.h"
-
 struct work {
     const struct dataset *dataset;
     struct survey_images images;

@@ -1,10 +1,13 @@
-/* Datasets that are not opened by name: class names alone, the images of a folder, images of other datasets. */
+/* Datasets that are made from others or not opened by name: fewer images, some of the classes, class names alone, the images of a
+ * folder, images of other datasets. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "datasets/readers/image_folder.h"
+#include "core/rng.h"
+#include "core/text.h"
+#include "datasets/readers/reader.h"
 
 /* *result: what was made, or NULL and nothing is left of it. */
 static status finish(struct dataset **result, struct dataset *made, status filled)
@@ -13,6 +16,180 @@ static status finish(struct dataset **result, struct dataset *made, status fille
     if (filled != OK)
         dataset_close(made);
     return filled;
+}
+
+/* --- fewer images ------------------------------------------------------------------------------------------------- */
+
+void dataset_keep_items(struct dataset *dataset, enum split split, const bool *keep)
+{
+    struct dataset_items *items = &dataset->items[split];
+    size_t kept = 0;
+    for (size_t i = 0; i < items->count; i++) {
+        if (keep[i])
+            items->items[kept++] = items->items[i];
+        else
+            free(items->items[i].file);
+    }
+    items->count = kept;
+}
+
+/* Appends a copy of item. */
+static status copy_item(struct dataset_items *items, struct dataset_item item, struct error *error)
+{
+    if (item.file != NULL)
+        item.file = xstrdup(item.file);
+    status result = dataset_add_item(items, item, error);
+    if (result != OK)
+        free(item.file);
+    return result;
+}
+
+/* Groups the items by class: those of class c are by_class[starts[c]] … by_class[starts[c + 1] − 1]. */
+static void sort_by_class(const struct dataset_items *items, size_t classes, size_t *starts, uint32_t *by_class)
+{
+    for (size_t i = 0; i < items->count; i++)
+        starts[items->items[i].label + 1]++;
+    for (size_t c = 0; c < classes; c++)
+        starts[c + 1] += starts[c];
+    for (size_t i = items->count; i-- > 0;)
+        by_class[--starts[items->items[i].label + 1]] = (uint32_t)i;
+    memmove(starts, starts + 1, classes * sizeof *starts);
+    starts[classes] = items->count;
+}
+
+static void warn_of_short_classes(const struct dataset *dataset, size_t shots, bool repeat, const size_t *starts)
+{
+    enum { NAMED = 3 };
+    struct text names = {0};
+    size_t count = 0, classes = dataset->classes.count;
+    for (size_t c = 0; c < classes; c++)
+        if (starts[c + 1] - starts[c] < shots && ++count <= NAMED)
+            text_add(&names, "%s%s (%zu)", count > 1 ? ", " : "", dataset->classes.items[c], starts[c + 1] - starts[c]);
+    if (count > 0)
+        log_warn(dataset->log, "%s: %zu of %zu classes have fewer than %zu training images, %s: %s%s",
+                 dataset->reader->name, count, classes, shots,
+                 repeat ? "so that some are drawn more than once" : "of which all are used",
+                 names.data != NULL ? names.data : "", count > NAMED ? ", …" : "");
+    text_free(&names);
+}
+
+/* times [items]: how often each is kept. */
+static void draw(size_t shots, bool repeat, uint64_t seed, size_t classes, const size_t *starts,
+                 const uint32_t *by_class, uint32_t *order, uint32_t *times)
+{
+    for (size_t c = 0; c < classes; c++) {
+        size_t count = starts[c + 1] - starts[c];
+        struct rng rng = rng_make(seed, RNG_FEW_SHOT, 0, (uint32_t)c);
+        if (repeat && count < shots && count > 0) {
+            for (size_t i = 0; i < shots; i++)
+                times[by_class[starts[c] + rng_below(&rng, i, count)]]++;
+            continue;
+        }
+        rng_permutation(&rng, count, order);
+        for (size_t i = 0; i < count && i < shots; i++)
+            times[by_class[starts[c] + order[i]]] = 1;
+    }
+}
+
+/* The items in order, each as often as times says. */
+static status repeat_items(struct dataset_items *items, const uint32_t *times, struct error *error)
+{
+    struct dataset_items kept = {0};
+    status result = OK;
+    for (size_t i = 0; result == OK && i < items->count; i++)
+        for (uint32_t k = 0; result == OK && k < times[i]; k++)
+            result = copy_item(&kept, items->items[i], error);
+    if (result == OK) {
+        struct dataset_items before = *items;
+        *items = kept;
+        kept = before;
+    }
+    dataset_items_free(&kept);
+    return result;
+}
+
+status dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed, struct error *error)
+{
+    struct dataset_items *items = &dataset->items[SPLIT_TRAIN];
+    size_t classes = dataset->classes.count, *starts = xcalloc(classes + 2, sizeof *starts);
+    uint32_t *by_class = xmalloc((items->count + 1) * sizeof *by_class),
+             *order = xmalloc((items->count + 1) * sizeof *order), *times = xcalloc(items->count + 1, sizeof *times);
+    sort_by_class(items, classes, starts, by_class);
+    draw(shots, repeat, seed, classes, starts, by_class, order, times);
+    warn_of_short_classes(dataset, shots, repeat, starts);
+    status result = repeat_items(items, times, error);
+    free(starts);
+    free(by_class);
+    free(order);
+    free(times);
+    return result;
+}
+
+/* --- other classes ------------------------------------------------------------------------------------------------ */
+
+/* Appends copies of the items whose class has a new label, with that label. */
+static status copy_items(struct dataset_items *items, const struct dataset_items *whole, const int32_t *labels,
+                         struct error *error)
+{
+    for (size_t i = 0; i < whole->count; i++) {
+        struct dataset_item item = whole->items[i];
+        if (labels[item.label] < 0)
+            continue;
+        item.label = labels[item.label];
+        TRY(copy_item(items, item, error));
+    }
+    return OK;
+}
+
+void dataset_set_classes(struct dataset *dataset, const char *const *classes, size_t count, const int32_t *labels)
+{
+    struct strings copies = {0};
+    strings_copy(&copies, classes, count);
+    strings_free(&dataset->classes);
+    dataset->classes = copies;
+    for (int split = 0; split < SPLITS; split++) {
+        for (size_t i = 0; i < dataset->items[split].count; i++)
+            dataset->items[split].items[i].label = labels[dataset->items[split].items[i].label];
+        for (size_t i = 0; i < dataset->missing[split].count; i++)
+            dataset->missing[split].items[i].label = labels[dataset->missing[split].items[i].label];
+    }
+}
+
+static status fill_part(struct dataset *part, const struct dataset *whole, const size_t *classes, size_t count,
+                        int32_t *labels, struct error *error)
+{
+    for (size_t c = 0; c < whole->classes.count; c++)
+        labels[c] = -1;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = whole->classes.items[classes[i]];
+        labels[classes[i]] = (int32_t)i;
+        strings_add(&part->classes, name, strlen(name));
+    }
+    strings_copy(&part->templates, (const char *const *)whole->templates.items, whole->templates.count);
+    for (int split = 0; split < SPLITS; split++) {
+        TRY(copy_items(&part->items[split], &whole->items[split], labels, error));
+        TRY(copy_items(&part->missing[split], &whole->missing[split], labels, error));
+    }
+    return OK;
+}
+
+status dataset_select(struct dataset **result, const struct dataset *whole, const size_t *classes, size_t count,
+                      struct error *error)
+{
+    struct dataset *part = xcalloc(1, sizeof *part);
+    int32_t *labels = xmalloc((whole->classes.count + 1) * sizeof *labels);
+    part->root = xstrdup(whole->root);
+    part->reader = whole->reader;
+    part->folder = whole->folder;
+    part->log = whole->log;
+    part->names_given = whole->names_given;
+    part->skip_unreadable = whole->skip_unreadable;
+    part->sources = whole->sources;
+    part->source_count = whole->source_count;
+    part->whole = whole;
+    status filled = fill_part(part, whole, classes, count, labels, error);
+    free(labels);
+    return finish(result, part, filled);
 }
 
 /* --- names, from an adapters file --------------------------------------------------------------------------------- */

@@ -10,7 +10,6 @@
 #include "core/text.h"
 #include "datasets/prompts.h"
 #include "datasets/readers/reader.h"
-#include "datasets/same_names.h"
 #include "datasets/split/coop.h"
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
@@ -74,7 +73,7 @@ static status check_class_names(const struct dataset *dataset, struct error *err
 {
     struct same_names same;
     char *const *names = dataset->classes.items;
-    same_names_find(&same, (const char *const *)names, dataset->classes.count);
+    prompts_find_same_names(&same, (const char *const *)names, dataset->classes.count);
     if (same.count == 0)
         return OK;
     if (dataset->names_given)

@@ -36,7 +36,7 @@ struct dataset_reader {
     const char *folders[3];       /* its own folder below the root: the first that exists; ends with NULL */
     const struct option *options; /* its own keys; NULL: none */
     bool listed;                  /* a file lists the images, so some may be missing */
-    const struct coop *coop;      /* location of CoOp's split (datasets/split/coop.h); NULL: none */
+    const struct coop *coop;      /* location of CoOp's split (readers/reader.h); NULL: none */
     status (*open)(struct dataset *dataset, const struct options *options, struct error *error);
     status (*read)(const struct dataset *dataset, const struct dataset_item *item, struct image *image,
                    struct error *error); /* NULL: items are image files or rows of raw images */
@@ -74,6 +74,13 @@ const struct dataset_reader *const *dataset_readers(size_t *count); /* by name *
 
 /* An unknown name is an error with the nearest known one. */
 status dataset_reader_find(const struct dataset_reader **reader, const char *name, struct error *error);
+
+/* Published numbers of classes and images, to distinguish complete copies from incomplete ones. */
+struct dataset_published {
+    const char *reader, *split; /* split: "torchvision", "coop" */
+    size_t classes, train, test;
+};
+const struct dataset_published *dataset_published_find(const char *reader, const char *split); /* NULL: unknown */
 
 /* Whether root contains the reader's folder, or may contain it where permission to look is missing, which dataset_open
  * reports. */

@@ -1,19 +1,28 @@
 #include "datasets/cache/cache.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/file.h"
 #include "core/memory.h"
-#include "datasets/cache/cache_disk.h"
+#include "core/threads.h"
 #include "datasets/cache/cache_folder.h"
 
 struct kept {
     int width, height;
     uint8_t pixels[];
+};
+
+struct cache_key {
+    const struct dataset *dataset;
+    enum split split;
+    int resolution;
 };
 
 struct cache_part {
@@ -33,7 +42,12 @@ struct cache {
     uint64_t spare;
     pthread_mutex_t granting; /* ungranted */
     size_t ungranted;         /* of memory_limit */
-    struct cache_disk disk;
+    char *folder;             /* of files */
+    uint64_t disk_limit;
+    size_t threads;
+    const struct log *log;
+    struct cache_watcher watcher;
+    bool gave_up;            /* no more files are written, after a warning */
     pthread_mutex_t opening; /* parts and their users: ranks open loaders at the same time */
     struct cache_part *parts;
 };
@@ -65,11 +79,12 @@ status cache_create(struct cache **result, const struct cache_settings *settings
     cache->spare = settings->memory_spare;
     cache->ungranted = cache->spare > 0 ? limit : 0;
     atomic_init(&cache->left, limit - cache->ungranted);
-    cache->disk =
-        (struct cache_disk){.limit = settings->disk_limit, .threads = settings->threads, .log = settings->log};
+    cache->disk_limit = settings->disk_limit;
+    cache->threads = settings->threads;
+    cache->log = settings->log;
     if (settings->kind == CACHE_DISK)
-        cache->disk.folder = settings->folder != NULL ? xstrdup(settings->folder) : cache_folder_default();
-    if (settings->kind == CACHE_DISK && cache->disk.folder == NULL) {
+        cache->folder = settings->folder != NULL ? xstrdup(settings->folder) : cache_folder_default();
+    if (settings->kind == CACHE_DISK && cache->folder == NULL) {
         free(cache);
         return error_set(error, ERROR_ARGUMENT, "cache: neither XDG_CACHE_HOME nor HOME is set; set run.cache_folder");
     }
@@ -82,7 +97,7 @@ status cache_create(struct cache **result, const struct cache_settings *settings
 void cache_watch(struct cache *cache, struct cache_watcher watcher)
 {
     if (cache != NULL)
-        cache->disk.watcher = watcher;
+        cache->watcher = watcher;
 }
 
 /* --- In memory --- */
@@ -152,6 +167,184 @@ static void forget(struct cache_part *part)
     free(part->kept);
 }
 
+/* --- In files --- */
+
+/* A file being made; each job decodes an item. */
+struct making {
+    const struct cache_part *part;
+    struct cache_writer writer;
+    size_t first;
+    pthread_mutex_t mutex;
+    atomic_bool failed, stopped;
+    struct error error; /* the first one */
+};
+
+/* Images that cannot be decoded are left out; decoding them later reports why. */
+static status make_image(const struct making *making, size_t item, struct image *image)
+{
+    const struct cache_key *key = &making->part->of;
+    struct image whole, crop;
+    TRY(dataset_read(key->dataset, key->split, item, &whole, NULL, NULL));
+    if (key->resolution == CACHE_WHOLE) {
+        *image = whole;
+        return OK;
+    }
+    status result = image_create(&crop, key->resolution, key->resolution, NULL);
+    NEXT(result, image_evaluation_crop(&whole, key->resolution, crop.pixels, NULL));
+    image_free(&whole);
+    if (result == OK)
+        *image = crop;
+    else
+        image_free(&crop);
+    return result;
+}
+
+static void look_at_watcher(struct making *making)
+{
+    const struct cache_watcher *watcher = &making->part->cache->watcher;
+    if (watcher->stopped != NULL && watcher->stopped(watcher->context))
+        atomic_store(&making->stopped, true);
+}
+
+static void make_item(void *context, size_t job, size_t worker)
+{
+    struct making *making = context;
+    struct image image;
+    struct error error;
+    size_t item = making->first + job;
+    if (worker == 0) /* the caller's thread, which alone may poll */
+        look_at_watcher(making);
+    if (atomic_load(&making->failed) || atomic_load(&making->stopped) || make_image(making, item, &image) != OK)
+        return;
+    if (cache_writer_add(&making->writer, item, &image, &error) != OK) {
+        pthread_mutex_lock(&making->mutex);
+        if (!atomic_exchange(&making->failed, true))
+            making->error = error;
+        pthread_mutex_unlock(&making->mutex);
+    }
+    image_free(&image);
+}
+
+static status make_items(struct making *making, struct error *error)
+{
+    enum { EACH = 32 }; /* images per thread between two reports */
+    const struct cache_watcher *watcher = &making->part->cache->watcher;
+    const char *name = dataset_name(making->part->of.dataset);
+    size_t count = making->part->count;
+    struct threads *threads;
+    TRY(threads_create(&threads, making->part->cache->threads, error));
+    status result = OK;
+    for (size_t chunk; result == OK && making->first < count; making->first += chunk) {
+        size_t left = count - making->first, most = EACH * threads_count(threads);
+        chunk = left < most ? left : most;
+        threads_run(threads, chunk, make_item, making);
+        if (atomic_load(&making->failed)) {
+            *error = making->error;
+            result = error->code;
+        } else if (atomic_load(&making->stopped)) {
+            result = error_set(error, ERROR_STOPPED, "stopped while the images of %s were decoded for the cache", name);
+        } else if (watcher->progress != NULL) {
+            watcher->progress(watcher->context, name, making->first + chunk, count);
+        }
+    }
+    threads_destroy(threads);
+    return result;
+}
+
+static status write_file(struct cache_part *part, const struct cache_label *label, uint64_t available,
+                         struct error *error)
+{
+    struct making making = {.part = part};
+    TRY(cache_writer_open(&making.writer, part->path, label, part->count, available, error));
+    if (cache_file_open(&part->file, part->path, label, NULL) == OK) { /* another process was faster */
+        cache_writer_abandon(&making.writer);
+        return OK;
+    }
+    pthread_mutex_init(&making.mutex, NULL);
+    status result = make_items(&making, error);
+    pthread_mutex_destroy(&making.mutex);
+    if (result != OK) {
+        cache_writer_abandon(&making.writer);
+        return result;
+    }
+    TRY(cache_writer_finish(&making.writer, error));
+    return cache_file_open(&part->file, part->path, label, error);
+}
+
+static status make_file(struct cache_part *part, const struct cache_label *label, struct error *error)
+{
+    const struct cache *cache = part->cache;
+    uint64_t available, side = (uint64_t)part->of.resolution, crops = side * side * 3 * part->count;
+    TRY(directory_create(cache->folder, error));
+    TRY(cache_folder_available(cache->folder, part->path, cache->disk_limit, &available, error));
+    if (crops > available)
+        return error_set(error, ERROR_IO, "%s: needs %llu MB, but the disk and the cache's limit leave %llu MB",
+                         part->path, (unsigned long long)(crops / 1000000), (unsigned long long)(available / 1000000));
+    return write_file(part, label, available, error);
+}
+
+/* The part's path, and the label that says what its file is made from. */
+static status find_place(struct cache_part *part, struct cache_label *label, struct error *error)
+{
+    const struct cache_key *key = &part->of;
+    struct dataset_identity identity;
+    *label = (struct cache_label){0};
+    TRY(dataset_identify(key->dataset, key->split, &identity, error));
+    char *root = realpath(dataset_root(key->dataset), NULL);
+    strncpy(label->dataset, dataset_name(key->dataset), sizeof label->dataset - 1);
+    strncpy(label->root, root != NULL ? root : dataset_root(key->dataset), sizeof label->root - 1);
+    label->split = (uint32_t)key->split;
+    label->resolution = (uint32_t)key->resolution;
+    memcpy(label->content, identity.content, sizeof identity.content);
+    strncpy(label->pixels, image_version(), sizeof label->pixels - 1);
+    free(root);
+    part->path = cache_folder_file(part->cache->folder, label, identity.list);
+    return OK;
+}
+
+/* There is no file if the images are generated, another process is writing it, or it cannot be written; the first such
+ * failure is a warning. Only a stop is an error. */
+static status open_or_make(struct cache_part *part, struct error *error)
+{
+    struct cache *cache = part->cache;
+    struct cache_label label;
+    struct error problem;
+    if (find_place(part, &label, &problem) != OK) {
+        log_debug(cache->log, "not cached: %s", problem.message);
+        return OK;
+    }
+    if (cache_file_open(&part->file, part->path, &label, &problem) == OK) {
+        utimensat(AT_FDCWD, part->path, NULL, 0); /* time of last use; failing in a read-only folder is fine */
+        return OK;
+    }
+    if (problem.code == ERROR_FORMAT)
+        log_info(cache->log, "%s; it is written again", problem.message);
+    if (cache->gave_up)
+        return OK;
+    status result = make_file(part, &label, &problem);
+    if (result == ERROR_STOPPED)
+        return error_set(error, ERROR_STOPPED, "%s", problem.message);
+    if (result == ERROR_BUSY) {
+        log_info(cache->log, "%s; images are decoded here meanwhile", problem.message);
+    } else if (result != OK) {
+        cache->gave_up = true;
+        log_warn(cache->log, "cache: %s; images are decoded every time instead", problem.message);
+    }
+    return OK;
+}
+
+/* Looks again for a damaged or missing file when the part is not in use. */
+static status open_file(struct cache_part *part, struct error *error)
+{
+    if (part->users > 0 || (part->file.entries != NULL && !atomic_load(&part->damaged)))
+        return OK;
+    cache_file_close(&part->file);
+    free(part->path);
+    part->path = NULL;
+    atomic_store(&part->damaged, false);
+    return open_or_make(part, error);
+}
+
 /* --- Parts --- */
 
 static void warn_of_damage(struct cache_part *part, size_t item)
@@ -159,8 +352,8 @@ static void warn_of_damage(struct cache_part *part, size_t item)
     if (atomic_exchange(&part->damaged, true))
         return;
     unlink(part->path);
-    log_warn(part->cache->disk.log,
-             "%s: image %zu is damaged; it is decoded now, and the file is written again next time", part->path, item);
+    log_warn(part->cache->log, "%s: image %zu is damaged; it is decoded now, and the file is written again next time",
+             part->path, item);
 }
 
 static struct cache_part *find_part(const struct cache *cache, const struct cache_key *key)
@@ -190,17 +383,6 @@ static struct cache_part *add_part(struct cache *cache, const struct cache_key *
                                 .next = cache->parts};
     cache->parts = part;
     return part;
-}
-
-/* Looks again for a damaged or missing file when the part is not in use. */
-static status open_file(struct cache_part *part, struct error *error)
-{
-    if (part->users > 0 || (part->file.entries != NULL && !atomic_load(&part->damaged)))
-        return OK;
-    cache_file_close(&part->file);
-    free(part->path);
-    atomic_store(&part->damaged, false);
-    return cache_disk_open(&part->cache->disk, &part->of, &part->file, &part->path, error);
 }
 
 static status open_part(struct cache *cache, const struct cache_key *key, struct cache_part **result,
@@ -293,6 +475,6 @@ void cache_destroy(struct cache *cache)
     }
     pthread_mutex_destroy(&cache->opening);
     pthread_mutex_destroy(&cache->granting);
-    free(cache->disk.folder);
+    free(cache->folder);
     free(cache);
 }

@@ -8,7 +8,7 @@
 #include "core/file.h"
 #include "datasets/image/image.h"
 #include "datasets/mini/layout.h"
-#include "datasets/split/coop.h"
+#include "datasets/readers/reader.h"
 
 /* --- pictures ----------------------------------------------------------------------------------------------------- */
 

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
 
 #define COOP_FOLDER "fgvc_aircraft" /* CoOp's layout has no folder "data" */
 

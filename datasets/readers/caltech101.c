@@ -6,8 +6,6 @@
 
 #include "core/file.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
 
 #define CATEGORIES "101_ObjectCategories"
 

@@ -5,7 +5,6 @@
 
 #include "datasets/formats/cifar.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
 
 enum { CIFAR_FILES = 6 };
 

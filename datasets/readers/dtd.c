@@ -8,8 +8,6 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
 
 /* The folders of labels and images below the dataset's own. */
 static const char *const torchvision_part = "dtd/", *const coop_part = "";

@@ -1,8 +1,6 @@
 /* eurosat/2750/<Class>/<file>: classes are the sorted sub-folders, images the files below with an image's ending.
  * Class names go by position (eurosat/classnames.txt overrides them). Split by permutation. */
-#include "datasets/readers/image_folder.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
+#include "datasets/readers/reader.h"
 
 static status open_eurosat(struct dataset *dataset, const struct options *options, struct error *error)
 {

@@ -3,8 +3,6 @@
  * position (flowers-102/classnames.txt overrides them). */
 #include "datasets/formats/mat.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
 
 static status read_numbers(const struct dataset *dataset, const char *file, const char *variable,
                            struct mat_numbers *numbers, struct error *error)

@@ -4,8 +4,6 @@
 
 #include "datasets/formats/json.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
 
 static void list_classes(struct dataset *dataset, const struct strings *keys, struct strings *classes)
 {

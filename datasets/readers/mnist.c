@@ -5,7 +5,6 @@
 #include "core/alloc.h"
 #include "datasets/formats/idx.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
 
 static void release_idx(void *owner)
 {

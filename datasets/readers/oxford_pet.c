@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
 
 enum { CLASSES_MOST = 10000, ID = 256 };
 

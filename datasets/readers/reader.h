@@ -62,6 +62,25 @@ struct dataset {
     char *given_folder;          /* storage for readers whose folder is an option */
 };
 
+extern const struct dataset_reader dataset_aircraft, dataset_caltech101, dataset_cifar10, dataset_cifar100, dataset_dtd,
+    dataset_eurosat, dataset_flowers, dataset_folder, dataset_food, dataset_mnist, dataset_oxford_pet,
+    dataset_stanford_cars, dataset_sun397, dataset_tiny_imagenet, dataset_toy;
+
+/* CoOp's split of a reader, as dtd/split_zhou_DescribableTextures.json with images in dtd/images (CoOp's layout) or
+ * dtd/dtd/images (torchvision's):
+ *     .coop = &(const struct coop){.file = "split_zhou_DescribableTextures.json",
+ *                                  .places = {{"dtd", "images"}, {"dtd", "dtd/images"}}},
+ */
+enum { COOP_PLACES = 3 };
+
+struct coop {
+    const char *file; /* in the dataset's folder; NULL: CoOp uses the split that the reader's `open` reads */
+    struct coop_place {
+        const char *folder; /* the dataset's own below the root */
+        const char *images; /* below folder: the base of the file's paths */
+    } places[COOP_PLACES];  /* the first that has the file and the images is taken */
+};
+
 /* Options of readers that are `listed` or have a split of CoOp's; most have no others. */
 extern const struct option dataset_listed_options[];
 
@@ -100,9 +119,6 @@ status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_ima
 /* Appends an item that the reader's own `read` makes; its source is the split. */
 status dataset_add_generated(struct dataset *dataset, enum split split, size_t label, struct error *error);
 
-/* Whether a folder has class folders of images, or train and test with such, and no images of its own. */
-bool dataset_is_folder(const char *folder);
-
 /* Cuts all items into both splits by PyTorch's seeded 80/20 random_split, and empties items. by_class: 80/20 of each class, in
  * the same order; an only image is trained on. */
 status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, bool by_class,
@@ -122,3 +138,18 @@ void dataset_digest_item(struct digest *digest, const struct dataset *dataset, e
 
 /* A class that no item has, in items or, when that is NULL, in either split, is an error that names it. */
 status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error);
+
+/* --- folders whose sub-folders are classes, as listed by torchvision's ImageFolder ----------------------------------- */
+
+/* Appends the images (image_file_recognized) below folder, at any depth, to items, and its other files to
+ * dataset->left_out. folder is relative to the dataset's own. */
+status image_folder_add(struct dataset *dataset, const char *folder, size_t label, struct dataset_items *items,
+                        struct error *error);
+
+/* Appends the names of the sub-folders of the dataset's folder/part, sorted, to names, and their images to items, labels by
+ * position. Images beside the sub-folders are left out. */
+status image_folder_list(struct dataset *dataset, const char *part, struct strings *names, struct dataset_items *items,
+                         struct error *error);
+
+/* Whether a folder has class folders of images, or train and test with such, and no images of its own. */
+bool image_folder_recognized(const char *folder);

@@ -2,8 +2,6 @@
  * classes, devkit/cars_meta.mat the class names; images in cars_train/ and cars_test/. */
 #include "datasets/formats/mat.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
 
 static status open_split(struct dataset *dataset, enum split split, const char *name, struct error *error)
 {

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
-#include "datasets/split/coop.h"
 #include "datasets/split/split.h"
 
 static bool is_sun_image(const char *name)

@@ -9,7 +9,6 @@
 #include "core/embedded.h"
 #include "core/file.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
 
 /* Lines as in words.txt, in the order of the archive's wnids.txt, to which published class orders refer. */
 EMBEDDED_FILES(tiny_imagenet_names);

@@ -4,7 +4,7 @@
  * split comes from. 2. Fill in the table at its end; `folders` names its own folder below the root. 3. In `open`, add
  * classes in label order and items in the order of the dataset's lists, with the functions of reader.h.
  *    Image files need no `read`; for datasets in one file, see mnist.c.
- * 4. Declare the table in registry.h, list it in registry.c and the file in CMakeLists.txt. Templates of its own are a
+ * 4. Declare the table in reader.h, list it in registry.c and the file in CMakeLists.txt. Templates of its own are a
  *    file prompts/<name>.txt, listed there, too.
  * 5. Put a small root into tests/fixtures/data and a test into tests/datasets.
  */
@@ -12,7 +12,6 @@
 
 #include "core/rng.h"
 #include "datasets/readers/reader.h"
-#include "datasets/readers/registry.h"
 
 enum { SIDE = 16 };
 

@@ -5,7 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "datasets/same_names.h"
+#include "datasets/prompts.h"
 #include "harness/heads/class_features.h"
 #include "harness/scenario/joint.h"
 #include "harness/scenario/label_split.h"
@@ -276,7 +276,7 @@ static void report_shared_names(const struct data *data, const struct log *log)
             of[count] = &data->tasks[k];
             names[count++] = dataset_class_name(data->tasks[k].dataset, c);
         }
-    same_names_find(&same, names, count);
+    prompts_find_same_names(&same, names, count);
     if (same.count > 0)
         log_info(log,
                  "%zu of %zu classes have the name of an earlier one, as \"%s\" of %s and %s; they stay separate "

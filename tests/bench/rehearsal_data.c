@@ -8,8 +8,8 @@
 
 #include "core/file.h"
 #include "core/rng.h"
+#include "datasets/dataset.h"
 #include "datasets/mini/layout.h"
-#include "datasets/readers/published.h"
 #include "tests/bench/photograph.h"
 
 enum { SEED = 1, NAME = 32, MOST_CLASSES = 397, KIB = 1024 };
@@ -51,7 +51,7 @@ static size_t scaled(const struct rehearsal_data *data, size_t images, size_t cl
 /* The domain of the k-th dataset: its published numbers, scaled, with names [classes] that it borrows. */
 static struct domain domain_of(const struct rehearsal_data *data, size_t k, const char *const *names)
 {
-    const struct published *p = published_find(kinds[k].name, "torchvision");
+    const struct dataset_published *p = dataset_published_find(kinds[k].name, "torchvision");
     struct domain domain = suite_domains[k];
     size_t classes = data->classes > 0 ? least(p->classes, data->classes) : p->classes,
            train = kinds[k].seeded ? p->train : least(p->train, READS);
@@ -76,7 +76,7 @@ static void name_classes(size_t k, char names[MOST_CLASSES][NAME], const char *l
 {
     size_t before = 0;
     for (size_t i = 0; i < k; i++)
-        before += published_find(kinds[i].name, "torchvision")->classes;
+        before += dataset_published_find(kinds[i].name, "torchvision")->classes;
     for (size_t c = 0; c < MOST_CLASSES; c++) {
         name_class(before + c, names[c]);
         list[c] = names[c];

@@ -13,8 +13,8 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "core/rng.h"
+#include "datasets/dataset.h"
 #include "datasets/mini/suite.h"
-#include "datasets/readers/published.h"
 #include "harness/run/settings.h"
 #include "results/store/store_internal.h"
 #include "tests/bench/bench.h"
@@ -23,7 +23,7 @@
 enum { TASKS = SUITE_DOMAINS, SEEDS = 10, RUNS = 10000, RUNS_WITH_BITS = 100 };
 enum { RUNS_AT_ONCE = 200, REPEATS = 5 };
 
-static const struct published *tasks[TASKS];
+static const struct dataset_published *tasks[TASKS];
 
 static const char *const policies[] = {"random", "most_used"};
 
@@ -84,10 +84,10 @@ static size_t write_run(struct store *store, const struct run_description *about
     size_t rows = 0;
     must(store_run_start(store, about, &start, &error));
     for (size_t task = 0; task < TASKS; task++) {
-        const struct published *p = tasks[task];
+        const struct dataset_published *p = tasks[task];
         must(sample_add_task(store, start.run,
                              &(struct sample_task){.task = (int64_t)task,
-                                                   .name = p->dataset,
+                                                   .name = p->reader,
                                                    .classes = (int64_t)p->classes,
                                                    .training_images = (int64_t)p->train,
                                                    .test_images = (int64_t)p->test},
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
     struct written figures = {0};
     struct store *store;
     for (size_t task = 0; task < TASKS; task++)
-        tasks[task] = published_find(suite_domains[task].name, "torchvision");
+        tasks[task] = dataset_published_find(suite_domains[task].name, "torchvision");
     if (!file_exists(path)) {
         must(store_open(&store, path, STORE_WRITE, &error));
         write_runs(store, runs, &figures);

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "datasets/loader.h"
-#include "datasets/survey/survey_images.h"
+#include "datasets/survey.h"
 #include "tests/datasets/root.h"
 
 enum { ALBUM_RESOLUTION = 12, ALBUM_TRAIN = 11, ALBUM_TEST = 7 };

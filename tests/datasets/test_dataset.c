@@ -9,8 +9,6 @@
 #include "datasets/dataset.h"
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"
-#include "datasets/readers/published.h"
-#include "datasets/same_names.h"
 #include "tests/datasets/root.h"
 
 TEST(test_registry)
@@ -24,8 +22,8 @@ TEST(test_registry)
         assert_ptr_equal(reader, readers[i]);
         assert_non_null(reader->open);
         assert_true((!reader->listed && reader->coop == NULL) || options_find(reader->options, "on_missing") != NULL);
-        assert_true((published_find(reader->name, "torchvision") != NULL) == (reader->folders[0] != NULL));
-        assert_true((published_find(reader->name, "coop") != NULL) == (reader->coop != NULL));
+        assert_true((dataset_published_find(reader->name, "torchvision") != NULL) == (reader->folders[0] != NULL));
+        assert_true((dataset_published_find(reader->name, "coop") != NULL) == (reader->coop != NULL));
     }
     assert_fails(dataset_reader_find(&reader, "caltech11", &error), ERROR_ARGUMENT, "did you mean \"caltech101\"");
     assert_fails(dataset_reader_find(&reader, "imagenet-22k-full", &error), ERROR_ARGUMENT, "oxford_pet");
@@ -88,7 +86,7 @@ TEST(names_that_read_the_same_are_found)
                  {1, 0, 1, 2, {"\xff", "\xff"}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct same_names same;
-        same_names_find(&same, cases[i].names, cases[i].size);
+        prompts_find_same_names(&same, cases[i].names, cases[i].size);
         assert_int_equal(same.count, cases[i].count);
         assert_int_equal(same.first, cases[i].first);
         assert_int_equal(same.second, cases[i].second);

@@ -3,7 +3,7 @@
 
 #include "core/file.h"
 #include "datasets/check.h"
-#include "datasets/readers/published.h"
+#include "datasets/dataset.h"
 #include "harness/commands/inputs/dataset_choice.h"
 #include "harness/commands/output.h"
 #include "harness/run/surveyor.h"
@@ -139,7 +139,8 @@ static void report_clipped(const struct root_survey *survey, const struct check 
 }
 
 /* Whether the sizes differ from the published ones; logs the difference. */
-static bool differs(struct root_survey *survey, const struct dataset *dataset, const struct published *published)
+static bool differs(struct root_survey *survey, const struct dataset *dataset,
+                    const struct dataset_published *published)
 {
     size_t classes = dataset_classes(dataset), train = dataset_size(dataset, SPLIT_TRAIN),
            test = dataset_size(dataset, SPLIT_TEST);
@@ -162,7 +163,7 @@ static void add_count(struct table *table, bool known, size_t count)
 }
 
 static void add_counts(struct root_survey *survey, const struct dataset *dataset, const char *split,
-                       const struct published *published, const struct check *check, const char *state)
+                       const struct dataset_published *published, const struct check *check, const char *state)
 {
     struct table *table = &survey->counts;
     for (int part = 0; part < SPLITS; part++) {
@@ -241,7 +242,7 @@ static status check_opened(struct root_survey *survey, const struct dataset *dat
 {
     struct check check;
     TRY(check_dataset(&check, dataset, &survey->surveyor.settings, error));
-    const struct published *published = published_find(survey->reader->name, split);
+    const struct dataset_published *published = dataset_published_find(survey->reader->name, split);
     report_findings(survey, &check);
     report_clipped(survey, &check);
     const size_t *train = check.splits[SPLIT_TRAIN].of, *test = check.splits[SPLIT_TEST].of;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "datasets/formats/coop_split.h"
 #include "datasets/formats/json.h"
+#include "datasets/split/coop.h"
 #include "tests/fuzz/input.h"
 
 static void check_list(const struct coop_split *split, const struct coop_list *list)
