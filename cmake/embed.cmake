@@ -1,10 +1,10 @@
 # mtil_embed(TARGET library NAME table FILES a.yaml …)
 #
-# Makes files part of a library: a table `const struct embedded_file NAME[]` (core/embedded.h), in the order given. The
+# Makes files part of a library: a table `const struct embedded_file NAME[]` (core/file.h), in the order given. The
 # assembler copies the bytes, so that megabytes cost nothing to compile; a changed file is noticed and built again.
 function(mtil_embed)
     cmake_parse_arguments(EMBED "" "TARGET;NAME" "FILES" ${ARGN})
-    set(code "#include \"core/embedded.h\"\n\nEMBEDDED_FILES(${EMBED_NAME});\n\n")
+    set(code "#include \"core/file.h\"\n\nEMBEDDED_FILES(${EMBED_NAME});\n\n")
     set(entries "")
     set(paths "")
     set(index 0)

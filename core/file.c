@@ -6,10 +6,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/text.h"
 
 static const char *kind_of(mode_t mode)
@@ -181,122 +181,6 @@ void file_sync_name(const char *path)
     free(parent);
 }
 
-/* Of the stream. 0: it failed. */
-static ssize_t write_bytes(void *cookie, const char *data, size_t size)
-{
-    struct file_writer *writer = cookie;
-    for (size_t done = 0; done < size;) {
-        ssize_t part = write(writer->temporary.lock, data + done, size - done);
-        if (part > 0) {
-            done += (size_t)part;
-        } else if (part == 0 || errno != EINTR) {
-            writer->failure = part == 0 ? ENOSPC : errno;
-            return 0;
-        }
-    }
-    return (ssize_t)size;
-}
-
-static status open_writer(struct file_writer *writer, const char *path, bool lasting, struct error *error)
-{
-    *writer = (struct file_writer){.temporary = {.lock = -1}, .lasting = lasting};
-    TRY(file_check_kind(path, error));
-    writer->path = xstrdup(path);
-    status result = temporary_create_file(&writer->temporary, path, error);
-    if (result == OK)
-        writer->stream = fopencookie(writer, "w", (cookie_io_functions_t){.write = write_bytes});
-    if (result == OK && writer->stream == NULL)
-        result = error_set(error, ERROR_MEMORY, "%s: no memory to write it", path);
-    if (result != OK)
-        file_writer_abandon(writer);
-    return result;
-}
-
-status file_writer_open(struct file_writer *writer, const char *path, struct error *error)
-{
-    char *folder = path_parent(path);
-    temporary_clear(folder);
-    free(folder);
-    return open_writer(writer, path, true, error);
-}
-
-status file_writer_open_one_of_many(struct file_writer *writer, const char *path, struct error *error)
-{
-    return open_writer(writer, path, false, error);
-}
-
-status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error)
-{
-    if (size == 0 || fwrite(data, 1, size, writer->stream) == size)
-        return OK;
-    error_errno(error, writer->failure, "%s: cannot write %zu bytes", writer->path, size);
-    file_writer_abandon(writer);
-    return ERROR_IO;
-}
-
-/* 0, or errno. */
-static int sync_file(int file)
-{
-    int code;
-    do
-        code = fsync(file);
-    while (code != 0 && errno == EINTR);
-    return code == 0 ? 0 : errno;
-}
-
-/* Renames while the lock is still held. */
-status file_writer_close(struct file_writer *writer, struct error *error)
-{
-    bool good = ferror(writer->stream) == 0;
-    good = fclose(writer->stream) == 0 && good;
-    writer->stream = NULL;
-    int number = good ? 0 : writer->failure != 0 ? writer->failure : EIO;
-    if (number == 0 && writer->lasting)
-        number = sync_file(writer->temporary.lock);
-    if (number == 0 && rename(writer->temporary.path, writer->path) != 0)
-        number = errno;
-    if (number != 0) {
-        error_errno(error, number, "%s: cannot finish writing", writer->path);
-        file_writer_abandon(writer);
-        return ERROR_IO;
-    }
-    if (writer->lasting)
-        file_sync_name(writer->path);
-    temporary_release(&writer->temporary);
-    file_writer_abandon(writer);
-    return OK;
-}
-
-status file_sync_all(const char *path, struct error *error)
-{
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || syncfs(file) != 0) {
-        error_errno(error, errno, "%s: cannot sync", path);
-        if (file >= 0)
-            close(file);
-        return ERROR_IO;
-    }
-    close(file);
-    return OK;
-}
-
-void file_writer_abandon(struct file_writer *writer)
-{
-    if (writer->stream != NULL)
-        fclose(writer->stream);
-    temporary_remove(&writer->temporary);
-    free(writer->path);
-    *writer = (struct file_writer){.temporary = {.lock = -1}};
-}
-
-status file_write(const char *path, const void *data, size_t size, struct error *error)
-{
-    struct file_writer writer;
-    TRY(file_writer_open(&writer, path, error));
-    TRY(file_writer_write(&writer, data, size, error));
-    return file_writer_close(&writer, error);
-}
-
 bool path_climbs(const char *path)
 {
     for (const char *part = path; part != NULL; part = strchr(part, '/')) {
@@ -400,4 +284,48 @@ char *path_format(const char *format, ...)
     text_add_list(&path, format, arguments);
     va_end(arguments);
     return path.data;
+}
+
+/* --- Stamps --- */
+
+#define SECOND INT64_C(1000000000)
+
+static int64_t nanoseconds(struct timespec time)
+{
+    return (int64_t)time.tv_sec * SECOND + time.tv_nsec;
+}
+
+struct file_stamp file_stamp_of(const struct stat *found)
+{
+    return (struct file_stamp){.size = (uint64_t)found->st_size,
+                               .inode = found->st_ino,
+                               .modified = nanoseconds(found->st_mtim),
+                               .changed = nanoseconds(found->st_ctim)};
+}
+
+status file_stamp_read(struct file_stamp *stamp, const char *path, struct error *error)
+{
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return error_errno(error, errno, "%s: cannot read its size and times", path);
+    *stamp = file_stamp_of(&found);
+    return OK;
+}
+
+bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b)
+{
+    return a->size == b->size && a->inode == b->inode && a->modified == b->modified && a->changed == b->changed;
+}
+
+bool file_is_other(const char *path, const char *other)
+{
+    struct stat a, b;
+    return stat(path, &a) != 0 || stat(other, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino;
+}
+
+/* File systems store times with a resolution of two seconds (FAT) or better. */
+bool file_stamp_is_settled(const struct file_stamp *stamp, int64_t now)
+{
+    const int64_t tick = 2 * SECOND;
+    return llabs(now - stamp->modified) > tick && llabs(now - stamp->changed) > tick;
 }

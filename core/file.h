@@ -1,25 +1,19 @@
-/* Files and folders: reading whole files, and writes that are complete or absent.
+/* Files and folders: reading whole files, names and folders, what tells that a file changed, files in the program. Writing
+ * is in core/file_writer.h.
  *
  *     struct bytes bytes;
  *     TRY(file_read("suite.yaml", FILE_LIMIT, &bytes, error));
  *     ...
  *     bytes_free(&bytes);
- *
- *     struct file_writer writer;
- *     TRY(file_writer_open(&writer, "out/weights.safetensors", error));   // under another name: core/temporary.h
- *     TRY(file_writer_write(&writer, data, size, error));                // on failure the temporary file is gone
- *     TRY(file_writer_close(&writer, error));                            // fsync, then rename over the target
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "core/status.h"
-#include "core/temporary.h"
 
 struct bytes {
     uint8_t *data; /* one more byte than size is readable and zero, so that text is a C string */
@@ -52,28 +46,6 @@ status file_check_same(const char *path, struct stat *was, struct error *error);
  * the open one that path lies in; AT_FDCWD: the one that path leads to. *descriptor is -1 after a failure. */
 status file_open_own(int folder, const char *path, int flags, int *descriptor, struct error *error);
 
-struct file_writer { /* must not move while open */
-    FILE *stream;    /* may be written to directly; errors surface in file_writer_close */
-    char *path;
-    struct temporary temporary;
-    bool lasting;
-    int failure; /* errno of the first write that failed */
-};
-/* Refuses a path that exists but is not a regular file, because the rename would replace a device. Removes leftovers
- * of dead writers in the folder. */
-status file_writer_open(struct file_writer *writer, const char *path, struct error *error);
-/* For many files: does not look for leftovers, and closing does not sync; file_sync_all does so for all of them. */
-status file_writer_open_one_of_many(struct file_writer *writer, const char *path, struct error *error);
-status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error);
-status file_writer_close(struct file_writer *writer, struct error *error);
-void file_writer_abandon(struct file_writer *writer); /* removes the temporary file; harmless after close */
-
-/* Writes data to path in one go, by way of a file_writer. */
-status file_write(const char *path, const void *data, size_t size, struct error *error);
-
-/* Waits until everything written to the file system of path is on the disk. */
-status file_sync_all(const char *path, struct error *error);
-
 /* Waits until path's name is in its folder on the disk. */
 void file_sync_name(const char *path);
 
@@ -99,3 +71,44 @@ void directory_free(struct directory *directory);
 
 /* "folder/name", which the caller frees. The variadic form takes printf's format. */
 char *path_format(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* --- Metadata of a file that changes with its contents ---
+ *
+ *     struct file_stamp before, after;
+ *     TRY(file_stamp_read(&before, path, error));
+ *     …
+ *     if (file_stamp_same(&before, &after) && file_stamp_is_settled(&after, begun)) …        // it was not written meanwhile
+ */
+
+/* Times in nanoseconds since 1970. */
+struct file_stamp {
+    uint64_t size, inode;
+    int64_t modified, changed;
+};
+
+struct file_stamp file_stamp_of(const struct stat *found);
+status file_stamp_read(struct file_stamp *stamp, const char *path, struct error *error);
+bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b);
+
+bool file_is_other(const char *path, const char *other); /* false: both lead to one file, which is there */
+
+/* Whether the times are clearly older than now: a write within the same tick of the clock would not change them (git's
+ * racy entries). */
+bool file_stamp_is_settled(const struct file_stamp *stamp, int64_t now);
+
+/* --- Files compiled into the program by mtil_embed() of cmake/embed.cmake ---
+ *
+ *     mtil_embed(TARGET mtil_harness NAME embedded_suites FILES suites/mini.yaml)         # in CMakeLists.txt
+ *     EMBEDDED_FILES(embedded_suites);                                                    // in C
+ *     for (const struct embedded_file *file = embedded_suites; file->name != NULL; file++)
+ *         text_add_bytes(&text, (const char *)file->data, file->size);
+ */
+
+struct embedded_file {
+    const char *name; /* without its folder; NULL ends the table */
+    const unsigned char
+        *data; /* 64-byte aligned; one more byte than size is readable and zero, so that text is a C string */
+    size_t size;
+};
+
+#define EMBEDDED_FILES(table) extern const struct embedded_file table[]

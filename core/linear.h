@@ -1,5 +1,5 @@
-/* Linear algebra in double precision on the host: products, and systems of equations with a large symmetric positive
- * definite matrix.
+/* Linear algebra in double precision on the host, through OpenBLAS: products, systems of equations with a large symmetric
+ * positive definite matrix, and the singular value decomposition.
  *
  *     a = symmetric_create(n);                                      // zeros
  *     symmetric_add(a, pool, rows, count);                          // A += rowsᵀ rows, rows [count, n]
@@ -7,6 +7,10 @@
  *     TRY(symmetric_factor(a, pool, error));                        // A = L Lᵀ (Cholesky), in its place
  *     symmetric_solve(a, pool, right, columns);                     // right [columns, n]: each row x becomes A⁻¹ x
  *     symmetric_destroy(a);
+ *
+ *     struct svd svd;
+ *     TRY(svd_create(&svd, matrix, rows, columns, error));          // svd.u, svd.s, svd.vt
+ *     svd_free(&svd);
  *
  * Work is cut into tiles that depend on its shape alone, one single-threaded BLAS or LAPACK call each, so the bits are the same
  * for any number of threads. Debian's libopenblas-serial-dev must not be called from several threads, so one thread does all
@@ -51,6 +55,16 @@ void symmetric_shift(struct symmetric *matrix, double by);
 /* ERROR_FORMAT if the matrix is not positive definite in double precision. */
 status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct error *error);
 void symmetric_solve(const struct symmetric *factor, struct threads *pool, double *right, size_t columns);
+
+/* A = U diag(s) Vᵀ by LAPACK's divide and conquer, in one thread. s descends; the entry of a column of U that is largest in
+ * magnitude (the first of equal ones) is positive. */
+struct svd {
+    double *u, *s, *vt; /* [rows, k], [k], [k, columns], k = min(rows, columns) */
+};
+
+/* a [rows, columns] is overwritten. ERROR_FORMAT where it is not finite or LAPACK does not converge. */
+status svd_create(struct svd *svd, double *a, size_t rows, size_t columns, struct error *error);
+void svd_free(struct svd *svd); /* after a failure, too */
 
 /* Name and version of the library. */
 const char *linear_library(void);

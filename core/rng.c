@@ -1,7 +1,5 @@
 #include "core/rng.h"
 
-#include "core/philox.h"
-
 struct rng rng_make(uint64_t seed, enum rng_purpose purpose, uint32_t task, uint32_t step)
 {
     return (struct rng){.seed = seed, .purpose = purpose, .task = task, .step = step};

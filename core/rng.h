@@ -3,11 +3,13 @@
  *     struct rng crops = rng_make(seed, RNG_CROP, task, step);
  *     float u = rng_uniform(&crops, image);      // the same in any thread, batch split or resumed run
  *
- * Philox-4x32-10 (core/philox.h): the key is the seed, the counter holds purpose, task, step and index. There is no
- * state to advance.
+ * Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): the key is the seed, the counter
+ * holds purpose, task, step and index. There is no state to advance. The functions philox_… are those of a block of four
+ * words, for the host and for devices.
  */
 #pragma once
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -58,3 +60,58 @@ uint32_t rng_below(const struct rng *rng, uint64_t index, uint32_t n);
 
 /* A Fisher-Yates shuffle of order[0 … n−1], which is filled with 0 … n−1 first; draw i has index i. */
 void rng_permutation(const struct rng *rng, size_t n, uint32_t *order);
+
+/* Marks functions of headers that the host's compiler and CUDA's both compile, for the host and for devices. */
+#ifdef __CUDACC__
+#define MTIL_HOST_DEVICE __host__ __device__
+#else
+#define MTIL_HOST_DEVICE
+#endif
+
+enum { PHILOX_ROUNDS = 10 };
+
+static inline MTIL_HOST_DEVICE void philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t key0,
+                                                 uint32_t key1)
+{
+    uint64_t p0 = (uint64_t)0xD2511F53u * *c0, p1 = (uint64_t)0xCD9E8D57u * *c2;
+    *c0 = (uint32_t)(p1 >> 32) ^ *c1 ^ key0;
+    *c1 = (uint32_t)p1;
+    *c2 = (uint32_t)(p0 >> 32) ^ *c3 ^ key1;
+    *c3 = (uint32_t)p0;
+}
+
+static inline MTIL_HOST_DEVICE void philox_next_key(uint32_t *key0, uint32_t *key1)
+{
+    *key0 += 0x9E3779B9u;
+    *key1 += 0xBB67AE85u;
+}
+
+/* The highest word of the counter. */
+static inline MTIL_HOST_DEVICE uint32_t philox_stream(uint32_t purpose, uint32_t task)
+{
+    return purpose << 16 | (task & 0xffffu);
+}
+
+/* The four words of counter (index, step, stream) under the key seed. */
+static inline MTIL_HOST_DEVICE void philox_block(uint64_t seed, uint64_t index, uint32_t step, uint32_t stream,
+                                                 uint32_t words[4])
+{
+    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
+    words[0] = (uint32_t)index;
+    words[1] = (uint32_t)(index >> 32);
+    words[2] = step;
+    words[3] = stream;
+    for (int round = 0; round < PHILOX_ROUNDS; round++) {
+        philox_round(&words[0], &words[1], &words[2], &words[3], key0, key1);
+        philox_next_key(&key0, &key1);
+    }
+}
+
+/* N(0, 1) by Box and Muller from the first two words. A device's logarithm and cosine may differ from the host's in the
+ * last bit. */
+static inline MTIL_HOST_DEVICE float philox_normal(const uint32_t words[4])
+{
+    /* u in (0, 1], so that the logarithm is finite */
+    float u = (float)((words[0] >> 8) + 1) * 0x1p-24f, v = (float)(words[1] >> 8) * 0x1p-24f;
+    return sqrtf(-2.0f * logf(u)) * cosf(6.2831853071795864769f * v);
+}

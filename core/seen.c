@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/digest.h"
-#include "core/file.h"
 
 enum { PATIENCE_MS = 10000, FINDS_AT_ONCE = 64 };
 

@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "core/stamp.h"
+#include "core/file.h"
 
 #define SEEN_FILE "seen.db"
 

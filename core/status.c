@@ -49,25 +49,24 @@ status error_errno(struct error *error, int number, const char *format, ...)
     return ERROR_IO;
 }
 
-const char *status_name(status code)
+static void write_message(const struct log *log, enum log_level level, const char *format, va_list arguments)
 {
-    switch (code) {
-    case OK:
-        return "ok";
-    case ERROR_ARGUMENT:
-        return "argument";
-    case ERROR_IO:
-        return "io";
-    case ERROR_FORMAT:
-        return "format";
-    case ERROR_MEMORY:
-        return "memory";
-    case ERROR_DEVICE:
-        return "device";
-    case ERROR_BUSY:
-        return "busy";
-    case ERROR_STOPPED:
-        return "stopped";
-    }
-    return "unknown";
+    if (log == NULL || log->write == NULL || level < log->least)
+        return;
+    char message[1024];
+    vsnprintf(message, sizeof message, format, arguments);
+    log->write(log->context, level, message);
 }
+
+#define DEFINE_LEVEL(function, level)                                                                                  \
+    void function(const struct log *log, const char *format, ...)                                                      \
+    {                                                                                                                  \
+        va_list arguments;                                                                                             \
+        va_start(arguments, format);                                                                                   \
+        write_message(log, level, format, arguments);                                                                  \
+        va_end(arguments);                                                                                             \
+    }
+
+DEFINE_LEVEL(log_debug, LOG_DEBUG)
+DEFINE_LEVEL(log_info, LOG_INFO)
+DEFINE_LEVEL(log_warn, LOG_WARN)

@@ -1,4 +1,4 @@
-/* Status codes and error messages.
+/* Status codes and error messages, and the sink of warnings.
  *
  *     status result = file_read(path, &bytes, error);
  *     if (result != OK)
@@ -8,6 +8,10 @@
  *
  * Every function that can fail returns a status and fills the struct error passed last. A message says what, where,
  * what was expected, what was found and, where it helps, what to do next; it has no trailing newline.
+ *
+ *     log_warn(log, "%s: prompt %zu has %zu tokens, cut to %zu", path, line, found, context);
+ *
+ * Nothing below harness/ prints; the owner of the log decides what to do with messages.
  */
 #pragma once
 
@@ -43,9 +47,6 @@ status error_context(struct error *error, const char *format, ...) PRINTF_LIKE(2
 /* Like error_set, with ": " and the text of errno value number at the end. */
 status error_errno(struct error *error, int number, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* A short constant name: "argument", "io", "format", … */
-const char *status_name(status code);
-
 /* A static analyser sees one file at a time and would follow paths on which a failure is treated as OK. */
 #ifdef __clang_analyzer__
 #define error_set(error, code, ...) (error_set(error, code, __VA_ARGS__), (code))
@@ -72,3 +73,16 @@ const char *status_name(status code);
         if ((result) == OK)                                                                                            \
             (result) = (expression);                                                                                   \
     } while (0)
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN };
+
+struct log {
+    void (*write)(void *context, enum log_level level, const char *message); /* NULL: silence */
+    void *context;
+    enum log_level least; /* messages below are dropped */
+};
+
+/* log may be NULL: silence. */
+void log_debug(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);
+void log_info(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);
+void log_warn(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);

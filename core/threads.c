@@ -1,12 +1,11 @@
 #include "core/threads.h"
-#include "core/alloc.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
+
+#include "core/alloc.h"
 
 /* Some ten microseconds: the next operation of a step usually comes earlier, and other programs need the core. */
 enum { SPINS = 500 };

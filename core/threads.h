@@ -1,4 +1,4 @@
-/* A pool of threads that runs numbered jobs.
+/* A pool of threads that runs numbered jobs, and a request to stop that any of them may see.
  *
  *     struct threads *pool;
  *     TRY(threads_create(&pool, 0, error));                        // 0: one per available core
@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/status.h"
@@ -33,3 +35,19 @@ size_t threads_count(const struct threads *pool);
 size_t threads_available(void);
 
 void threads_destroy(struct threads *pool); /* NULL is allowed */
+
+/* A stop request, polled wherever stopping is safe. harness/terminal/stop.h raises it on signals.
+ *
+ *     if (stop_requested(stop))
+ *         return error_set(error, ERROR_STOPPED, "stopped after iteration %zu of task %zu", iteration, task);
+ */
+struct stop {
+    atomic_int signal; /* 0: go on; a test may set it itself */
+    atomic_bool held;  /* there is something to save first (harness/terminal/stop.h) */
+};
+
+/* stop may be NULL: never. Safe from any thread. */
+static inline bool stop_requested(const struct stop *stop)
+{
+    return stop != NULL && atomic_load_explicit(&stop->signal, memory_order_relaxed) != 0;
+}

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 struct work {
     const struct dataset *dataset;
     struct survey_images images;

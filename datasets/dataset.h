@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 #include "core/digest.h"
-#include "core/log.h"
 #include "core/option.h"
 #include "core/status.h"
 #include "datasets/image/image.h"

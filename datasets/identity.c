@@ -4,7 +4,6 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "core/stamp.h"
 #include "datasets/readers/reader.h"
 
 bool dataset_has_files(const struct dataset *dataset, enum split split)

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 #include "core/rng.h"
 
 struct slot {

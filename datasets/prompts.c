@@ -6,7 +6,7 @@
 #include <utf8proc.h>
 
 #include "core/alloc.h"
-#include "core/embedded.h"
+#include "core/file.h"
 
 EMBEDDED_FILES(prompt_files); /* the last one is that of any other dataset */
 

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/seen.h"
 #include "core/text.h"

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "core/stamp.h"
+#include "core/file.h"
 #include "core/threads.h"
 #include "datasets/dataset.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/characters.h"
+#include "core/text.h"
 #include "harness/commands/command.h"
 #include "harness/exit_status.h"
 #include "harness/run/program.h"

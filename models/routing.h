@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/host_device.h"
+#include "core/rng.h"
 
 /* The spread of the noise on a logit, from the noise matrix's logit u. */
 static inline MTIL_HOST_DEVICE float routing_deviation(float u, float epsilon)

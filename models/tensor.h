@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/arena.h"
+#include "core/alloc.h"
 #include "core/status.h"
 
 enum { TENSOR_RANK = 4 };

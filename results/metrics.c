@@ -6,9 +6,8 @@
 #include <threads.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
-#include "core/characters.h"
-#include "core/embedded.h"
+#include "core/file.h"
+#include "core/text.h"
 
 EMBEDDED_FILES(metric_files);
 

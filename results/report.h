@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "core/status.h"
-#include "core/stop.h"
+#include "core/threads.h"
 #include "results/query.h"
 #include "results/store.h"
 

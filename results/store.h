@@ -26,7 +26,7 @@
 #include "results/store/database.h"
 #include "results/store/per_image.h"
 
-struct stop; /* core/stop.h */
+struct stop; /* core/threads.h */
 struct store;
 
 /* Opens path; the caller closes with store_close. ERROR_FORMAT for a damaged database, one of another program or one

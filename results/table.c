@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 
 void table_add_column(struct table *table, const struct table_column *column)
 {

@@ -93,6 +93,6 @@ void table_find_best(const struct table *table, size_t first, size_t end, size_t
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LATEX };
 
 /* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone.
- * Characters that a terminal or a spreadsheet would obey are escaped (core/characters.h); only JSON keeps a text
+ * Characters that a terminal or a spreadsheet would obey are escaped (core/text.h); only JSON keeps a text
  * exactly. */
 void table_render(const struct table *table, enum table_format format, bool colour, struct text *text);

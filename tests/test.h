@@ -60,8 +60,8 @@ size_t test_every(void);
         struct error error = {0};                                                                                      \
         status result_ = (expression);                                                                                 \
         if (result_ != (expected) || !strstr(error.message, (words)))                                                  \
-            fail_msg("%s: status %s, \"%s\", expected %s, \"%s\"", #expression, status_name(result_), error.message,   \
-                     status_name(expected), (words));                                                                  \
+            fail_msg("%s: status %d, \"%s\", expected %d, \"%s\"", #expression, (int)result_, error.message,           \
+                     (int)(expected), (words));                                                                        \
     } while (0)
 
 #endif

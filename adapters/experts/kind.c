@@ -1,7 +1,7 @@
 /* The kinds of experts by name. */
 #include "adapters/experts/kind.h"
 
-#include "core/registry.h"
+#include "core/text.h"
 
 #define ENTRY(name) &expert_##name,
 static const struct expert_kind *const kinds[] = {EXPERT_KINDS(ENTRY)};

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 
 enum { CODER_TENSORS = 4 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/registry.h"
+#include "core/text.h"
 
 #define ENTRY(name) &freeze_##name,
 static const struct freeze_policy *const policies[] = {FREEZE_POLICIES(ENTRY)};

@@ -1,7 +1,7 @@
 /* The table of gates. "none" is that of a delta of the weight: its hooks are NULL, and the halves follow one another. */
 #include "adapters/gates/gate.h"
 
-#include "core/registry.h"
+#include "core/text.h"
 
 const struct delta_gate gate_none = {.name = "none"};
 

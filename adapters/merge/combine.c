@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "adapters/merge/policies.h"
-#include "core/registry.h"
+#include "core/text.h"
 
 #define ENTRY(name) &combine_##name,
 static const struct merge_combiner *const combiners[] = {MERGE_COMBINERS(ENTRY)};

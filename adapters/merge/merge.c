@@ -8,7 +8,6 @@
 #include "adapters/schedule/schedule.h"
 #include "adapters/statistics.h"
 #include "core/alloc.h"
-#include "core/array.h"
 
 void expert_changes_clear(struct expert_changes *events)
 {

@@ -1,7 +1,7 @@
 #include "adapters/merge.h"
 #include "adapters/merge/policies.h"
-#include "core/array.h"
-#include "core/registry.h"
+#include "core/alloc.h"
+#include "core/text.h"
 
 #define ENTRY(name) &policy_##name,
 static const struct merge_policy *const policies[] = {MERGE_POLICIES(ENTRY)};

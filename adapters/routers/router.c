@@ -1,7 +1,7 @@
 /* The table of routers, and the input rows that all of them share. */
 #include "adapters/routers/router.h"
 
-#include "core/registry.h"
+#include "core/text.h"
 
 #define ENTRY(name) &router_##name,
 static const struct router_kind *const kinds[] = {ROUTER_KINDS(ENTRY)};

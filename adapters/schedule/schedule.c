@@ -1,6 +1,6 @@
 #include "adapters/schedule/schedule.h"
 
-#include "core/registry.h"
+#include "core/text.h"
 
 #define ENTRY(name) &schedule_##name,
 static const struct merge_schedule *const schedules[] = {MERGE_SCHEDULES(ENTRY)};

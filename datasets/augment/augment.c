@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/philox.h"
+#include "core/rng.h"
 #include "datasets/augment/operations.h"
 
 struct augmentation augmentation_of(const struct options *options)

@@ -10,7 +10,6 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "core/memory.h"
 #include "core/threads.h"
 #include "datasets/cache/cache_folder.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/temporary.h"
+#include "core/file_writer.h"
 
 char *cache_folder_default(void)
 {

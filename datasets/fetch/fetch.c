@@ -13,6 +13,7 @@
 #include <curl/curl.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/fetch/transfer.h"

@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/log.h"
 #include "core/status.h"
 
 enum { FETCH_MIRRORS = 4 };

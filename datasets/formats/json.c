@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 #include "core/alloc.h"
-#include "core/characters.h"
 #include "core/file.h"
+#include "core/text.h"
 
 static status add_values(struct json_lists *lists, const char *key, json_t *array, struct error *error)
 {

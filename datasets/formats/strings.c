@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
-#include "core/characters.h"
 #include "core/file.h"
+#include "core/text.h"
 
 void strings_add(struct strings *strings, const char *string, size_t size)
 {

@@ -11,7 +11,7 @@
 #include <jerror.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
+#include "core/file_writer.h"
 #include "datasets/image/decode.h"
 
 /* Real files have about ten scans; each one of a hostile file costs a pass over all coefficients. A block of 8×8 takes

@@ -7,7 +7,7 @@
 
 #include <png.h>
 
-#include "core/file.h"
+#include "core/file_writer.h"
 #include "datasets/image/decode.h"
 
 struct failure {

@@ -7,8 +7,9 @@
 
 #include <jansson.h>
 
-#include "core/array.h"
+#include "core/alloc.h"
 #include "core/file.h"
+#include "core/file_writer.h"
 
 size_t layout_items(const struct layout *layout, bool test, size_t *first)
 {

@@ -7,8 +7,7 @@
 #include <zlib.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
-#include "core/embedded.h"
+#include "core/file.h"
 #include "datasets/mini/layout.h"
 
 EMBEDDED_FILES(mini_digits); /* the IDX files, gzipped */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "datasets/image/image.h"
 #include "datasets/mini/layout.h"
 #include "datasets/readers/reader.h"

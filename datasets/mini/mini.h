@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/log.h"
 #include "core/status.h"
 #include "core/threads.h"
 

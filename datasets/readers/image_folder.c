@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/file.h"
 #include "datasets/readers/reader.h"
 

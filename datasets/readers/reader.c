@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/file.h"
 #include "datasets/prompts.h"
 #include "datasets/split/split.h"

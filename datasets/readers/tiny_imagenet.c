@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/embedded.h"
 #include "core/file.h"
 #include "datasets/readers/reader.h"
 

@@ -16,7 +16,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "core/log.h"
 #include "core/option.h"
 #include "core/status.h"
 #include "harness/terminal/progress.h"

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "datasets/formats/strings.h"
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"

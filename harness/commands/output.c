@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/characters.h"
+#include "core/text.h"
 #include "harness/terminal/screen.h"
 
 enum { ROWS_OF_A_TABLE = 10000 };

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/characters.h"
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"

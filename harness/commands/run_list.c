@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/text.h"
 
 enum { RUNS_MOST = 1000000 };

@@ -1,7 +1,7 @@
 /* mtil watch: shows the progress of running runs. */
 
-#include "core/characters.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "harness/commands/command.h"
 #include "harness/run/settings.h"
 #include "harness/terminal/screen.h"

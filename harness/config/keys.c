@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/file.h"
 #include "harness/config/internal.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/embedded.h"
+#include "core/file.h"
 #include "harness/config/internal.h"
 
 enum { FILE_SIZE = 256 * 1024 /* at most, of a suite */ };

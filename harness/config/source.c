@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
-#include "core/characters.h"
+#include "core/text.h"
 #include "harness/config/keys.h"
 
 enum { ASSIGNMENTS = 4096 }; /* bounds the quadratic search for repeated keys */

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
-#include "core/characters.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/config/internal.h"

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
-#include "core/characters.h"
+#include "core/text.h"
 #include "harness/config/internal.h"
 #include "results/store.h"
 

@@ -5,7 +5,7 @@
 #include <yaml.h>
 
 #include "core/alloc.h"
-#include "core/characters.h"
+#include "core/text.h"
 #include "harness/config/internal.h"
 
 struct reader {

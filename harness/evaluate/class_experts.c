@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 
 void class_experts_create(struct class_experts *experts, size_t blocks, size_t classes, size_t count)
 {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 
 void patch_experts_create(struct patch_experts *patches, const struct patch_experts *shape)
 {

@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
+#include "core/digest.h"
 #include "core/file.h"
-#include "core/file_digest.h"
 #include "core/seen.h"
 #include "core/text.h"
 #include "harness/train/archive.h"

@@ -1,6 +1,6 @@
 #include "harness/heads/heads.h"
 
-#include "core/registry.h"
+#include "core/text.h"
 
 #define ENTRY(name) &head_##name,
 static const struct head *const heads[] = {HEADS(ENTRY)};

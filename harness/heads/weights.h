@@ -7,7 +7,7 @@
 #pragma once
 
 #include "adapters/adapter.h"
-#include "core/file_digest.h"
+#include "core/digest.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 #include "models/vit.h"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/svd.h"
+#include "core/linear.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
 

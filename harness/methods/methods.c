@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/registry.h"
+#include "core/text.h"
 
 #define ENTRY(name) &method_##name,
 static const struct method *const methods[] = {METHODS(ENTRY)};

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/array.h"
+#include "core/alloc.h"
 
 static status look(struct watched *set, struct error *error)
 {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/heads/heads.h"

@@ -18,8 +18,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "core/characters.h"
 #include "core/linear.h"
+#include "core/text.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commit.h" /* made by the build */
 

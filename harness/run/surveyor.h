@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "core/file_digest.h"
+#include "core/digest.h"
 #include "datasets/survey.h"
 #include "harness/run/run.h"
 #include "harness/terminal/progress.h"

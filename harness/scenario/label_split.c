@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/characters.h"
+#include "core/text.h"
 #include "harness/scenario/orders.h"
 #include "harness/scenario/partition.h"
 

@@ -1,6 +1,7 @@
 #include "harness/selectors/autoencoders.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

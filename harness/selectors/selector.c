@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/registry.h"
+#include "core/text.h"
 #include "harness/selectors/autoencoders.h"
 #include "harness/train/frozen_features.h"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/characters.h"
 #include "core/file.h"
+#include "core/text.h"
 
 enum { CANNOT_START = 127 };
 

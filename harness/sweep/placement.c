@@ -1,6 +1,6 @@
 #include "harness/sweep/placement.h"
 
-#include "core/memory.h"
+#include "core/alloc.h"
 #include "core/threads.h"
 
 struct machine machine_look(void)

@@ -7,8 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/characters.h"
 #include "core/file.h"
+#include "core/file_writer.h"
+#include "core/text.h"
 #include "harness/sweep/child.h"
 
 enum {

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "core/digest.h"
-#include "core/log.h"
+#include "core/status.h"
 #include "harness/sweep/grid.h"
 #include "harness/sweep/placement.h"
 #include "harness/terminal/progress.h"

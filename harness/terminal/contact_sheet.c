@@ -4,7 +4,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "core/embedded.h"
+#include "core/file.h"
 
 enum {
     FIRST = ' ',

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/characters.h"
 #include "core/clock.h"
+#include "core/text.h"
 #include "harness/terminal/screen.h"
 
 enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/log.h"
+#include "core/status.h"
 #include "harness/terminal/time_left.h"
 
 enum progress_style {

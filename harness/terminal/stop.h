@@ -1,4 +1,4 @@
-/* Turns signals into stop requests (core/stop.h): Ctrl-C, SIGTERM, SIGHUP, SIGXCPU, and SIGPIPE, when the reader of the
+/* Turns signals into stop requests (core/threads.h): Ctrl-C, SIGTERM, SIGHUP, SIGXCPU, and SIGPIPE, when the reader of the
  * output is gone.
  *
  *     stop_on_signals(&stop);
@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "core/stop.h"
+#include "core/threads.h"
 
 /* stop must live until the program ends. An ignored SIGHUP (nohup) stays ignored. SIGXFSZ is ignored from now on, so
  * that reaching the file size limit is a failed write with a message. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 
 struct archive {
     struct safetensors *file; /* when opened */

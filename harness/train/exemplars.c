@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
-#include "core/array.h"
 #include "harness/train/services/frozen_classes.h"
 
 size_t exemplars_share(const struct exemplars *exemplars)

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "core/log.h"
+#include "core/status.h"
 #include "models/backend.h"
 
 struct repeated {

@@ -1,7 +1,6 @@
 /* Routing of samples to experts, and combining the experts' outputs. */
 #include <string.h>
 
-#include "core/philox.h"
 #include "core/rng.h"
 #include "models/cpu/cpu.h"
 #include "models/routing.h"

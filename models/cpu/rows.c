@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/philox.h"
 #include "core/rng.h"
 #include "models/cpu/cpu.h"
 #include "models/routing.h"

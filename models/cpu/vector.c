@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/philox.h"
+#include "core/rng.h"
 #include "models/cpu/f32.h"
 
 enum { VECTOR_LANES = 32 };

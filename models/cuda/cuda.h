@@ -17,7 +17,6 @@
 
 extern "C" {
 #include "core/alloc.h"
-#include "core/array.h"
 #include "models/backend.h"
 }
 

@@ -3,7 +3,7 @@
 
 #include <cuda_bf16.h>
 
-#include "core/philox.h"
+#include "core/rng.h"
 #include "models/cuda/cuda.h"
 
 /* Shared memory whose size the launch gives. */

@@ -217,7 +217,7 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
     return result;
 }
 
-/* The largest power of two that divides the address, at most 64, which divides all memory that is taken (core/arena.h): what
+/* The largest power of two that divides the address, at most 64, which divides all memory that is taken (core/alloc.h): what
  * lies beyond depends on what was taken before, a number of rows or whether a rounded copy is kept, and must not choose
  * another algorithm. */
 static uint32_t alignment_of(const void *address)

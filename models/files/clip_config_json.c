@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/characters.h"
+#include "core/text.h"
 #include "models/files/clip_config.h"
 
 /* A part of the configuration: "vision_cfg", and what it must hold. */

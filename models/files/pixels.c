@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/characters.h"
 #include "core/file.h"
+#include "core/text.h"
 
 const struct pixel_norm pixel_norms[PIXEL_NORMS] = {
     [PIXELS_CLIP] = {"clip", {0.48145466f, 0.4578275f, 0.40821073f}, {0.26862954f, 0.26130258f, 0.27577711f}},

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "core/file.h"
+#include "core/file_writer.h"
 #include "models/files/safetensors_digest.h"
 
 enum { LENGTH_BYTES = 8, DATA_ALIGNMENT = 64, HEADER_LIMIT = 100000000 };

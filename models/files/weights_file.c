@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/file.h"
-#include "core/stamp.h"
 #include "models/files/torch/torch_file.h"
 
 enum { INDEX_LIMIT = 64 << 20, SHARDS_MOST = 10000 };

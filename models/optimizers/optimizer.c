@@ -1,6 +1,6 @@
 #include "models/optimizers/optimizer.h"
 
-#include "core/registry.h"
+#include "core/text.h"
 
 #define ENTRY(name) &optimizer_##name,
 static const struct optimizer *const optimizers[] = {OPTIMIZERS(ENTRY)};

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 #include "core/digest.h"
 #include "core/text.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 #include "core/file.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/sentencepiece.h"

@@ -11,9 +11,8 @@
 #include <zlib.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
-#include "core/characters.h"
 #include "core/file.h"
+#include "core/text.h"
 
 enum { BYTES = 256, PRINTABLE_BYTES = 188, MOST_IDS = 1 << 22 };
 static const size_t text_limit = (size_t)64 << 20;

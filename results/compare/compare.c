@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/embedded.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "results/compare/internal.h"
 #include "results/metrics.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "results/compare/internal.h"
 #include "results/statistics/bootstrap.h"
 

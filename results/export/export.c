@@ -8,7 +8,7 @@
 #include <utf8proc.h>
 
 #include "core/alloc.h"
-#include "core/characters.h"
+#include "core/text.h"
 #include "results/table.h"
 
 enum { WIDTH_LIMIT = 72 /* characters of a cell */ };

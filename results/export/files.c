@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/file.h"
-#include "core/file_group.h"
+#include "core/file_writer.h"
 #include "results/query/internal.h"
 #include "results/store/store_internal.h"
 

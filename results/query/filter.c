@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/embedded.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "results/query/internal.h"
 #include "results/query/question.h"

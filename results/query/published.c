@@ -1,5 +1,5 @@
 /* Numbers that papers print: results/published/. */
-#include "core/embedded.h"
+#include "core/file.h"
 #include "results/query.h"
 #include "results/store/store_internal.h"
 

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
-#include "core/embedded.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "results/metrics.h"

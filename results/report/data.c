@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/array.h"
-#include "core/embedded.h"
+#include "core/alloc.h"
+#include "core/file.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
 #include "results/store/contents.h"

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "core/file_group.h"
+#include "core/file_writer.h"
 #include "core/text.h"
 #include "results/compare.h"
 #include "results/query/question.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "results/query/internal.h"
 
 #define ROOM 0.04 /* of the range, at both ends */

@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/characters.h"
 #include "core/digest.h"
-#include "core/embedded.h"
+#include "core/file.h"
+#include "core/text.h"
 #include "results/query/internal.h"
 #include "results/report/data.h"
 #include "results/report/html.h"

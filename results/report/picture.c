@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/embedded.h"
+#include "core/file.h"
 #include "results/report/figure.h"
 #include "results/report/html.h"
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "results/query/internal.h"
 #include "results/report/data.h"
 #include "results/store/store_internal.h"

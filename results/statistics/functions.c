@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/digest.h"
 #include "core/text.h"
 #include "results/statistics/bootstrap.h"

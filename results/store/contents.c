@@ -1,6 +1,6 @@
 #include "results/store/contents.h"
 
-#include "core/embedded.h"
+#include "core/file.h"
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(contents_script);

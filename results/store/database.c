@@ -10,8 +10,8 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "core/stop.h"
 #include "core/text.h"
+#include "core/threads.h"
 #include "results/statistics/functions.h"
 #include "results/store/images_table.h"
 

@@ -81,7 +81,7 @@ static inline struct value value_text(const char *text)
 /* --- Databases --- */
 
 struct database;
-struct stop; /* core/stop.h */
+struct stop; /* core/threads.h */
 struct statement;
 
 enum store_mode {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 

@@ -14,10 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/log.h"
 #include "core/status.h"
 
-struct stop; /* core/stop.h */
+struct stop; /* core/threads.h */
 
 struct join_settings {
     bool keep_first;         /* of runs that disagree keep the first: the output's, then the inputs' in order */

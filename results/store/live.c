@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "core/stop.h"
+#include "core/threads.h"
 #include "results/store/store_internal.h"
 
 #define RETRY_MS 10

@@ -6,8 +6,8 @@
 
 #include "core/alloc.h"
 #include "core/digest.h"
-#include "core/embedded.h"
-#include "core/stop.h"
+#include "core/file.h"
+#include "core/threads.h"
 #include "results/metrics.h"
 #include "results/store/store_internal.h"
 

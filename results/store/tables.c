@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "results/store/store_internal.h"
 
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"

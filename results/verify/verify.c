@@ -7,7 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/digest.h"
-#include "core/embedded.h"
+#include "core/file.h"
 #include "results/query.h"
 #include "results/store/store_internal.h"
 

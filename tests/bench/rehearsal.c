@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "core/text.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"

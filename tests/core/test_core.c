@@ -7,10 +7,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/arena.h"
-#include "core/array.h"
+#include "core/alloc.h"
 #include "core/digest.h"
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "core/option.h"
 #include "core/rng.h"
 #include "core/text.h"
@@ -301,4 +301,110 @@ TEST(digests_match_the_standard)
         digest_add(&digest, letters, sizeof letters);
     digest_end(&digest, hash);
     assert_string_equal(hash, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* --- Untrusted text --- */
+
+TEST(what_obeys_nothing_stays_and_the_rest_is_escaped)
+{
+    static const struct {
+        const char *text, *shown; /* NULL: the same */
+    } cases[] = {{"", NULL},
+                 {"a \"b\" \\ c, d", NULL},
+                 {"Grüße 日本 🐈 …", NULL},
+                 {"\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", NULL}, /* from right to left by nature */
+                 {"a\nb\tc\rd", "a\\nb\\tc\\rd"},
+                 {"\x1b[2J\x07\x7f", "\\x1b[2J\\x07\\x7f"},
+                 {"\302\23331m\xc2\x85", "\\x9b31m\\x85"}, /* C1: another way to begin an escape sequence */
+                 {"\xe2\x80\xa8\xe2\x80\xa9", "\\u2028\\u2029"},
+                 {"\xe2\x80\xaegpj.exe", "\\u202egpj.exe"}, /* turned directions */
+                 {"\xe2\x81\xa6x\xe2\x81\xa9", "\\u2066x\\u2069"},
+                 {"a\377b\xc3", "a\\xffb\\xc3"},                         /* no UTF-8 */
+                 {"\xc0\xaf\xed\xa0\x80", "\\xc0\\xaf\\xed\\xa0\\x80"}}; /* too long, half of a pair */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text text = {0};
+        text_add_visible(&text, cases[i].text);
+        assert_string_equal(text.data, cases[i].shown != NULL ? cases[i].shown : cases[i].text);
+        assert_int_equal(text_is_visible(cases[i].text), cases[i].shown == NULL);
+        text_free(&text);
+    }
+}
+
+TEST(the_first_invalid_byte_is_found)
+{
+    static const char text[] = "a\xc3\xa5\xff!";
+    assert_ptr_equal(text_find_invalid(text), text + 3);
+    assert_null(text_find_invalid("a\xc3\xa5\x1b"));
+}
+
+TEST(a_byte_order_mark_is_stepped_over_once)
+{
+    const char *text = "\xef\xbb\xbf\xef\xbb\xbf"
+                       "a";
+    size_t size = 7;
+    text_skip_mark(&text, &size);
+    assert_int_equal(size, 4);
+    text = "\xef\xbb";
+    size = 2;
+    text_skip_mark(&text, &size);
+    assert_int_equal(size, 2);
+}
+
+/* --- The memory that is available: of the machine, and within the limits of control groups --- */
+
+static void write_below(const char *name, const char *text)
+{
+    scratch_write_text(&scratch, name, text);
+}
+
+static void write_machine(void)
+{
+    write_below("proc/meminfo", "MemTotal: 9000 kB\nMemFree: 1 kB\nMemAvailable:    4000 kB\n");
+}
+
+ROOT_TEST(without_groups_it_is_the_machines)
+{
+    write_machine();
+    assert_int_equal(memory_available(scratch.path), 4000 << 10);
+    assert_int_equal(memory_available("/nowhere"), 0);
+    assert_true(memory_available("") > 0);
+}
+
+/* A group without a limit, below one that has used 600 kB of 1000, 150 of them for copies of files. */
+ROOT_TEST(groups_around_it_limit_it)
+{
+    write_machine();
+    write_below("proc/self/cgroup", "0::/job/step\n");
+    write_below("sys/fs/cgroup/job/step/memory.max", "max\n");
+    write_below("sys/fs/cgroup/job/step/memory.current", "204800\n");
+    assert_int_equal(memory_available(scratch.path), 4000 << 10);
+    write_below("sys/fs/cgroup/job/memory.max", "1024000\n");
+    write_below("sys/fs/cgroup/job/memory.current", "614400\n");
+    write_below("sys/fs/cgroup/job/memory.stat", "anon 460800\nactive_file 51200\ninactive_file 102400\n");
+    assert_int_equal(memory_available(scratch.path), 550 << 10);
+    write_below("sys/fs/cgroup/job/memory.current", "2048000\n"); /* over its limit, as for a moment */
+    assert_int_equal(memory_available(scratch.path), 1);
+}
+
+/* A container is in a group that it does not see, below the one that it sees as the top. */
+ROOT_TEST(containers_see_their_group_at_the_top)
+{
+    write_machine();
+    write_below("proc/self/cgroup", "0::/outside/0123\n");
+    write_below("sys/fs/cgroup/memory.max", "204800\n");
+    write_below("sys/fs/cgroup/memory.current", "102400\n");
+    assert_int_equal(memory_available(scratch.path), 100 << 10);
+}
+
+ROOT_TEST(the_first_version_has_other_names)
+{
+    write_machine();
+    write_below("proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job\n");
+    write_below("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    write_below("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+    write_below("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1024000\n");
+    write_below("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "614400\n");
+    write_below("sys/fs/cgroup/memory/job/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 102400\ntotal_active_file 102400\n");
+    assert_int_equal(memory_available(scratch.path), 600 << 10);
 }

@@ -1,4 +1,4 @@
-#include "core/file_digest.h"
+#include "core/digest.h"
 
 #include <sys/stat.h>
 #include <time.h>

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "core/text.h"
 #include "tests/datasets/root.h"
 #include "tests/test.h"

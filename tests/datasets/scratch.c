@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "datasets/image/image.h"
 #include "tests/test.h"
 

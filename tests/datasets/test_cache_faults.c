@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/file_writer.h"
 #include "datasets/cache/cache_file.h"
 #include "tests/datasets/album.h"
 #include "tests/test.h"

@@ -125,8 +125,7 @@ static void expect_failure(const char *folders, status expected, const char *wor
     status result = fetch(folders, &error);
     text_add(&watch.log, "%s", error.message);
     if (result != expected || strstr(watch.log.data, words) == NULL || strstr(watch.log.data, "secret") != NULL)
-        fail_msg("expected %s and \"%s\", found %s: %s", status_name(expected), words, status_name(result),
-                 watch.log.data);
+        fail_msg("expected status %d and \"%s\", found %d: %s", (int)expected, words, (int)result, watch.log.data);
     assert_false(exists("food-101"));
 }
 

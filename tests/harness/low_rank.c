@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adapters/gates/gate.h"
-#include "core/svd.h"
+#include "core/linear.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/subspace.h"
 #include "models/files/safetensors.h"

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/array.h"
+#include "core/alloc.h"
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/checkpoint.h"
 #include "harness/scenario/joint.h"

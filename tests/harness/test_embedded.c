@@ -1,6 +1,5 @@
 #include <stdlib.h>
 
-#include "core/embedded.h"
 #include "core/file.h"
 #include "tests/test.h"
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "tests/replay/pyjson.h"
 #include "tests/replay/replay.h"
 

@@ -8,7 +8,7 @@
 #include "adapters/files/classifier_file.h"
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
-#include "core/file_digest.h"
+#include "core/digest.h"
 #include "core/rng.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"

@@ -1,7 +1,7 @@
 /* mtil completion: a script that completes words in bash, and the words, from the tables that print --help. */
 #include <string.h>
 
-#include "core/embedded.h"
+#include "core/file.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
 #include "harness/run/settings.h"

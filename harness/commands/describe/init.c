@@ -1,8 +1,8 @@
 /* mtil init: a suite to start from. */
 #include <string.h>
 
-#include "core/embedded.h"
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "harness/commands/command.h"
 
 EMBEDDED_FILES(embedded_init);

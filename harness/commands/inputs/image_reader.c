@@ -9,7 +9,6 @@
 #include <sys/types.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 #include "core/file.h"
 #include "datasets/image/image.h"
 

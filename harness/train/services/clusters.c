@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 
 /* k-means is the same with shares of 0 and 1 by the distance alone. */
 struct clusters {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 
 /* --- What is kept --- */
 

@@ -6,7 +6,6 @@
 
 #include "adapters/statistics.h"
 #include "core/alloc.h"
-#include "core/array.h"
 
 /* A merge whose window is open, or closed but not read yet. The struct has no padding, so it is saved as it is. */
 struct watched {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/array.h"
+#include "core/alloc.h"
 #include "harness/heads/trained.h"
 
 status merged_take(void *memory, size_t count, size_t size, struct error *error)

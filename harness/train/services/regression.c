@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 #include "harness/train/services/frozen_classes.h"
 #include "models/clip/cost.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/svd.h"
+#include "core/linear.h"
 
 void subspace_free(struct subspace *space)
 {

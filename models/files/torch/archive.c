@@ -1,6 +1,5 @@
 #include "models/files/torch/archive.h"
 #include "core/alloc.h"
-#include "core/array.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
-#include "core/characters.h"
+#include "core/text.h"
 
 enum { DEPTH_MOST = 64, STEPS_MOST = 1 << 20, NAME_MOST = 512 };
 

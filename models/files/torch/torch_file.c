@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "core/text.h"
 #include "models/files/torch/archive.h"
 #include "models/files/torch/tensors.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "harness/evaluate/shared_files.h"
 #include "tests/harness/small_run.h"
 

@@ -4,6 +4,7 @@
 #include <zip.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "models/files/torch/tensors.h"
 #include "models/files/torch/torch_file.h"
 #include "models/files/weights_file.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/file.h"
-#include "core/stop.h"
+#include "core/threads.h"
 #include "results/report.h"
 #include "tests/results/sample.h"
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "core/rng.h"
 #include "results/query.h"
 #include "results/query/question.h"
@@ -178,7 +179,7 @@ TEST_WITH(foreign_tables_under_our_name_only_fail, create, destroy)
         assert_ok(sample_execute(*state, cases[i].script, &error));
         status result = open_and_ask(*state, &problem);
         if (result == OK ? !cases[i].harmless : !problem.message[0])
-            fail_msg("%s: %s, \"%s\"", cases[i].script, status_name(result), problem.message);
+            fail_msg("%s: status %d, \"%s\"", cases[i].script, (int)result, problem.message);
     }
     bytes_free(&good);
 }
