@@ -11,7 +11,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/threads.h"
-#include "datasets/cache/cache_folder.h"
+#include "datasets/cache/cache_file.h"
 
 struct kept {
     int width, height;

@@ -1,4 +1,4 @@
-/* Internal: a file of the decoded images of a split under one transform.
+/* The files of decoded images, one for a split under one transform, and the folder that they lie in.
  *
  *     struct cache_file file;
  *     if (cache_file_open(&file, path, &label, error) == OK) …                  // it is complete and up to date
@@ -10,6 +10,12 @@
  *     TRY(cache_writer_add(&writer, item, &image, error));                     // from any thread, in any order
  *     TRY(cache_writer_finish(&writer, error));                                // renames it into place
  *
+ *     char *folder = cache_folder_default();                             // "/home/ada/.cache/mtil"
+ *     struct cache_listing listing;
+ *     TRY(cache_folder_list(&listing, folder, error));
+ *     for (size_t i = 0; i < listing.count; i++) … listing.files[i].bytes …
+ *     cache_listing_free(&listing);
+ *
  *     0                 struct cache_header, with a label of what it was made from, then zeros
  *     CACHE_HEADER      struct cache_entry [count]
  *     pixels_start      [height, width, 3] per image, in any order
@@ -20,6 +26,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "core/file.h"
 #include "datasets/dataset.h"
@@ -69,9 +76,6 @@ struct cache_file {
 /* ERROR_IO: there is none; ERROR_FORMAT: damaged, or made from something else. */
 status cache_file_open(struct cache_file *file, const char *path, const struct cache_label *label, struct error *error);
 
-/* Only the label, for lists: checks nothing but header and size. */
-status cache_file_describe(const char *path, struct cache_label *label, size_t *count, struct error *error);
-
 enum cache_found { CACHE_ABSENT, CACHE_FOUND, CACHE_DAMAGED };
 
 /* The caller frees the pixels of an image that was found. A truncated file counts as damaged. Safe from several
@@ -97,3 +101,40 @@ status cache_writer_open(struct cache_writer *writer, const char *path, const st
 status cache_writer_add(struct cache_writer *writer, size_t item, const struct image *image, struct error *error);
 status cache_writer_finish(struct cache_writer *writer, struct error *error); /* also closes it, even on failure */
 void cache_writer_abandon(struct cache_writer *writer);                       /* harmless after finish */
+
+/* --- the folder --------------------------------------------------------------------------------------------------- */
+
+enum cache_state { CACHE_COMPLETE, CACHE_BROKEN, CACHE_UNFINISHED };
+
+struct cache_item {
+    char *path;
+    enum cache_state state;
+    struct cache_label label; /* of a complete file; otherwise zeros */
+    size_t images;
+    uint64_t bytes;
+    time_t used; /* last opened by a run */
+};
+
+struct cache_listing {
+    size_t count;
+    struct cache_item *files; /* by name */
+};
+
+/* $XDG_CACHE_HOME/mtil, or $HOME/.cache/mtil. The caller frees; NULL when neither is set. */
+char *cache_folder_default(void);
+
+/* The file of a split's images. The caller frees. */
+char *cache_folder_file(const char *folder, const struct cache_label *label, const char *list);
+
+/* A missing folder counts as empty; foreign files are left out. */
+status cache_folder_list(struct cache_listing *listing, const char *folder, struct error *error);
+void cache_listing_free(struct cache_listing *listing);
+
+/* The size limit of the file path in bytes: limit minus the folder's other files, and at most nine tenths of the
+ * free disk space. Leftovers of dead writers are removed first. */
+status cache_folder_available(const char *folder, const char *path, uint64_t limit, uint64_t *available,
+                              struct error *error);
+
+/* Removes the files made from datasets below root (NULL: all, and unfinished ones). Runs that use one continue; one
+ * that is being written stays. removed lists the removed files. */
+status cache_folder_clear(struct cache_listing *removed, const char *folder, const char *root, struct error *error);

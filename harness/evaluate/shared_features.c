@@ -10,7 +10,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "datasets/cache/cache_folder.h"
+#include "datasets/cache/cache_file.h"
 #include "datasets/image/image.h"
 #include "harness/evaluate/shared_files.h"
 #include "harness/heads/weights.h"

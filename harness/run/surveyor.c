@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
-#include "datasets/cache/cache_folder.h"
+#include "datasets/cache/cache_file.h"
 #include "harness/heads/tasks.h"
 #include "harness/scenario/joint.h"
 

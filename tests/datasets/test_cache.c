@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
-#include "datasets/cache/cache_folder.h"
+#include "datasets/cache/cache_file.h"
 #include "tests/datasets/album.h"
 #include "tests/test.h"
 

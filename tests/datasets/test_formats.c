@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/formats/cifar.h"
 #include "datasets/formats/mat.h"
+#include "datasets/readers/cifar.h"
 #include "tests/datasets/root.h"
 #include "tests/test.h"
 

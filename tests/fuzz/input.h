@@ -1,7 +1,7 @@
 /* A target's bytes as what a parser takes: a file, the files of a folder, or the words of a command line. Files lie in a
  * temporary folder of this process, which goes when it ends. All of these abort when the machine does not let them.
  *
- *     idx_read(&idx, input_file(data, size), 3, &error);
+ *     mnist_read_idx(&idx, input_file(data, size), 3, &error);
  *
  *     static const char *const files[] = {"labels/train1.txt", "labels/test1.txt"};
  *     input_folder_fill("", files, 2, data, size);

@@ -6,10 +6,10 @@
 
 #include "core/digest.h"
 #include "core/file.h"
-#include "datasets/formats/cifar.h"
-#include "datasets/formats/idx.h"
 #include "datasets/formats/mat.h"
 #include "datasets/image/image.h"
+#include "datasets/readers/cifar.h"
+#include "datasets/readers/mnist.h"
 #include "tests/replay/replay_data.h"
 
 /* That reading one of these files may add to the largest resident size, besides four times its pixels. */
@@ -53,8 +53,8 @@ static status read_cifar(const char *path, struct error *error)
 static status read_idx(const char *path, struct error *error)
 {
     struct idx idx;
-    TRY(idx_read(&idx, path, strstr(path, "idx1") != NULL ? 1 : 3, error));
-    idx_free(&idx);
+    TRY(mnist_read_idx(&idx, path, strstr(path, "idx1") != NULL ? 1 : 3, error));
+    mnist_free_idx(&idx);
     return OK;
 }
 

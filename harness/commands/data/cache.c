@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/cache/cache_folder.h"
+#include "datasets/cache/cache_file.h"
 #include "harness/commands/command.h"
 #include "harness/commands/output.h"
 #include "harness/evaluate/shared_files.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "datasets/formats/cifar.h"
+#include "datasets/readers/cifar.h"
 #include "tests/fuzz/input.h"
 
 /* Looks at all of cifar and frees it. */
