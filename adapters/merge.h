@@ -117,7 +117,7 @@ void expert_changes_clear(struct expert_changes *events);
 void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
 
-/* Effects of a merge (harness/train/services/merge_effects.h). */
+/* Effects of a merge (harness/train/services/merging.h). */
 struct merge_effect {
     enum tower tower;
     size_t block, position, iteration; /* of the merge; position: among the changes of that block then */

@@ -10,7 +10,6 @@
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/image_reader.h"
-#include "harness/heads/model_choice.h"
 #include "harness/heads/weights.h"
 #include "models/backend_options.h"
 #include "models/files/weights_file.h"

@@ -12,7 +12,7 @@
 #include "harness/commands/output.h"
 #include "harness/evaluate/predictor.h"
 #include "harness/heads/heads.h"
-#include "harness/heads/model_choice.h"
+#include "harness/heads/weights.h"
 #include "models/backend_options.h"
 
 static const struct option options[] = {

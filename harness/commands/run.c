@@ -9,7 +9,7 @@
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/run/rates.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"

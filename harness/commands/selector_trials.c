@@ -13,7 +13,7 @@
 #include "harness/run/inputs.h"
 #include "harness/run/run.h"
 #include "harness/run/surveyor.h"
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 #include "harness/terminal/cache_progress.h"
 #include "results/query.h"
 

@@ -2,7 +2,7 @@
 
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"
-#include "harness/heads/routing.h"
+#include "harness/heads/model.h"
 
 /* An image tower alone, with its experts, is read as a classifier without its head. */
 static status choose_head(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)

@@ -6,8 +6,8 @@
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
 #include "harness/evaluate/predictions.h"
-#include "harness/heads/routing.h"
-#include "harness/selectors/selectors.h"
+#include "harness/heads/model.h"
+#include "harness/selectors/selector.h"
 #include "harness/train/guard.h"
 #include "harness/train/image_pass.h"
 

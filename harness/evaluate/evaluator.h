@@ -10,9 +10,8 @@
  */
 #pragma once
 
-#include "harness/evaluate/class_experts.h"
+#include "harness/evaluate/chosen_experts.h"
 #include "harness/evaluate/label_space.h"
-#include "harness/evaluate/patch_experts.h"
 #include "harness/evaluate/shared_features.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/method.h"

@@ -8,7 +8,7 @@
 #include "harness/evaluate/encoder.h"
 #include "harness/evaluate/label_space.h"
 #include "harness/heads/tasks.h"
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 
 struct predictor {
     struct predictor_settings settings;
@@ -132,7 +132,7 @@ static status stopped(const struct predictor *p, struct error *error)
                                             : OK;
 }
 
-/* Computes frozen features as harness/train/frozen_features.c does for a run. */
+/* Computes frozen features as harness/train/image_pass.c does for a run. */
 static status encode_frozen(struct predictor *p, const uint8_t *pixels, size_t n, float *frozen, float *means,
                             struct error *error)
 {

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/selectors/saved_adapters.h"
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 #include "harness/terminal/progress.h"
 
 struct trial {

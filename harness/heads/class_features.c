@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/heads/routing.h"
+#include "harness/heads/model.h"
 
 size_t class_prompts(const struct task *task)
 {

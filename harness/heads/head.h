@@ -13,8 +13,8 @@
  *     TRY(head->classes(model, task, router, &arena, NULL, &rows, error));    // evaluation: [classes, width]
  *     TRY(head->scores(model, &features, &rows, &scores, error));             // [images, classes]
  *
- * In evaluation a class is a row of numbers, so that the rows of several tasks can be joined and kept: evaluate/label_space.h,
- * evaluate/feature_cache.h.
+ * In evaluation a class is a row of numbers, so that the rows of several tasks can be joined and kept:
+ * evaluate/label_space.h.
  */
 #pragma once
 

@@ -1,7 +1,9 @@
 #include "harness/heads/model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/alloc.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/weights.h"
 #include "models/clip/cost.h"
@@ -214,4 +216,176 @@ size_t model_feature_width(const struct model *model)
 char *model_name(const struct model *model)
 {
     return path_stem(model->settings.weights);
+}
+
+/* --- Groups of parameters --- */
+
+bool groups_beside_towers(unsigned groups)
+{
+    return groups & (GROUP_ADAPTERS | GROUP_DELTAS | GROUP_PREFIXES) && !(groups & GROUPS_TOWERS);
+}
+
+const struct option groups_options[] = {{.name = "train",
+                                         .type = OPTION_CHOICE,
+                                         .choices = "adapters|weights",
+                                         .fallback = "weights",
+                                         .help = "trained parameters: the adapters, or all weights"},
+                                        {0}};
+
+unsigned groups_chosen(const struct options *options)
+{
+    return options_choice(options, "train") == 0 ? GROUP_ADAPTERS : GROUPS_TOWERS;
+}
+
+static struct parameters *of_adapters(const struct model *model, enum tower tower)
+{
+    return model->groups & GROUP_ADAPTERS && adapters_in_tower(model->adapters, tower)
+               ? model->adapters->towers[tower].parameters
+               : NULL;
+}
+
+/* Those of both towers are one group, whose flags distinguish them. */
+bool trained_group_at(const struct model *model, size_t index, struct trained_group *group)
+{
+    const struct trained_group all[] = {
+        {"image", of_adapters(model, TOWER_IMAGE)},
+        {"text", of_adapters(model, TOWER_TEXT)},
+        {"clip", model->groups & GROUPS_TOWERS ? model->clip->parameters : NULL},
+        {"deltas", model->groups & GROUP_DELTAS ? model->deltas->parameters : NULL},
+        {"prefixes", model->groups & GROUP_PREFIXES ? model->prefixes->parameters : NULL},
+        {"head", model->groups & GROUP_HEAD ? model->head->parameters(model) : NULL}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].parameters != NULL && index-- == 0) {
+            *group = all[i];
+            return true;
+        }
+    return false;
+}
+
+static bool is_trained(const struct model *model, const struct parameters *group, size_t flag)
+{
+    return group != model->clip->parameters || (flag == CLIP_FLAG_IMAGE && model->groups & GROUP_IMAGE_TOWER) ||
+           (flag == CLIP_FLAG_TEXT && model->groups & GROUP_TEXT_TOWER);
+}
+
+static bool tower_is_trained(const struct model *model, enum tower tower)
+{
+    return of_adapters(model, tower) != NULL ||
+           (model->groups & GROUP_DELTAS && deltas_in_tower(model->deltas, tower)) ||
+           (model->groups & GROUP_PREFIXES && prefixes_hooks(model->prefixes, tower) != NULL) ||
+           model->groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
+}
+
+void trained_encoding(struct model *model, enum tower tower, const int32_t *routers, struct encoding *encoding)
+{
+    *encoding = (struct encoding){.arena = tower == TOWER_IMAGE ? &model->step_memory : &model->text_memory,
+                                  .training = tower_is_trained(model, tower),
+                                  .state = model->state,
+                                  .dropout = tower == TOWER_IMAGE ? model->dropout : 0};
+    if (model->groups & GROUP_PREFIXES)
+        encoding->attention = prefixes_hooks(model->prefixes, tower);
+    if (of_adapters(model, tower) != NULL)
+        encoding->hooks = adapters_hooks(model->adapters, tower);
+    if (encoding->attention != NULL || encoding->hooks != NULL)
+        encoding->router = routers;
+}
+
+size_t trained_values(const struct model *model)
+{
+    struct trained_group group;
+    size_t values = 0;
+    for (size_t i = 0; trained_group_at(model, i, &group); i++)
+        for (size_t k = 0; k < group.parameters->count; k++) {
+            const struct parameter *p = &group.parameters->list[k];
+            values += is_trained(model, group.parameters, (size_t)group.parameters->host_flag[p->first_segment])
+                          ? p->size
+                          : 0;
+        }
+    return values;
+}
+
+status trained_groups_reset(const struct model *model, struct error *error)
+{
+    struct trained_group group;
+    for (size_t i = 0; trained_group_at(model, i, &group); i++)
+        TRY(parameters_reset(group.parameters, error));
+    return OK;
+}
+
+/* --- Routing --- */
+
+static status keep_choices(struct routing *routing, size_t per_sample, struct error *error)
+{
+    struct adapters *adapters = routing->model->adapters;
+    size_t shape[] = {adapters->towers[routing->tower].decisions, routing->count, per_sample};
+    TRY(tensor_take(&routing->choices, &routing->model->step_memory, TENSOR_I32, "chosen experts", 3, shape, error));
+    TRY(tensor_take(&routing->gates, &routing->model->step_memory, TENSOR_F32, "gates", 3, shape, error));
+    adapters_keep_choices(adapters, routing->tower, routing->choices.data, routing->gates.data);
+    return OK;
+}
+
+status routing_begin(struct routing *routing, struct model *model, enum tower tower, size_t count, int router,
+                     struct encoding *encoding, struct error *error)
+{
+    *routing = (struct routing){.model = model, .tower = tower, .count = count};
+    *encoding = (struct encoding){.arena = &model->step_memory, .state = model->state};
+    if (router >= 0 && model->prefixes != NULL) {
+        encoding->attention = prefixes_hooks(model->prefixes, tower);
+        return model_fill(model, &model->step_memory, count, router, &encoding->router, error);
+    }
+    if (router < 0 || model->adapters == NULL || !adapters_in_tower(model->adapters, tower))
+        return OK;
+    routing->routed = true;
+    if (adapters_choices(model->adapters, tower) > 0)
+        TRY(keep_choices(routing, model->adapters->settings.top_k, error));
+    TRY(model_fill(model, &model->step_memory, count, router, &encoding->router, error));
+    encoding->hooks = adapters_hooks(model->adapters, tower);
+    return OK;
+}
+
+status routing_weigh(struct routing *routing, const float *weights, struct error *error)
+{
+    struct model *model = routing->model;
+    struct tensor memory;
+    if (model->prefixes == NULL)
+        return OK;
+    TRY(tensor_take(&memory, &model->step_memory, TENSOR_F32, "weights of prefixes", 1, &routing->count, error));
+    model->prefixes->towers[routing->tower].weights = memory.data;
+    routing->weighs = true;
+    return model->backend->ops->upload(model->backend, memory.data, weights, tensor_bytes(&memory), error);
+}
+
+status routing_see_tokens(struct routing *routing, size_t positions, struct error *error)
+{
+    return routing->routed ? keep_choices(routing, positions * routing->model->adapters->settings.top_k, error) : OK;
+}
+
+void routing_end(struct routing *routing)
+{
+    if (routing->choices.data != NULL)
+        adapters_keep_choices(routing->model->adapters, routing->tower, NULL, NULL);
+    if (routing->weighs)
+        routing->model->prefixes->towers[routing->tower].weights = NULL;
+}
+
+void routing_by_sample(const void *by_decision, size_t decisions, size_t count, size_t bytes, void *by_sample)
+{
+    for (size_t d = 0; d < decisions; d++)
+        for (size_t i = 0; i < count; i++)
+            memcpy((char *)by_sample + (i * decisions + d) * bytes, (const char *)by_decision + (d * count + i) * bytes,
+                   bytes);
+}
+
+status routing_chosen(const struct routing *routing, int32_t *chosen, struct error *error)
+{
+    const struct tensor *kept = &routing->choices;
+    struct backend *backend = routing->model->backend;
+    if (kept->data == NULL)
+        return OK;
+    char *by_decision = xmalloc(tensor_bytes(kept));
+    status result = backend->ops->download(backend, by_decision, kept->data, tensor_bytes(kept), error);
+    if (result == OK)
+        routing_by_sample(by_decision, kept->shape[0], kept->shape[1], kept->shape[2] * sizeof *chosen, chosen);
+    free(by_decision);
+    return result;
 }

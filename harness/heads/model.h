@@ -6,6 +6,22 @@
  *     TRY(model_open_tokenizer(&model, error));
  *     TRY(model_open_head(&model, classes, error));                      // once the tasks are known
  *     model_close(&model);
+ *
+ * The groups of parameters that are trained are one table, over which optimizer, guard, resume files, replicas and memory
+ * estimates iterate. A new group is a bit of enum parameter_group, a row in model.c and the file of its parameters.
+ *
+ *     struct trained_group group;
+ *     for (size_t i = 0; trained_group_at(model, i, &group); i++)
+ *         TRY(parameters_reset(group.parameters, error));
+ *
+ * struct routing encodes with one router for every sample, and reports the experts that the samples chose.
+ *
+ *     struct routing routing;
+ *     TRY(routing_begin(&routing, model, TOWER_IMAGE, count, router, &encoding, error));
+ *     TRY(routing_see_tokens(&routing, 197, error));                    // only to report the choices of tokens
+ *     TRY(clip_encode_images(clip, &encoding, …));
+ *     routing_end(&routing);
+ *     TRY(routing_chosen(&routing, chosen, error));                     // host [count, decisions, …]
  */
 #pragma once
 
@@ -13,13 +29,39 @@
 #include "adapters/deltas.h"
 #include "adapters/prefixes.h"
 #include "core/file.h"
+#include "core/option.h"
 #include "core/status.h"
 #include "core/threads.h"
 #include "harness/config/settings.h"
-#include "harness/heads/groups.h"
 #include "harness/heads/head.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
+
+/* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
+ * and is never trained. Head: its own weights, if any (heads/head.h). Deltas: low-rank updates of the towers' matrices
+ * (adapters/deltas.h). Prefixes: keys and values beside frozen towers (adapters/prefixes.h).
+ * Adapters, deltas and prefixes are trained alone; experts that replace MLPs may be trained with the rest of the tower. */
+enum parameter_group {
+    GROUP_ADAPTERS = 1,
+    GROUP_IMAGE_TOWER = 2,
+    GROUP_TEXT_TOWER = 4,
+    GROUP_HEAD = 8,
+    GROUP_DELTAS = 16,
+    GROUP_PREFIXES = 32
+};
+/* GROUPS_WEIGHTS: those with which the towers compute otherwise for every image, whatever its router. */
+enum {
+    GROUPS_NONE = 0,
+    GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER,
+    GROUPS_WEIGHTS = GROUPS_TOWERS | GROUP_DELTAS
+};
+
+/* Whether what is trained stands beside frozen towers, and so in files by itself. */
+bool groups_beside_towers(unsigned groups);
+
+/* For methods whose groups the suite chooses: their keys, and the groups of method.train. */
+extern const struct option groups_options[];
+unsigned groups_chosen(const struct options *options);
 
 enum { LOSS_TERMS = 2 };
 
@@ -97,3 +139,48 @@ size_t model_feature_width(const struct model *model);
 
 /* Its name in results: the file name of the weights without folder and extension. The caller frees. */
 char *model_name(const struct model *model);
+
+struct trained_group {
+    const char *name; /* of its arrays in a resume file */
+    struct parameters *parameters;
+};
+
+/* The groups that are trained, in a fixed order. False past the last one. */
+bool trained_group_at(const struct model *model, size_t index, struct trained_group *group);
+
+/* The encoding of a training step with a tower: with adapters and the samples' routers if adapters are trained, with
+ * gradients if anything of the tower is trained. Each tower has an arena of its own. */
+void trained_encoding(struct model *model, enum tower tower, const int32_t *routers, struct encoding *encoding);
+
+/* Values that an update can change. */
+size_t trained_values(const struct model *model);
+
+/* A fresh optimizer for all of them. */
+status trained_groups_reset(const struct model *model, struct error *error);
+
+struct routing {
+    struct model *model;
+    enum tower tower;
+    size_t count;
+    bool routed; /* samples have a router, and the tower has adapters */
+    bool weighs; /* the prefixes have the weights of these samples */
+    struct tensor choices,
+        gates; /* device [decisions, count, K], or [decisions, count, positions · K]; no data: none */
+};
+
+/* Sets hooks and routers of the encoding, the routers in the step arena; −1: no adapters. */
+status routing_begin(struct routing *routing, struct model *model, enum tower tower, size_t count, int router,
+                     struct encoding *encoding, struct error *error);
+
+/* Weights what the prefixes add to each sample: weights [count] on the host. No effect without prefixes. */
+status routing_weigh(struct routing *routing, const float *weights, struct error *error);
+
+/* Keeps the choices of all tokens, where tokens choose experts, so that they can be counted. No effect without a
+ * router. */
+status routing_see_tokens(struct routing *routing, size_t positions, struct error *error);
+void routing_end(struct routing *routing);
+
+/* The experts that samples chose, by sample. No effect without a router. */
+status routing_chosen(const struct routing *routing, int32_t *chosen, struct error *error);
+/* Choices or gates on the host, [decisions, count, bytes], by sample: [count, decisions, bytes]. */
+void routing_by_sample(const void *by_decision, size_t decisions, size_t count, size_t bytes, void *by_sample);

@@ -7,7 +7,7 @@
 #include "core/file.h"
 #include "datasets/prompts.h"
 #include "harness/heads/class_features.h"
-#include "harness/scenario/joint.h"
+#include "harness/scenario/data.h"
 #include "harness/scenario/label_split.h"
 
 struct opening {

@@ -12,7 +12,7 @@
 
 /* Whether the folders of the suite's datasets are there, which takes no time: before a model is drawn or read. */
 status tasks_look(const struct suite *suite, struct error *error);
-/* joint: also all tasks as one (harness/scenario/joint.h). */
+/* joint: also all tasks as one (harness/scenario/data.h). */
 status tasks_open(struct data *data, struct model *model, const struct suite *suite, bool joint, struct error *error);
 void tasks_close(struct data *data, const struct model *model);
 

@@ -9,7 +9,166 @@
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "models/files/weights_file.h"
+
+enum { HEADS_MOST = 1024, HEAD_WIDTH = 64, HIDDEN_PER_WIDTH = 4 };
+
+/* clang-format off */
+#define SIZE(key, least, most, usual, text) \
+    {.name = (key), .type = OPTION_INTEGER, .minimum = (least), .maximum = (most), .fallback = (usual), .help = (text)}
+#define FLAG(key, usual, text) {.name = (key), .type = OPTION_BOOLEAN, .fallback = (usual), .help = (text)}
+#define SIZES(usual) \
+    SIZE("resolution", 1, 4096, usual("32"), \
+         "side of an image in pixels; positions of a file of another side are interpolated"), \
+    SIZE("patch", 1, 4096, usual("4"), "side of a patch in pixels"), \
+    SIZE("width", 1, 16384, usual("192"), "width of the blocks"), \
+    SIZE("hidden", 0, 65536, usual("0"), "hidden units of the MLPs; 0: 4 times the width"), \
+    SIZE("blocks", 1, CLIP_BLOCKS_MOST, usual("12"), "number of blocks"), \
+    SIZE("share_groups", 0, CLIP_BLOCKS_MOST, usual("0"), \
+         "groups of successive blocks that share one attention and one MLP (WideNet); 0: every block has its own"), \
+    FLAG("share_norms", usual("no"), "LayerNorms shared within a group of blocks, too"), \
+    {0}
+#define USUAL(value) value
+#define OF_THE_FILE(value) NULL
+/* clang-format on */
+
+static const struct option scratch_options[] = {SIZES(USUAL)}, file_options[] = {SIZES(OF_THE_FILE)};
+
+static bool is_scratch(const char *weights)
+{
+    return strcmp(weights, "scratch") == 0;
+}
+
+status model_choice_keys(const char *weights, const struct option **table, struct error *error)
+{
+    (void)error;
+    *table = is_scratch(weights) ? scratch_options : file_options;
+    return OK;
+}
+
+static bool read_heads(const struct options *options, size_t item, size_t *heads)
+{
+    int64_t value;
+    if (!parse_integer(options_list_item(options, "heads", item), &value) || value < 1 || value > HEADS_MOST)
+        return false;
+    *heads = (size_t)value;
+    return true;
+}
+
+static bool is_auto(const struct options *options)
+{
+    return options_list_size(options, "heads") == 1 && strcmp(options_list_item(options, "heads", 0), "auto") == 0;
+}
+
+static size_t whole(const struct options *options, const char *key)
+{
+    return (size_t)options_integer(options, key);
+}
+
+status model_choice_scratch(struct vit_settings *vit, const struct options *options, const char *heads,
+                            struct error *error)
+{
+    *vit = (struct vit_settings){0};
+    if (!is_scratch(options_text(options, "weights")))
+        return OK;
+    enum activation activation = clip_activation_parse(options_text(options, "activation"));
+    *vit = (struct vit_settings){.resolution = whole(options, "resolution"),
+                                 .patch = whole(options, "patch"),
+                                 .width = whole(options, "width"),
+                                 .hidden = whole(options, "hidden"),
+                                 .heads = whole(options, "width") / HEAD_WIDTH,
+                                 .blocks = whole(options, "blocks"),
+                                 .activation = activation == ACTIVATION_NONE ? ACTIVATION_GELU : activation,
+                                 .share_groups = whole(options, "share_groups"),
+                                 .share_norms = options_boolean(options, "share_norms")};
+    if (vit->hidden == 0)
+        vit->hidden = HIDDEN_PER_WIDTH * vit->width;
+    if (is_auto(options) && vit->width % HEAD_WIDTH == 0)
+        return OK;
+    if (options_list_size(options, "heads") == 1 && read_heads(options, 0, &vit->heads))
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: with weights scratch expected one number, or auto and a width that is a multiple of %d; "
+                     "found \"%s\" and a width of %zu",
+                     heads, HEAD_WIDTH, options_as_text(options, "heads"), vit->width);
+}
+
+status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
+                         const char *activation, struct error *error)
+{
+    size_t count = options_list_size(options, "heads");
+    *stated = (struct clip_stated){.heads_by = heads, .activation_by = activation};
+    stated->config.activation = clip_activation_parse(options_text(options, "activation"));
+    if (is_auto(options))
+        return OK;
+    if (count == 1 && read_heads(options, 0, &stated->config.image_heads)) /* the text tower's are unknown */
+        return OK;
+    if (count == 2 && read_heads(options, 0, &stated->config.image_heads) &&
+        read_heads(options, 1, &stated->config.text_heads))
+        return OK;
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "%s: expected auto, or numbers of heads from 1 to %d: two for image and text tower, as in 16,16, or one for an "
+        "image tower alone; found \"%s\"",
+        heads, HEADS_MOST, options_as_text(options, "heads"));
+}
+
+static bool has_value(const struct options *options, const struct option *option)
+{
+    const struct option *own = options_find(options_table(options), option->name);
+    return own != NULL && (own->fallback != NULL || options_given(options, option->name));
+}
+
+const char *model_choice_size(const struct options *options)
+{
+    for (const struct option *option = file_options; option->name != NULL; option++)
+        if (!is_scratch(options_text(options, "weights")) && has_value(options, option))
+            return option->name;
+    return NULL;
+}
+
+size_t model_choice_resolution(const struct options *options, size_t of_file)
+{
+    return has_value(options, &file_options[0]) ? whole(options, "resolution") : of_file;
+}
+
+/* In the order of the options; images may have another size. */
+static void sizes_of(const struct vit_settings *vit, size_t sizes[])
+{
+    const size_t all[] = {vit->resolution, vit->patch,        vit->width,      vit->hidden,
+                          vit->blocks,     vit->share_groups, vit->share_norms};
+    memcpy(sizes, all, sizeof all);
+}
+
+/* Whether a stated size is the model's, also where the number stands for a default. */
+static bool is_same(const struct options *options, const struct option *option, size_t size,
+                    const struct vit_settings *vit)
+{
+    size_t stated = option->type == OPTION_BOOLEAN ? options_boolean(options, option->name)
+                                                   : (size_t)options_integer(options, option->name);
+    bool by_width = strcmp(option->name, "hidden") == 0 && stated == 0,
+         of_one = strcmp(option->name, "share_groups") == 0 && stated == vit->blocks;
+    return stated == size || (by_width && size == HIDDEN_PER_WIDTH * vit->width) || (of_one && size == 0);
+}
+
+status model_choice_check(const struct options *options, const struct vit_settings *vit, struct error *error)
+{
+    enum { SIZES_COUNT = sizeof file_options / sizeof *file_options - 1 };
+    size_t sizes[SIZES_COUNT];
+    sizes_of(vit, sizes);
+    for (size_t i = 1; i < SIZES_COUNT; i++)
+        if (has_value(options, &file_options[i]) && !is_same(options, &file_options[i], sizes[i], vit))
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "model.%s is %s, but %zu in %s, and its weights are not resized; set model.%s=%zu or leave it "
+                "out",
+                file_options[i].name, options_as_text(options, file_options[i].name), sizes[i],
+                options_text(options, "weights"), file_options[i].name, sizes[i]);
+    return OK;
+}
+
+/* --- Files --- */
 
 static char *beside_program(const char *file)
 {

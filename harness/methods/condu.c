@@ -1,5 +1,5 @@
 /* ConDU (Gao et al., ICLR 2026, arXiv 2503.10705): every task is trained from the initial weights; the changes of the
- * earlier tasks are rebuilt from the unified one and unified anew with the task's (services/unified.h). Several models
+ * earlier tasks are rebuilt from the unified one and unified anew with the task's (services/merged.h). Several models
  * answer: an image of a task that is given and trained goes through its rebuilt model. For any other image the scores of the
  * initial model and of the `votes` tasks' that are nearest to it are averaged; a task is as near as the nearest of its
  * class prototypes, by the cosine of the initial model's image features:
@@ -19,7 +19,6 @@
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
 #include "harness/train/services/frozen_classes.h"
-#include "harness/train/services/unified.h"
 #include "models/clip/cost.h"
 
 enum task_choice { TASK_AUTO, TASK_GIVEN, TASK_UNKNOWN };

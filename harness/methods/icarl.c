@@ -1,6 +1,6 @@
 /* iCaRL (Rebuffi et al., CVPR 2017, arXiv 1611.07725) in ZSCL's form for CLIP:
  *
- *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ)       D: harness/train/services/distillation.h
+ *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ)       D: guided.c
  *
  * The teacher is the model before the task; the references are exemplars of earlier tasks in the evaluation transform,
  * oldest task first, each in the order of picking, beginning again after the last one, and the prompts of the current task.
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/methods/guided.h"
 #include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"

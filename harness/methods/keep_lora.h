@@ -1,7 +1,7 @@
-/* The arithmetic of KeepLoRA (keep_lora.c) for one matrix. U: a subspace of its inputs (services/subspace.h). */
+/* The arithmetic of KeepLoRA (keep_lora.c) for one matrix. U: a subspace of its inputs (services/layer_pass.h). */
 #pragma once
 
-#include "harness/train/services/subspace.h"
+#include "harness/train/services/layer_pass.h"
 
 /* From the gradient [out, in] of the weight: G = gradientᵀ − U Uᵀ gradientᵀ = Q diag(s) Vᵀ; a [rank, in] gets the first `rank`
  * columns of Q and b [rank, out] those rows of diag(s) Vᵀ, zeros where s is rounding. */

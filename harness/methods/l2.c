@@ -7,7 +7,6 @@
  * here. */
 #include "harness/methods/start.h"
 #include "harness/train/replicas.h"
-#include "harness/train/services/penalty.h"
 #include "harness/train/trainer.h"
 
 static const struct option options[] = {{.name = "l2",

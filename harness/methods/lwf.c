@@ -1,6 +1,6 @@
 /* Learning without Forgetting (Li & Hoiem 2016, arXiv 1606.09282) in ZSCL's form for CLIP:
  *
- *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ)       D: harness/train/services/distillation.h
+ *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ)       D: guided.c
  *
  * The teacher is the model before the task. The references are the prompts of the task and other training images of it,
  * in the evaluation transform. ZSCL's code runs one extra iteration, as training.reference_iterations does.
@@ -29,3 +29,57 @@ const struct method method_lwf = {
     .end_task = guided_end_task,
     .keep = guided_keep,
     GUIDED_HOOKS};
+
+/* With a replayed vocabulary (Ding et al. 2022, arXiv 2207.09248): sentences of random tokens, drawn once per task, in
+ * place of the task's prompts. The public code draws them from PyTorch's generator; here seed and task decide. */
+static const struct option vr_options[] = {GUIDED_OPTIONS,
+                                           {.name = "sentences",
+                                            .type = OPTION_INTEGER,
+                                            .minimum = 1,
+                                            .maximum = 1e6,
+                                            .fallback = "1000",
+                                            .help = "number of random reference texts"},
+                                           {.name = "words",
+                                            .type = OPTION_INTEGER,
+                                            .minimum = 1,
+                                            .maximum = 1024,
+                                            .fallback = "10",
+                                            .help = "tokens of each reference text, between start and end"},
+                                           {0}};
+
+static status draw(struct reference_texts *texts, const struct method_run *run, size_t task, struct error *error)
+{
+    return reference_texts_draw(texts, run, task, (size_t)options_integer(run->options, "sentences"),
+                                (size_t)options_integer(run->options, "words"), error);
+}
+
+/* Sentences that do not fit the model are reported before anything is computed. */
+static status open_teacher(struct method_run *run, struct error *error)
+{
+    struct reference_texts texts = {0};
+    TRY(draw(&texts, run, 0, error));
+    reference_texts_free(&texts);
+    return guided_open_following(run, error);
+}
+
+static status begin_drawn(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    struct reference_texts texts = {0};
+    status result = draw(&texts, run, task->index, error);
+    NEXT(result, guided_begin_task(run, task, resumed, texts.tokens, texts.count, error));
+    reference_texts_free(&texts);
+    return result;
+}
+
+const struct method method_lwf_vr = {.name = "lwf_vr",
+                                     .source = "Ding et al. 2022; as in ZSCL, ICCV 2023",
+                                     .formula = "as lwf, with random sentences in place of the prompts",
+                                     .options = vr_options,
+                                     .state_size = sizeof(struct guided),
+                                     .open = open_teacher,
+                                     .close = guided_close,
+                                     .begin_task = begin_drawn,
+                                     .loss = guided_loss,
+                                     .end_task = guided_end_task,
+                                     .keep = guided_keep,
+                                     GUIDED_HOOKS};

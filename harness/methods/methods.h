@@ -1,4 +1,4 @@
-/* The methods: one file in this folder and one line here each, in the order of lists. */
+/* The methods: a file in this folder and a line here each, in the order of lists. */
 #pragma once
 
 #include "harness/train/method.h"

@@ -7,7 +7,7 @@
  * whatever its top_k. */
 #include "adapters/gates/gate.h"
 #include "adapters/gates/rank_one.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 
 static const struct option options[] = {{.name = "top_k",

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 #include "harness/train/batches.h"
 #include "harness/train/exemplars.h"

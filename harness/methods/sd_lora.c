@@ -11,7 +11,7 @@
 
 #include "adapters/gates/gate.h"
 #include "core/alloc.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 
 static const struct option options[] = {{.name = "magnitude",

@@ -6,7 +6,7 @@
 
 #include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/merging.h"
 

@@ -11,8 +11,7 @@
 #include "harness/methods/guided.h"
 #include "harness/methods/start.h"
 #include "harness/train/replicas.h"
-#include "harness/train/services/penalty.h"
-#include "harness/train/services/reference_texts.h"
+#include "harness/train/services/references.h"
 
 static const struct option options[] = {
     GUIDED_OPTIONS,

@@ -9,9 +9,9 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/heads/trained.h"
-#include "harness/scenario/joint.h"
-#include "harness/selectors/selectors.h"
+#include "harness/heads/model.h"
+#include "harness/scenario/data.h"
+#include "harness/selectors/selector.h"
 #include "harness/train/serializer.h"
 
 static status pass_array(const struct serializer *p, const char *prefix, const char *name, enum safetensor_type type,

@@ -12,7 +12,7 @@
 #include "harness/heads/image_tower.h"
 #include "harness/heads/tasks.h"
 #include "harness/heads/weights.h"
-#include "harness/selectors/selector_options.h"
+#include "harness/selectors/selector.h"
 #include "models/files/weights_file.h"
 
 struct reading {

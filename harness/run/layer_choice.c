@@ -6,7 +6,7 @@
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "core/file.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/run/run.h"
 #include "harness/train/batches.h"
 #include "harness/train/serializer.h"

@@ -8,12 +8,12 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 #include "harness/run/program.h"
 #include "harness/run/run.h"
 #include "harness/scenario/label_split.h"
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
 

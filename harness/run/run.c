@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "harness/heads/tasks.h"
-#include "harness/selectors/selector_options.h"
+#include "harness/selectors/selector.h"
 #include "harness/train/replicas.h"
 
 static status open_cache(struct run *run, struct error *error)

@@ -27,7 +27,7 @@ status run_open(struct run **run, const struct suite *suite, uint64_t seed, cons
 status run_open_frozen(struct run **run, const struct suite *suite, uint64_t seed, const struct log *log,
                        struct error *error);
 
-/* A model that is trained on recorded batches and texts (harness/train/recorded.h). Reads only the settings weights,
+/* A model that is trained on recorded batches and texts (harness/train/batches.h). Reads only the settings weights,
  * backend, gpus, method and its options. tasks, from malloc, with their datasets and prompts, become the run's, also after
  * a failure. */
 status run_open_recorded(struct run **run, const struct settings *settings, const struct recorded *recorded,

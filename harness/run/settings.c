@@ -9,10 +9,10 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/heads/heads.h"
-#include "harness/heads/model_choice.h"
+#include "harness/heads/weights.h"
 #include "harness/methods/methods.h"
 #include "harness/run/settings_internal.h"
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 #include "models/backend_options.h"
 
 static const struct option model_options[] = {

@@ -5,7 +5,7 @@
 #include "adapters/options.h"
 #include "harness/methods/methods.h"
 #include "harness/scenario/task_settings.h"
-#include "harness/selectors/selector_options.h"
+#include "harness/selectors/selector.h"
 #include "results/store/per_image.h"
 
 /* The head that all runs had before there was a choice is not written down. */

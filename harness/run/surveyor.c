@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "datasets/cache/cache_file.h"
 #include "harness/heads/tasks.h"
-#include "harness/scenario/joint.h"
+#include "harness/scenario/data.h"
 
 static void report(void *context, size_t done, size_t total)
 {

@@ -3,9 +3,9 @@
 #include <math.h>
 
 #include "harness/heads/class_features.h"
-#include "harness/heads/trained.h"
-#include "harness/scenario/joint.h"
-#include "harness/selectors/selectors.h"
+#include "harness/heads/model.h"
+#include "harness/scenario/data.h"
+#include "harness/selectors/selector.h"
 #include "models/clip/cost.h"
 
 /* --- Training --- */

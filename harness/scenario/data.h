@@ -1,4 +1,16 @@
-/* The data of a run: its tasks, and the cache of their images. */
+/* The data of a run: its tasks, and the cache of their images.
+ *
+ * For a method that is `joint`, one task has the training images and the classes of all tasks:
+ *
+ *     TRY(joint_open(&data, training, error));              // after the tasks; training: the options of that section
+ *     TRY(joint_gather(&data, error));                      // after images have been left out
+ *     const struct task *task = joint_or(&data, k);
+ *
+ * Its classes are the classes of the tasks one after the other, even where names repeat, each with the prompt of its
+ * own task; with shared classes, those of all tasks with the prompts of the first. Its iterations are the sum over all
+ * tasks; batch, learning rate, warm-up and the rest come from the section `training`, whatever `tasks` says. Its index
+ * is the last task's.
+ */
 #pragma once
 
 #include "adapters/files/adapter_metadata.h"
@@ -25,9 +37,9 @@ struct data {
     struct task *tasks;
     struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
     struct task whole;
-    struct task joint;   /* all tasks together (harness/scenario/joint.h); dataset NULL: they are trained one by one */
-    struct cache *cache; /* of their decoded images */
-    const struct recorded *recorded; /* replaces datasets and texts in replays (train/recorded.h); NULL: nothing does */
+    struct task joint;               /* all tasks together; dataset NULL: they are trained one by one */
+    struct cache *cache;             /* of their decoded images */
+    const struct recorded *recorded; /* replaces datasets and texts in replays (train/batches.h); NULL: nothing does */
 };
 
 /* The number of the task's first class among those of all tasks, whatever evaluation.label_space is. */
@@ -35,3 +47,12 @@ size_t data_first_class(const struct data *data, const struct task *task);
 
 /* Its dataset for the metadata of a file: the name, the classes and the templates, which are borrowed. */
 void task_describe(struct adapter_task *description, const struct task *task, bool trained);
+
+status joint_open(struct data *data, const struct options *training, struct error *error);
+status joint_gather(struct data *data, struct error *error); /* does nothing where tasks are trained one by one */
+
+/* The first task to train once the tasks before k are done. */
+size_t joint_first(const struct data *data, size_t k);
+
+/* The task trained as task k: the joint task if there is one and k is the last, else the task itself. */
+const struct task *joint_or(const struct data *data, size_t k);

@@ -1,4 +1,8 @@
-#include "harness/selectors/autoencoders.h"
+/* Selectors with one autoencoder per task, trained on features of the task's images, whose reconstruction error measures
+ * how foreign an image is. They differ in the features: FEATURES_PATCHES are computed once, FEATURES_PIXELS (AlexNet's,
+ * which are not kept in memory) from the images every time.
+ */
+#include "harness/selectors/selector.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +11,7 @@
 
 #include "core/alloc.h"
 #include "harness/train/batches.h"
-#include "harness/train/frozen_features.h"
+#include "harness/train/image_pass.h"
 #include "models/alexnet.h"
 
 enum {
@@ -20,17 +24,12 @@ struct state {
     struct alexnet *alexnet;     /* FEATURES_PIXELS */
 };
 
-size_t coders_width(const struct selector_kind *kind, const struct model *model)
-{
-    return kind->features == FEATURES_PIXELS ? ALEXNET_WIDTH : model->clip->dimensions.image_width;
-}
-
 static size_t width_of(const struct selector *selector)
 {
-    return coders_width(selector->kind, selector->model);
+    return selector_coder_width(selector->kind, selector->model);
 }
 
-size_t coders_most(const struct selector_settings *s)
+static size_t coders_most(const struct selector_settings *s)
 {
     return s->iterations * s->batch;
 }
@@ -51,7 +50,7 @@ static status open_alexnet(struct selector *selector, struct error *error)
     return alexnet_load(&state->alexnet, model->backend, &model->memory, path, error);
 }
 
-status coders_open(struct selector *selector, enum parameters_mode mode, struct error *error)
+static status coders_open(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
     struct model *model = selector->model;
     struct state *state = xcalloc(1, sizeof *state);
@@ -66,7 +65,7 @@ status coders_open(struct selector *selector, enum parameters_mode mode, struct 
                                       : OK;
 }
 
-void coders_close(struct selector *selector)
+static void coders_close(struct selector *selector)
 {
     struct state *state = selector->state;
     for (size_t k = 0; selector->coders != NULL && k <= selector->tasks; k++)
@@ -165,8 +164,8 @@ static status take_rows(struct source *source, const uint32_t *order, size_t n, 
     return model->backend->ops->upload(model->backend, tensor->data, source->rows, tensor_bytes(tensor), error);
 }
 
-status coders_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
-                     struct error *error)
+static status coders_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
+                            struct error *error)
 {
     enum { ROWS = 4096 };
     struct model *model = selector->model;
@@ -274,8 +273,8 @@ static status learn(struct selector *selector, const struct subject *subject, co
     return result;
 }
 
-status coders_fit(struct selector *selector, const struct task *task, const struct selector_images *images, size_t used,
-                  struct error *error)
+static status coders_fit(struct selector *selector, const struct task *task, const struct selector_images *images,
+                         size_t used, struct error *error)
 {
     struct selector_images held_out = *images;
     bool few = dataset_size(task->dataset, SPLIT_TRAIN) < task->all_images;
@@ -321,7 +320,7 @@ static status learn_unrelated(struct selector *selector, const struct dataset *d
     return result;
 }
 
-status coders_before(struct selector *selector, struct error *error)
+static status coders_before(struct selector *selector, struct error *error)
 {
     struct dataset *dataset;
     if (!selector->unrelated)
@@ -334,7 +333,7 @@ status coders_before(struct selector *selector, struct error *error)
 
 /* --- Files --- */
 
-status coders_keep(struct selector *selector, const struct serializer *p, size_t trained, struct error *error)
+static status coders_keep(struct selector *selector, const struct serializer *p, size_t trained, struct error *error)
 {
     for (size_t k = 0; k <= selector->tasks; k++) {
         char name[48];
@@ -346,7 +345,7 @@ status coders_keep(struct selector *selector, const struct serializer *p, size_t
     return OK;
 }
 
-status coders_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
+static status coders_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
 {
     struct autoencoder **coders = xmalloc((selector->trained + 1) * sizeof *coders);
     memcpy(coders, selector->coders, selector->trained * sizeof *coders);
@@ -356,7 +355,36 @@ status coders_write(const struct selector *selector, struct selector_tensors *te
     return result;
 }
 
-status coders_read(struct selector *selector, const struct safetensors *file, struct error *error)
+static status coders_read(struct selector *selector, const struct safetensors *file, struct error *error)
 {
     return selector_file_read(file, selector->coders, selector->tasks + selector->unrelated, error);
 }
+
+/* --- Kinds --- */
+
+#define CODER_FORMULA "x = sigmoid(features), r = sigmoid(W2 ReLU(W1 x + b1) + b2), error = mean (r - x)^2"
+#define CODER_KEYS "code|iterations|batch|learning_rate|l2|unrelated"
+#define CODER_FUNCTIONS                                                                                                \
+    .most = coders_most, .open = coders_open, .close = coders_close, .before = coders_before, .fit = coders_fit,       \
+    .errors = coders_errors, .keep = coders_keep, .write = coders_write, .read = coders_read
+
+/* Autoencoders on the mean patch features of the frozen image tower: no weights but CLIP's. */
+const struct selector_kind selector_clip = {
+    .name = "clip",
+    .source = "autoencoders on CLIP's patch features, after MoE-Adapters (Yu et al., CVPR 2024)",
+    .formula = CODER_FORMULA,
+    .route = ROUTE_BY_ERRORS,
+    .features = FEATURES_PATCHES,
+    .reads = CODER_KEYS,
+    CODER_FUNCTIONS};
+
+/* Autoencoders on AlexNet's features, as published. */
+const struct selector_kind selector_alexnet = {
+    .name = "alexnet",
+    .source = "autoencoders on AlexNet's features, MoE-Adapters (Yu et al., CVPR 2024)",
+    .formula = CODER_FORMULA,
+    .route = ROUTE_BY_ERRORS,
+    .features = FEATURES_PIXELS,
+    .threshold = "0.0655",
+    .reads = CODER_KEYS "|alexnet",
+    CODER_FUNCTIONS};

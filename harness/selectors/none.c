@@ -1,5 +1,5 @@
 /* No choice: there is one router for all tasks (adapter.routers: one). */
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 
 const struct selector_kind selector_none = {.name = "none",
                                             .source = "no choice: one router for all tasks",

@@ -1,5 +1,5 @@
 /* The data name the task: what a perfect selector would give. */
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 
 const struct selector_kind selector_oracle = {.name = "oracle",
                                               .source = "the task is given",

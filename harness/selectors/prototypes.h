@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 
 /* Host memory; begins the state of a selector of prototypes. */
 struct prototypes {

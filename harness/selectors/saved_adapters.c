@@ -7,7 +7,7 @@
 #include "adapters/files/delta_file.h"
 #include "adapters/files/prefix_file.h"
 #include "core/alloc.h"
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 #include "harness/train/method.h"
 #include "models/files/weights_file.h"
 

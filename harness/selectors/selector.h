@@ -10,7 +10,41 @@
 #include "adapters/experts/autoencoder.h"
 #include "adapters/files/adapter_metadata.h"
 #include "adapters/files/selector_file.h"
+#include "harness/config/settings.h"
 #include "harness/heads/model.h"
+#include "harness/train/serializer.h"
+
+/* The selectors, in the order of lists. A new one is a file in this folder and a name here. */
+#define SELECTORS(X) X(clip) X(alexnet) X(gaussian) X(task_gaussian) X(text) X(oracle) X(none)
+
+#define DECLARE(name) extern const struct selector_kind selector_##name;
+SELECTORS(DECLARE)
+#undef DECLARE
+
+extern const struct option selector_options[];
+struct selector_settings selector_settings_of(const struct options *options);
+
+/* The default of a key that is another one with this kind; NULL: its own. For suite_section.preset. */
+const char *selector_preset(const char *kind, const char *section, const char *key);
+
+/* Whether the kind and the decision that the options name look at the key. */
+bool selector_settings_read(const struct options *options, const char *key);
+
+/* What the kind needs and does not have, or has and does not use: ERROR_ARGUMENT. */
+status selector_settings_check(const struct selector_settings *settings, struct error *error);
+
+/* A file that it needs and that is not there: ERROR_IO, which says where it is to be had. */
+status selector_settings_look(const struct selector_settings *settings, struct error *error);
+
+/* Where the router of an image comes from. */
+enum selector_route {
+    ROUTE_BY_ERRORS, /* of the task whose error is smallest, if it is within the threshold */
+    ROUTE_GIVEN,     /* of the image's own task: the data tells */
+    ROUTE_ONE        /* there is one router for all tasks */
+};
+
+/* Frozen features that it reads. */
+enum selector_features { FEATURES_NONE, FEATURES_PATCHES, FEATURES_IMAGE, FEATURES_PIXELS };
 
 struct selector {
     const struct selector_kind *kind;
@@ -42,6 +76,41 @@ struct selector_images {
     const struct stop *stop;
 };
 
+/* A kind of selector. With ROUTE_BY_ERRORS all functions are there unless NULL is explained, otherwise none. */
+struct selector_kind {
+    const char *name, *source; /* source: where it is published, or what it is */
+    const char *formula;       /* of an image's error, or of the router, in one line */
+    enum selector_route route;
+    enum selector_features features;
+    bool shared;           /* a new task changes the errors of the earlier ones, too */
+    const char *threshold; /* the default of selector.threshold; NULL: 0, the quantile */
+    const char *reads;     /* "code|batch": its own keys of section selector; NULL: none */
+
+    /* Training images of a task that it learns from, at most; the held-out tenth is not among them. NULL: all. */
+    size_t (*most)(const struct selector_settings *settings);
+
+    /* State of selector->tasks tasks. close: also after a failure of open. */
+    status (*open)(struct selector *selector, enum parameters_mode mode, struct error *error);
+    void (*close)(struct selector *selector);
+
+    /* Before the first task, and after any one whose selector was not restored; NULL: nothing to do. */
+    status (*before)(struct selector *selector, struct error *error);
+    status (*fit)(struct selector *selector, const struct task *task, const struct selector_images *images, size_t used,
+                  struct error *error);
+    status (*errors)(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
+                     struct error *error);
+
+    /* The weight of what prefixes add to an image with that error for its router, and to its class prompts the mean over the
+     * images of a test set with one router. NULL: 1. */
+    float (*weight)(const struct selector *selector, float error);
+
+    /* The state after `trained` tasks: in a resume file, and in a file of adapters, whose arrays are checked before
+     * they are used. */
+    status (*keep)(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error);
+    status (*write)(const struct selector *selector, struct selector_tensors *tensors, struct error *error);
+    status (*read)(struct selector *selector, const struct safetensors *file, struct error *error);
+};
+
 const struct selector_kind *selector_kind_at(size_t index); /* NULL past the last one */
 status selector_kind_find(const struct selector_kind **kind, const char *name, struct error *error);
 
@@ -53,6 +122,9 @@ status selector_create(struct selector **selector, struct model *model, const st
 status selector_open(struct selector **selector, struct model *model, const struct data *data,
                      const struct safetensors *file, const struct adapter_metadata *metadata, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
+
+/* Inputs of an autoencoder, for a kind that has some. */
+size_t selector_coder_width(const struct selector_kind *kind, const struct model *model);
 
 /* Training images of a task that it learns from, at most. */
 size_t selector_most(const struct selector_settings *settings);

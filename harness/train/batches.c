@@ -5,7 +5,6 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/threads.h"
-#include "harness/train/recorded.h"
 
 struct batches {
     struct model *model;

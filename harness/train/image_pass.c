@@ -1,6 +1,40 @@
 #include "harness/train/image_pass.h"
 
-#include "harness/train/repeated.h"
+#include <string.h>
+
+#include "harness/train/guard.h"
+
+/* --- Repeated operations --- */
+
+static status record(struct repeated *r, size_t batch, struct error *error)
+{
+    r->plainly = true;
+    TRY(r->backend->ops->record(r->backend, &r->recording, r->body, r->context, error));
+    if (r->recording.owner != NULL)
+        r->recorded = batch;
+    else if (r->recording.refused.code != OK)
+        log_warn(r->log, "%s: %s cannot be recorded, so each is launched separately, which is slower: %s", r->name,
+                 r->what, r->recording.refused.message);
+    return OK;
+}
+
+status repeated_run(struct repeated *r, size_t batch, struct error *error)
+{
+    if (r->recorded == batch && batch > 0)
+        return r->backend->ops->replay(r->backend, &r->recording, error);
+    if (!r->plainly && r->largest == batch)
+        return record(r, batch, error);
+    if (r->largest < batch)
+        r->largest = batch;
+    return r->body(r->context, error);
+}
+
+void repeated_close(struct repeated *r)
+{
+    r->backend->ops->recording_destroy(r->backend, &r->recording);
+}
+
+/* --- A pass --- */
 
 struct running {
     const struct image_pass *pass;
@@ -89,4 +123,81 @@ status image_pass_run(const struct image_pass *pass, struct error *error)
     batches_close(r.batches);
     backend->ops->fetch_close(backend, &r.fetched);
     return result;
+}
+
+/* --- Frozen features --- */
+
+struct frozen {
+    struct model *model;
+    const struct loader_settings *images;
+    float *means, *features; /* [n, width] and [n, embed], each unless NULL */
+};
+
+static status encode_frozen(void *context, const struct batch *batch, struct image_results *results,
+                            struct error *error)
+{
+    const struct frozen *frozen = context;
+    struct model *model = frozen->model;
+    struct encoding encoding = {.arena = &model->step_memory, .whole = true};
+    struct tower_pass pass;
+    struct tensor output, mean;
+    TRY(clip_encode_images(model->clip, &encoding, &batch->images, &pass, &output, error));
+    TRY(clip_mean_patches(model->clip, &model->step_memory, &pass, &mean, error));
+    results->list[results->count++] = mean;
+    if (frozen->features != NULL)
+        results->list[results->count++] = output;
+    return OK;
+}
+
+static status keep_frozen(void *context, size_t first, size_t count, const void *results, struct error *error)
+{
+    const struct frozen *frozen = context;
+    size_t width = frozen->model->clip->dimensions.image_width, embed = frozen->model->clip->dimensions.embed;
+    const float *means = results, *features = means + count * width;
+    struct guarded_images images = {.dataset = frozen->images->dataset,
+                                    .split = frozen->images->split,
+                                    .items = frozen->images->items,
+                                    .first = first,
+                                    .n = count,
+                                    .width = width,
+                                    .features = means};
+    TRY(guard_images(&images, error));
+    if (frozen->means != NULL)
+        memcpy(frozen->means + first * width, means, count * width * sizeof *means);
+    if (frozen->features == NULL)
+        return OK;
+    images.width = embed;
+    images.features = features;
+    TRY(guard_images(&images, error));
+    memcpy(frozen->features + first * embed, features, count * embed * sizeof *features);
+    return OK;
+}
+
+status frozen_features(struct model *model, const struct data *data, const struct dataset *dataset, enum split split,
+                       const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
+                       struct error *error)
+{
+    struct loader_settings settings = {.dataset = dataset,
+                                       .split = split,
+                                       .items = items,
+                                       .item_count = n,
+                                       .resolution = (int)model->clip->dimensions.resolution,
+                                       .squash = clip_squashes(&model->clip->dimensions),
+                                       .batch = model->evaluation_batch,
+                                       /* Training images are read once, test images for every row of the accuracy
+                                        * matrix. */
+                                       .cache = split == SPLIT_TEST ? data->cache : NULL};
+    const struct clip_dimensions *d = &model->clip->dimensions;
+    struct frozen frozen = {.model = model, .images = &settings, .means = means, .features = features};
+    return image_pass_run(&(struct image_pass){.model = model,
+                                               .data = data,
+                                               .images = &settings,
+                                               .count = n,
+                                               .bytes = (d->image_width + d->embed) * sizeof *means,
+                                               .name = dataset_name(dataset),
+                                               .stop = stop,
+                                               .encode = encode_frozen,
+                                               .keep = keep_frozen,
+                                               .context = &frozen},
+                          error);
 }

@@ -1,13 +1,43 @@
-/* Passes images through a model in inference, batch by batch. Full batches are recorded operations (repeated.h), and the results
+/* Passes images through a model in inference, batch by batch. Full batches are recorded operations (struct repeated), and the results
  * of a batch come to the host while the next one is computed.
  *
  *     struct image_pass pass = {.model = model, .data = data, .images = &loader_settings, .count = n, .bytes = bytes, .name = "aircraft",
  *                               .encode = encode, .keep = keep, .context = &x};
  *     TRY(image_pass_run(&pass, error));
+ *
+ * struct repeated is for operations that are the same for all batches of one size. Those of the largest size seen are recorded the second time and
+ * replayed from then on; other batches, and all on backends that cannot record, run plainly.
+ *
+ *     struct repeated step = {.backend = backend, .log = log, .name = name, .what = "iterations", .body = compute, .context = &x};
+ *     for (each batch)
+ *         TRY(repeated_run(&step, batch.total, error));
+ *     repeated_close(&step);
+ *
+ * frozen_features decodes images and computes their features with the frozen image tower:
+ *
+ *     TRY(frozen_features(model, data, dataset, SPLIT_TRAIN, items, n, means, NULL, stop, error));
  */
 #pragma once
 
+#include "core/status.h"
+#include "harness/heads/model.h"
+#include "harness/scenario/data.h"
 #include "harness/train/batches.h"
+#include "models/backend.h"
+
+struct repeated {
+    struct backend *backend;
+    const struct log *log;
+    const char *name, *what; /* for the warning that they cannot be recorded: "aircraft", "iterations" */
+    recorded_body body;      /* at the same addresses for batches of one size (backend.h, record) */
+    void *context;
+    bool plainly; /* nothing is recorded (any more) */
+    struct recording recording;
+    size_t largest, recorded; /* batches; 0: none */
+};
+
+status repeated_run(struct repeated *repeated, size_t batch, struct error *error);
+void repeated_close(struct repeated *repeated);
 
 /* Tensors of a batch in the step's arena, which come to the host one behind the other. */
 enum { IMAGE_RESULTS = 3 };
@@ -32,3 +62,9 @@ struct image_pass {
 };
 
 status image_pass_run(const struct image_pass *pass, struct error *error);
+
+/* Computes for n items of a split (NULL: all), on the host: means [n, image_width] over the patches and
+ * features [n, embed], not normalised, each unless NULL. */
+status frozen_features(struct model *model, const struct data *data, const struct dataset *dataset, enum split split,
+                       const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
+                       struct error *error);

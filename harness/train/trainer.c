@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
-#include "harness/train/repeated.h"
+#include "harness/train/image_pass.h"
 #include "harness/train/replicas.h"
 #include "models/clip/cost.h"
 #include "models/schedule.h"

@@ -12,7 +12,7 @@
 #include "adapters/experts/kind.h"
 #include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
-#include "harness/train/repeated.h"
+#include "harness/train/image_pass.h"
 #include "models/vit.h"
 #include "tests/bench/bench.h"
 

@@ -17,7 +17,7 @@
 #include "adapters/merge/policies.h"
 #include "core/alloc.h"
 #include "core/rng.h"
-#include "harness/train/repeated.h"
+#include "harness/train/image_pass.h"
 #include "models/class_head.h"
 #include "models/clip.h"
 #include "models/clip/cost.h"

@@ -6,7 +6,7 @@
 #include "adapters/gates/gate.h"
 #include "core/linear.h"
 #include "harness/methods/methods.h"
-#include "harness/train/services/subspace.h"
+#include "harness/train/services/layer_pass.h"
 #include "models/files/safetensors.h"
 #include "tests/models/small.h"
 

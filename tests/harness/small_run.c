@@ -10,7 +10,7 @@
 #include "core/file_writer.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/checkpoint.h"
-#include "harness/scenario/joint.h"
+#include "harness/scenario/data.h"
 #include "tests/models/initialize.h"
 
 static const char suite_text_small[] = "data: {order: [first, second, third], order_name: small}\n"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "harness/heads/head.h"
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 #include "harness/train/method.h"
 
 struct error error;

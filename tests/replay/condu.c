@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness/train/services/unified.h"
+#include "harness/train/services/merged.h"
 #include "tests/replay/replay.h"
 
 #define RESCALE 1e-6 /* relative */

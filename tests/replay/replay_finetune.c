@@ -11,7 +11,7 @@
 #include "harness/methods/methods.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/run.h"
-#include "harness/train/recorded.h"
+#include "harness/train/batches.h"
 #include "harness/train/trainer.h"
 #include "models/class_head.h"
 #include "tests/replay/replay.h"

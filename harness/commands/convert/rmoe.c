@@ -12,7 +12,6 @@
 #include "core/rng.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
-#include "harness/heads/model_choice.h"
 #include "harness/heads/weights.h"
 #include "models/backend_options.h"
 #include "models/files/weights_file.h"

@@ -6,7 +6,7 @@
 #include "datasets/cache/cache_file.h"
 #include "harness/commands/command.h"
 #include "harness/commands/output.h"
-#include "harness/evaluate/shared_files.h"
+#include "harness/evaluate/shared_features.h"
 
 #define FOLDER_OPTION                                                                                                  \
     {                                                                                                                  \

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/train/frozen_features.h"
+#include "harness/train/image_pass.h"
 
 size_t frozen_classes_column(const struct method_run *run, const struct task *task)
 {

@@ -6,7 +6,6 @@
 
 #include "core/file.h"
 #include "core/file_writer.h"
-#include "harness/evaluate/shared_files.h"
 #include "tests/harness/small_run.h"
 
 enum { FILES = SMALL_RUN_TASKS, IMAGES = 6, WIDTH = 64, EMBED = 16 };

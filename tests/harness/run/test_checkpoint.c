@@ -6,7 +6,7 @@
 
 #include "core/file.h"
 #include "harness/run/checkpoint.h"
-#include "harness/train/archive.h"
+#include "harness/train/serializer.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/small_run.h"
 

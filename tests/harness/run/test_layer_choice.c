@@ -9,7 +9,7 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "core/file_writer.h"
-#include "harness/train/archive.h"
+#include "harness/train/serializer.h"
 #include "harness/train/services/merging.h"
 #include "tests/harness/whole_run.h"
 

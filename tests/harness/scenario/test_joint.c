@@ -1,7 +1,7 @@
 /* Method joint: all tasks in one training, among the classes of all of them, and one row of results; and classes that tasks share
  * (run/test_every_method.c has every method). */
 #include "harness/run/workload.h"
-#include "harness/scenario/joint.h"
+#include "harness/scenario/data.h"
 #include "tests/harness/whole_run.h"
 
 enum { CLASSES = 2 + 3 + 4, IMAGES = 6 * CLASSES };

@@ -1,6 +1,6 @@
 /* Cuts into parts of equal size: what is planted is found, and no exchange of a pair makes it better. */
 #include "core/rng.h"
-#include "harness/scenario/partition.h"
+#include "harness/scenario/label_split.h"
 #include "tests/test.h"
 
 enum { MOST = 100 };

@@ -5,8 +5,8 @@
 
 #include "harness/run/checkpoint.h"
 #include "harness/selectors/saved_adapters.h"
-#include "harness/selectors/selectors.h"
-#include "harness/train/frozen_features.h"
+#include "harness/selectors/selector.h"
+#include "harness/train/image_pass.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 #include "tests/models/alexnet_file.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 #include "tests/harness/small_run.h"
 
 TEST(every_selector_has_a_formula)

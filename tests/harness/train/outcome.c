@@ -6,7 +6,7 @@
 
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/train/replicas.h"
 #include "tests/harness/train/plain.h"
 

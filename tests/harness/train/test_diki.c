@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
-#include "harness/selectors/selectors.h"
+#include "harness/selectors/selector.h"
 #include "harness/train/batches.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"

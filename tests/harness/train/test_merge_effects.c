@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/train/services/merge_effects.h"
+#include "harness/train/services/merging.h"
 #include "tests/harness/small_run.h"
 
 enum { ITERATIONS = 60, BLOCKS = 2, EXPERTS = 5 };

@@ -7,9 +7,8 @@
 #include "adapters/merge/ties.h"
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/train/frozen_features.h"
+#include "harness/train/image_pass.h"
 #include "harness/train/services/merged.h"
-#include "harness/train/services/unified.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 

@@ -6,7 +6,7 @@
 #include "adapters/merge/combine.h"
 #include "adapters/statistics.h"
 #include "harness/train/method.h"
-#include "harness/train/services/loss_mean.h"
+#include "harness/train/services/merging.h"
 #include "tests/harness/train/outcome.h"
 
 RUN_TEST(every_combination_survives_a_stop_and_two_devices, NULL)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "harness/heads/heads.h"
-#include "harness/heads/trained.h"
+#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
 #include "harness/train/replicas.h"

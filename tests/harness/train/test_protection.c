@@ -6,7 +6,7 @@
 #include "harness/methods/guided.h"
 #include "harness/train/batches.h"
 #include "harness/train/exemplars.h"
-#include "harness/train/frozen_features.h"
+#include "harness/train/image_pass.h"
 #include "tests/harness/train/outcome.h"
 
 enum { ITERATIONS = 6 };

@@ -6,8 +6,7 @@
 #include "harness/run/workload.h"
 #include "harness/train/batches.h"
 #include "harness/train/method.h"
-#include "harness/train/services/reference_images.h"
-#include "harness/train/services/reference_texts.h"
+#include "harness/train/services/references.h"
 #include "tests/harness/train/outcome.h"
 
 enum { R = 16, BATCH = 5, BYTES = BATCH * R * R * 3, PICTURES = 13, CONTEXT = 24 };

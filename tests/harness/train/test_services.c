@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/train/services/average.h"
-#include "harness/train/services/teacher.h"
+#include "harness/methods/guided.h"
+#include "harness/methods/start.h"
 #include "tests/models/small.h"
 
 /* More texts than are encoded at a time have the features that each has alone. */
