@@ -5,12 +5,18 @@
  *     TRY(deltas_initialize(deltas, seed, error));                      // A random, B zero: the model computes as before
  *     TRY(deltas_begin_task(deltas, 3, 3, DELTA_A | DELTA_B, error));   // tasks 0 … 2 merged, the rows of task 3 apart, trained
  *     deltas_destroy(deltas);                                           // before the clip
+ *
+ *     TRY(deltas_save(deltas, &extra, "adapters.safetensors", error));
+ *     if (delta_file_is(file))
+ *         TRY(deltas_open(&deltas, clip, &arena, file, error));         // computes with the bits of the run that saved it
  */
 #pragma once
 
+#include "adapters/files/group_file.h"
 #include "adapters/place.h"
 #include "core/option.h"
 #include "models/clip.h"
+#include "models/delta.h"
 
 /* Of query, key, value and output of the attention, and of both layers of the MLP. */
 enum delta_matrix { DELTA_QUERY, DELTA_KEY, DELTA_VALUE, DELTA_OUTPUT, DELTA_FC, DELTA_PROJ, DELTA_MATRICES };
@@ -19,6 +25,19 @@ extern const char *const delta_matrix_names[DELTA_MATRICES];
 enum delta_start { DELTA_UNIFORM, DELTA_NORMAL };
 enum { DELTA_GATE_NUMBERS = 3 };
 enum delta_part { DELTA_A = 1, DELTA_B = 2, DELTA_MAGNITUDE = 4 };
+
+/* What happens between the halves of a delta (models/delta.h). One file in gates/ and one name here each; "none" is that of a
+ * delta of the weight: its hooks are NULL, and the halves follow one another. */
+#define DELTA_GATES(X) X(none) X(magnitude) X(rank_one)
+#define DECLARE(name) extern const struct delta_gate gate_##name;
+DELTA_GATES(DECLARE)
+#undef DECLARE
+
+const struct delta_gate *delta_gate_at(size_t index); /* NULL past the last one */
+status delta_gate_find(const struct delta_gate **gate, const char *name, struct error *error);
+
+/* The numbers of the gate rank_one among delta_settings.gate_numbers. */
+enum rank_one_number { RANK_ONE_TOP_K, RANK_ONE_TEMPERATURE, RANK_ONE_THRESHOLD };
 
 struct delta_settings {
     size_t rank, tasks; /* rank: of a task's rows; tasks: that have rows of their own */
@@ -86,3 +105,15 @@ status deltas_write(struct deltas *deltas, const struct delta_entry *entry, enum
                     const float *values, struct error *error);
 status deltas_read_weight(const struct deltas *deltas, const struct delta_entry *entry, float *values,
                           struct error *error);
+
+/* In a safetensors file: "visual.transformer.resblocks.3.query.delta_a.0" [rank, in] and "….delta_b.0" [rank, out] of task 0, magnitudes
+ * where there are any ("….delta_magnitude.0" [1]), text without "visual.". */
+
+/* The tasks up to the one in use. A value that is not finite is an error, and nothing is written. */
+status deltas_save(const struct deltas *deltas, const struct group_extra *extra, const char *path, struct error *error);
+
+bool delta_file_is(const struct safetensors *file);
+
+/* For inference, with what is merged and what is in use as in the run. */
+status deltas_open(struct deltas **deltas, struct clip *clip, struct arena *arena, const struct safetensors *file,
+                   struct error *error);

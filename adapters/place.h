@@ -16,7 +16,7 @@ enum block_rule {
     BLOCKS_FIRST,    /* n of them */
     BLOCKS_LAST,     /* n of them */
     BLOCKS_EVERY,    /* the n-th, the 2n-th, …: every_2 is 1, 3, 5 */
-    BLOCKS_BY_SCORE, /* the n of each tower with the highest scores, chosen before training (scores.h) */
+    BLOCKS_BY_SCORE, /* the n of each tower with the highest scores, chosen before training (statistics.h) */
     BLOCKS_LISTED
 };
 struct block_choice {

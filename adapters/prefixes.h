@@ -8,13 +8,16 @@
  *     TRY(prefixes_initialize(prefixes, seed, error));
  *     TRY(prefixes_begin_task(prefixes, task, error));
  *     encoding.attention = prefixes_hooks(prefixes, TOWER_IMAGE);           // and encoding.router
+ *
+ *     TRY(prefixes_save(prefixes, &extra, "adapters.safetensors", error));
+ *     if (prefix_file_is(file))
+ *         TRY(prefixes_open(&prefixes, clip, &arena, file, error));
  */
 #pragma once
 
+#include "adapters/files/group_file.h"
 #include "models/clip.h"
 #include "models/files/clip_file.h"
-
-#define PREFIX_NAME "%stransformer.resblocks.%zu.attn.prefix_pool" /* "visual." or nothing, and the block */
 
 struct prefix_settings {
     size_t tasks, length[TOWERS], blocks[TOWERS]; /* length: keys of a task; blocks: the first ones, 0: none */
@@ -54,3 +57,17 @@ const struct attention_hook *prefixes_hooks(const struct prefixes *prefixes, enu
 
 /* A fresh optimizer; from now on the prefixes of this task alone are trained. */
 status prefixes_begin_task(struct prefixes *prefixes, size_t task, struct error *error);
+
+/* In a safetensors file: "visual.transformer.resblocks.3.attn.prefix_pool.0" [2, length, width], the keys and values of task 0, text
+ * without "visual.". */
+
+/* Of all tasks. A value that is not finite is an error, and nothing is written. */
+status prefixes_save(const struct prefixes *prefixes, const struct group_extra *extra, const char *path,
+                     struct error *error);
+
+bool prefix_file_is(const struct safetensors *file);
+
+/* For inference; tasks, blocks and lengths are those of the file. Prefixes that are there already, of the same sizes, get its values;
+ * NULL: new ones. After a failure the caller destroys what is there. */
+status prefixes_open(struct prefixes **prefixes, const struct clip *clip, struct arena *arena,
+                     const struct safetensors *file, struct error *error);

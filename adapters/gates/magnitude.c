@@ -1,7 +1,5 @@
 /* A magnitude for the rows of each task: q = p diag(m), m_k for the rows of task k (SD-LoRA: Wu et al., ICLR 2025). The diagonal is
  * the product of the magnitudes [1, tasks] with masks [tasks, rows²], so that every backend has it and its gradient. */
-#include "adapters/gates/gate.h"
-
 #include "adapters/deltas.h"
 
 /* All rows of the group's tasks; those in use are the first. */

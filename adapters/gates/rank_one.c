@@ -5,9 +5,7 @@
  *     y += scale · Σ_i w_i p_i b_i
  *
  * In evaluation, w_i = 0 where n_i is below the threshold, without normalising again. The backward pass computes n and w again. */
-#include "adapters/gates/rank_one.h"
 #include "adapters/deltas.h"
-#include "adapters/gates/gate.h"
 
 /* [N, rows] each, and [N] */
 struct activation_pass {

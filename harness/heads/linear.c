@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/files/classifier_file.h"
+#include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"

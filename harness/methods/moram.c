@@ -5,8 +5,7 @@
  * Its public code (Artificer-AI-Lab/MoRAM, XTAIL/) adds a loss from the prompts of all classes seen so far to the images of the
  * batch; here the loss is the cross-entropy of the images over the classes of the task alone. The code takes at least two experts,
  * whatever its top_k. */
-#include "adapters/gates/gate.h"
-#include "adapters/gates/rank_one.h"
+#include "adapters/deltas.h"
 #include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 

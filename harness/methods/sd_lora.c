@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "adapters/gates/gate.h"
+#include "adapters/deltas.h"
 #include "core/alloc.h"
 #include "harness/heads/model.h"
 #include "harness/methods/methods.h"

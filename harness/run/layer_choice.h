@@ -1,4 +1,4 @@
-/* Chooses the blocks of adapter.blocks: by_score_N before anything is trained (adapters/scores.h), in the two steps of
+/* Chooses the blocks of adapter.blocks: by_score_N before anything is trained (adapters/statistics.h), in the two steps of
  * Wu et al. 2022, Appendix A.
  *
  *     TRY(layer_choice_settle(run, path, progress, &settled, error));     // e has adapters in the chosen blocks now
@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "adapters/scores.h"
+#include "adapters/statistics.h"
 #include "harness/run/run.h"
 #include "harness/terminal/progress.h"
 

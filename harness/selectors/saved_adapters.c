@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/deltas.h"
 #include "adapters/files/adapter_file.h"
-#include "adapters/files/delta_file.h"
-#include "adapters/files/prefix_file.h"
+#include "adapters/prefixes.h"
 #include "core/alloc.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/method.h"

@@ -7,9 +7,8 @@
  */
 #pragma once
 
-#include "adapters/experts/autoencoder.h"
 #include "adapters/files/adapter_metadata.h"
-#include "adapters/files/selector_file.h"
+#include "adapters/selector.h"
 #include "harness/config/settings.h"
 #include "harness/heads/model.h"
 #include "harness/train/serializer.h"

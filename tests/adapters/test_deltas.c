@@ -1,7 +1,5 @@
 /* Low-rank deltas: gradients, what is merged and what stands apart, and their file. */
 #include "adapters/deltas.h"
-#include "adapters/files/delta_file.h"
-#include "adapters/gates/gate.h"
 #include "tests/models/clip/groups.h"
 #include "tests/models/files/tensor_set.h"
 

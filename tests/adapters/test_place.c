@@ -1,6 +1,6 @@
 /* Adapters in some blocks of some towers: which ones, and which of them share a bank; their gradients; that the others are the
  * original CLIP's; and the scores that choose them, norms of the gradients of all that is an expert's. */
-#include "adapters/scores.h"
+#include "adapters/statistics.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Prefixes of keys and values: against DIKI's public block (record_prefixes.py made the file), their gradients by differences, a
  * prefix per sample, and a loss that falls while they learn. */
-#include "adapters/files/prefix_file.h"
+#include "adapters/prefixes.h"
 #include "tests/models/clip/groups.h"
 #include "tests/models/files/tensor_set.h"
 

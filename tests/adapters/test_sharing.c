@@ -1,8 +1,8 @@
 /* Blocks that share experts, a router and its decisions: the same as blocks of their own with equal weights; gradients,
  * counts, and what a way through them is. */
+#include "adapters/adapter.h"
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
-#include "adapters/identity.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 #include "tests/adapters/small_adapters.h"

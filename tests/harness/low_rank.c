@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/gates/gate.h"
+#include "adapters/deltas.h"
 #include "core/linear.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"

@@ -1,7 +1,5 @@
 /* fixtures/rivals/moram: a linear layer with rank-one experts, forward, backward and in evaluation, task by task. */
 #include "adapters/deltas.h"
-#include "adapters/gates/gate.h"
-#include "adapters/gates/rank_one.h"
 #include "tests/replay/replay.h"
 
 #define OUTPUTS 1e-5

@@ -1,7 +1,7 @@
 /* The selector's autoencoders and the metrics. */
 #include <math.h>
 
-#include "adapters/experts/autoencoder.h"
+#include "adapters/selector.h"
 #include "tests/replay/model.h"
 #include "tests/results/reference.h"
 

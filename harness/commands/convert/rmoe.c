@@ -5,7 +5,6 @@
 #include "adapters/adapter.h"
 #include "adapters/experts/kind.h"
 #include "adapters/files/adapter_file.h"
-#include "adapters/files/classifier_file.h"
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
 #include "core/digest.h"
