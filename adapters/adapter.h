@@ -21,7 +21,7 @@ enum expert_start { EXPERT_START_COPIES, EXPERT_START_INDEPENDENT, EXPERT_START_
 enum routing_unit { ROUTING_PER_SAMPLE, ROUTING_PER_TOKEN };
 enum balance_kind { BALANCE_NONE, BALANCE_CV, BALANCE_LOSS_WIDENET, BALANCE_LOSS_RMOE };
 
-struct expert_kind; /* adapters/experts/kind.h */
+struct expert_kind; /* adapters/experts/expert.h */
 struct router_kind; /* adapters/routers/router.h */
 
 /* A key of the section adapter that a kind of expert or a router has no use for. */
@@ -53,24 +53,20 @@ struct adapter_settings {
     float balance_weight;
 };
 
-enum { EXPERT_PARTS = 4 }; /* tensors of an expert: weight and bias of its two layers */
-
-/* The tensors of experts that are stacked along the first axis, by number in the tower's group. */
-struct expert_stack {
-    size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
-};
+/* Tensors of an expert: weight and bias of its two layers. */
+enum { EXPERT_DOWN, EXPERT_DOWN_BIAS, EXPERT_UP, EXPERT_UP_BIAS, EXPERT_PARTS };
 
 /* The tensors of one block, or of blocks that share them, by number in the tower's group; experts are stacked along the
  * first axis. */
 struct expert_bank {
-    size_t block;                                      /* index in the tower; of blocks that share, the first */
-    size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
-    size_t routers, noise;                             /* [T, d, E] each, where the router has them */
-    struct expert_stack shared;                        /* with settings.shared_expert: a stack of one */
-    float *mean[EXPERT_PARTS];                         /* see adapters_mean; NULL unless the router averages */
-    uint64_t mean_of;                                  /* version of the parameters that mean was computed from */
-    int32_t *used;                                     /* device [E], the experts' update flags */
-    int32_t *counts, *frozen;                          /* device [E] */
+    size_t block;                /* index in the tower; of blocks that share, the first */
+    size_t parts[EXPERT_PARTS];  /* [E, m, d], [E, m], [E, d, m], [E, d] */
+    size_t routers, noise;       /* [T, d, E] each, where the router has them */
+    size_t shared[EXPERT_PARTS]; /* with settings.shared_expert: a stack of one */
+    float *mean[EXPERT_PARTS];   /* see adapters_mean; NULL unless the router averages */
+    uint64_t mean_of;            /* version of the parameters that mean was computed from */
+    int32_t *used;               /* device [E], the experts' update flags */
+    int32_t *counts, *frozen;    /* device [E] */
 };
 
 struct expert_pass; /* what a forward pass keeps for its backward pass */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/experts/kind.h"
 #include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
 #include "adapters/schedule/schedule.h"

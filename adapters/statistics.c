@@ -158,27 +158,25 @@ static status expert_output(const struct adapter_tower *tower, size_t block, siz
                             float *out, struct error *error)
 {
     struct backend *backend = tower->adapters->backend;
-    const struct expert_bank *bank = &tower->banks[block];
     size_t m = tower->hidden, d = tower->width;
-    const float *down = parameters_weight(tower->parameters, bank->down_weight).value,
-                *down_bias = parameters_weight(tower->parameters, bank->down_bias).value,
-                *up = parameters_weight(tower->parameters, bank->up_weight).value,
-                *up_bias = parameters_weight(tower->parameters, bank->up_bias).value;
+    const float *parts[EXPERT_PARTS];
+    for (int i = 0; i < EXPERT_PARTS; i++)
+        parts[i] = parameters_weight(tower->parameters, tower->banks[block].parts[i]).value;
     TRY(backend->ops->gemm(backend,
                            &(struct gemm){.a = matrix_rows(tower->statistics.probes + block * PROBES * d, PROBES, d),
-                                          .b = matrix_rows((float *)down + expert * m * d, m, d),
+                                          .b = matrix_rows((float *)parts[EXPERT_DOWN] + expert * m * d, m, d),
                                           .transpose_b = true,
                                           .exact = true,
-                                          .bias = down_bias + expert * m,
+                                          .bias = parts[EXPERT_DOWN_BIAS] + expert * m,
                                           .activation = tower->activation,
                                           .out = hidden},
                            error));
     return backend->ops->gemm(backend,
                               &(struct gemm){.a = hidden,
-                                             .b = matrix_rows((float *)up + expert * d * m, d, m),
+                                             .b = matrix_rows((float *)parts[EXPERT_UP] + expert * d * m, d, m),
                                              .transpose_b = true,
                                              .exact = true,
-                                             .bias = up_bias + expert * d,
+                                             .bias = parts[EXPERT_UP_BIAS] + expert * d,
                                              .out = matrix_rows(out, PROBES, d)},
                               error);
 }
@@ -298,14 +296,11 @@ static status add_squares(const struct parameters *group, size_t index, float *g
 static status add_bank(const struct adapter_tower *tower, size_t b, float *gradients, double *norm, struct error *error)
 {
     const struct expert_bank *bank = &tower->banks[b];
-    const size_t experts[] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias},
-                 shared[] = {bank->shared.down_weight, bank->shared.down_bias, bank->shared.up_weight,
-                             bank->shared.up_bias};
     double sum = 0;
     for (size_t i = 0; i < EXPERT_PARTS; i++) {
-        TRY(add_squares(tower->parameters, experts[i], gradients, &sum, error));
+        TRY(add_squares(tower->parameters, bank->parts[i], gradients, &sum, error));
         if (tower->adapters->settings.shared_expert)
-            TRY(add_squares(tower->parameters, shared[i], gradients, &sum, error));
+            TRY(add_squares(tower->parameters, bank->shared[i], gradients, &sum, error));
     }
     *norm = sqrt(sum);
     return isfinite(sum)

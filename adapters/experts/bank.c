@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "adapters/experts/expert.h"
-#include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 #include "core/alloc.h"
@@ -22,7 +21,8 @@ static status declare_bank(struct adapter_tower *tower, size_t index, struct err
     const struct adapter_settings *s = &tower->adapters->settings;
     struct expert_bank *bank = &tower->banks[index];
     size_t e = s->experts, m = tower->hidden, d = tower->width, t = s->tasks, flags = index * flags_per_block(s);
-    const char *const *parts = expert_kind_of(s)->parts;
+    size_t *own = bank->parts, *shared = bank->shared;
+    const char *const *names = expert_kind_of(s)->parts;
     const struct router_kind *router = router_kind_of(s);
     char name[64];
     struct {
@@ -32,16 +32,16 @@ static status declare_bank(struct adapter_tower *tower, size_t index, struct err
         size_t shape[3], segments, flag;
         bool there;
     } tensors[] = {
-        {&bank->down_weight, "", parts[0], 3, {e, m, d}, e, flags, true},
-        {&bank->down_bias, "", parts[1], 2, {e, m}, e, flags, true},
-        {&bank->up_weight, "", parts[2], 3, {e, d, m}, e, flags, true},
-        {&bank->up_bias, "", parts[3], 2, {e, d}, e, flags, true},
+        {&own[EXPERT_DOWN], "", names[0], 3, {e, m, d}, e, flags, true},
+        {&own[EXPERT_DOWN_BIAS], "", names[1], 2, {e, m}, e, flags, true},
+        {&own[EXPERT_UP], "", names[2], 3, {e, d, m}, e, flags, true},
+        {&own[EXPERT_UP_BIAS], "", names[3], 2, {e, d}, e, flags, true},
         {&bank->routers, "", "router_list", 3, {t, d, e}, t, flags + e, router->weights},
         {&bank->noise, "", "w_noise_list", 3, {t, d, e}, t, flags + e, router->noise_weights},
-        {&bank->shared.down_weight, "shared.", parts[0], 3, {1, m, d}, 1, flags + e + t, s->shared_expert},
-        {&bank->shared.down_bias, "shared.", parts[1], 2, {1, m}, 1, flags + e + t, s->shared_expert},
-        {&bank->shared.up_weight, "shared.", parts[2], 3, {1, d, m}, 1, flags + e + t, s->shared_expert},
-        {&bank->shared.up_bias, "shared.", parts[3], 2, {1, d}, 1, flags + e + t, s->shared_expert},
+        {&shared[EXPERT_DOWN], "shared.", names[0], 3, {1, m, d}, 1, flags + e + t, s->shared_expert},
+        {&shared[EXPERT_DOWN_BIAS], "shared.", names[1], 2, {1, m}, 1, flags + e + t, s->shared_expert},
+        {&shared[EXPERT_UP], "shared.", names[2], 3, {1, d, m}, 1, flags + e + t, s->shared_expert},
+        {&shared[EXPERT_UP_BIAS], "shared.", names[3], 2, {1, d}, 1, flags + e + t, s->shared_expert},
     };
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         if (!tensors[i].there)
@@ -83,7 +83,7 @@ static void open_pass(struct adapter_tower *tower, size_t index, size_t block)
                                  .index = index,
                                  .bank = index * tower->blocks / tower->adapted,
                                  .decider = pass - index % expert_decision_users(tower)};
-    mixture_hook(pass, &tower->hooks[block]);
+    expert_hook(pass, &tower->hooks[block]);
 }
 
 static status take_means(struct adapter_tower *tower, struct arena *arena, struct error *error)
@@ -432,7 +432,6 @@ status adapter_identity_read(struct adapter_identity *identity, struct error *er
 uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower which, size_t router,
                              const int32_t *chosen)
 {
-    enum { PARTS = 4 };
     const struct adapter_tower *tower = &identity->adapters->towers[which];
     const struct parameter *list = tower->parameters->list;
     const uint64_t *changes = identity->changes[which];
@@ -442,17 +441,14 @@ uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower
     uint64_t digest = 0;
     for (size_t decision = 0; decision < tower->decisions; decision++) {
         const struct expert_bank *bank = &tower->banks[decision * tower->blocks / tower->decisions];
-        const size_t parts[PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
         if (router_kind_of(s)->weights)
             digest = digest_quick(&changes[list[bank->routers].first_segment + router], sizeof *changes, digest);
-        const size_t shared[PARTS] = {bank->shared.down_weight, bank->shared.down_bias, bank->shared.up_weight,
-                                      bank->shared.up_bias};
-        for (size_t i = 0; s->shared_expert && i < PARTS; i++)
-            digest = digest_quick(&changes[list[shared[i]].first_segment], sizeof *changes, digest);
+        for (size_t i = 0; s->shared_expert && i < EXPERT_PARTS; i++)
+            digest = digest_quick(&changes[list[bank->shared[i]].first_segment], sizeof *changes, digest);
         for (size_t k = 0; k < used; k++) {
-            uint64_t expert[1 + PARTS] = {all ? k : (uint64_t)chosen[decision * used + k]};
-            for (size_t i = 0; i < PARTS; i++)
-                expert[1 + i] = changes[list[parts[i]].first_segment + expert[0]];
+            uint64_t expert[1 + EXPERT_PARTS] = {all ? k : (uint64_t)chosen[decision * used + k]};
+            for (size_t i = 0; i < EXPERT_PARTS; i++)
+                expert[1 + i] = changes[list[bank->parts[i]].first_segment + expert[0]];
             digest = digest_quick(expert, sizeof expert, digest);
         }
     }

@@ -1,10 +1,45 @@
-/* Internal to adapters/: the experts of a block, their routing, and what a forward pass keeps for its backward pass.
- * expert.c computes experts of any kind (kind.h), routers/ chooses them, and mixture.c is the hook that puts both into a
- * block. */
+/* Kinds of experts, and the experts of a block with their routing: what a forward pass keeps for its backward pass.
+ *
+ *     const struct expert_kind *kind;
+ *     TRY(expert_kind_find(&kind, "ffn", error));
+ *     settings.kind = kind;
+ *     kind->settle(&settings);
+ *
+ * Each kind is two linear layers with an activation or nothing between them; it sets the activation, the place in the block
+ * and the start values. A new one is a file in this folder, copied from lora.c, and a name here. expert.c computes experts of any
+ * kind and puts them into a block, routers/ chooses them. */
 #pragma once
 
 #include "adapters/adapter.h"
 #include "core/rng.h"
+
+struct expert_kind {
+    const char *name, *source; /* source: where it is published */
+    const char *formula;
+    enum block_place place;
+    enum activation activation;      /* between the layers; dropout works with ACTIVATION_RELU alone */
+    bool models_activation;          /* the activation of the model's MLPs instead */
+    const char *parts[EXPERT_PARTS]; /* names of its tensors */
+    struct refused_key refused[REFUSED_KEYS];
+    /* Hidden units of an expert in a tower whose MLPs have `mlp` of them. */
+    size_t (*hidden)(const struct adapter_settings *settings, size_t mlp);
+    void (*settle)(struct adapter_settings *settings); /* sets the fields of the refused keys; NULL: nothing */
+    status (*check)(const struct adapter_settings *settings, struct error *error);
+    /* Sets the start values, from zeros. block: the model's, NULL where there is none. */
+    status (*start)(struct adapter_tower *tower, size_t bank, const struct block *block, uint64_t seed,
+                    struct error *error);
+};
+
+#define EXPERT_KINDS(X) X(lora) X(ffn)
+#define DECLARE(name) extern const struct expert_kind expert_##name;
+EXPERT_KINDS(DECLARE)
+#undef DECLARE
+
+status expert_kind_find(const struct expert_kind **kind, const char *name, struct error *error);
+const struct expert_kind *expert_kind_at(size_t index);                            /* NULL past the last one */
+const struct expert_kind *expert_kind_of(const struct adapter_settings *settings); /* lora by default */
+
+/* --- Internal to adapters/ --- */
 
 /* Experts of a block with the samples that each was given. A sample is `length` rows: all of an image or a prompt, or
  * one token. */
@@ -21,24 +56,9 @@ struct expert_layer {
     struct tensor hidden; /* [samples · K · length, m], in the backend's own order */
 };
 
-void expert_layer_use(struct expert_layer *layer, const struct parameters *group, const struct expert_stack *stack);
-
-/* Take memory for a dispatch, which the router fills, and for the hidden units of a layer whose dispatch is filled. */
+/* Takes memory for a dispatch, which the router fills. */
 status expert_dispatch_take(struct dispatch *dispatch, const struct block_context *context, size_t samples,
                             size_t experts, size_t top_k, struct error *error);
-status expert_layer_take(struct expert_layer *layer, const struct block_context *context, size_t length,
-                         struct error *error);
-
-/* y += Σ_k g_k ε_k(x); x and y [samples · length, d] */
-status expert_layer_forward(struct expert_layer *layer, const struct block_context *context, const struct tensor *x,
-                            struct tensor *y, struct error *error);
-
-/* Gradients of the weights, of the gates (dgates [samples, K], set unless they are constant) and of the hidden units. The
- * last are taken from the arena for expert_layer_backward_input, which does dx += … */
-status expert_layer_backward(struct expert_layer *layer, const struct block_context *context, const struct tensor *x,
-                             const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error);
-status expert_layer_backward_input(const struct expert_layer *layer, const struct block_context *context,
-                                   const struct tensor *dhidden, struct tensor *dx, struct error *error);
 
 enum { ROUTER_ARRAYS = 6 }; /* that a router keeps for its backward pass */
 
@@ -79,7 +99,7 @@ status router_send_all(const struct expert_layer *layer, const struct block_cont
                        struct error *error);
 
 /* The hook that runs the pass in its block. */
-void mixture_hook(struct expert_pass *pass, struct block_hook *hook);
+void expert_hook(struct expert_pass *pass, struct block_hook *hook);
 
 /* The population deviation. */
 double expert_deviation(const float *values, size_t n);

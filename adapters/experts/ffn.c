@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "adapters/experts/expert.h"
-#include "adapters/experts/kind.h"
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "models/vit.h"
@@ -75,15 +74,14 @@ static status start(struct adapter_tower *tower, size_t index, const struct bloc
         return error_set(error, ERROR_ARGUMENT,
                          "adapter: experts of kind ffn start from a model's MLPs; there are none");
     const struct expert_bank *bank = &tower->banks[index];
-    const size_t parts[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
     const struct weight from[EXPERT_PARTS] = {block->c_fc.weight, block->c_fc.bias, block->c_proj.weight,
                                               block->c_proj.bias};
     struct rng rng =
         rng_make(seed, RNG_INIT, 1 + 2 * TOWERS + (uint32_t)(tower - tower->adapters->towers), (uint32_t)bank->block);
-    float *values = xmalloc(array_size(tower->parameters->list[bank->down_weight].size, sizeof *values));
+    float *values = xmalloc(array_size(tower->parameters->list[bank->parts[EXPERT_DOWN]].size, sizeof *values));
     status result = OK;
     for (int i = 0; result == OK && i < EXPERT_PARTS; i++)
-        result = start_part(tower, parts[i], from[i].value, &rng, i, values, error);
+        result = start_part(tower, bank->parts[i], from[i].value, &rng, i, values, error);
     free(values);
     return result;
 }

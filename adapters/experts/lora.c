@@ -3,9 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "adapters/experts/kind.h"
+#include "adapters/experts/expert.h"
 #include "core/alloc.h"
-#include "core/rng.h"
 
 static size_t hidden(const struct adapter_settings *settings, size_t mlp)
 {
@@ -44,9 +43,9 @@ static status start(struct adapter_tower *tower, size_t index, const struct bloc
     const struct expert_bank *bank = &tower->banks[index];
     uint32_t which = (uint32_t)(tower - tower->adapters->towers);
     struct rng rng = rng_make(seed, RNG_INIT, 1 + which, (uint32_t)bank->block);
-    TRY(draw_down(tower, bank->down_weight, &rng, error));
+    TRY(draw_down(tower, bank->parts[EXPERT_DOWN], &rng, error));
     rng = rng_make(seed, RNG_INIT, 1 + TOWERS + which, (uint32_t)bank->block);
-    return tower->adapters->settings.shared_expert ? draw_down(tower, bank->shared.down_weight, &rng, error) : OK;
+    return tower->adapters->settings.shared_expert ? draw_down(tower, bank->shared[EXPERT_DOWN], &rng, error) : OK;
 }
 
 const struct expert_kind expert_lora = {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/experts/kind.h"
 #include "adapters/options.h"
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
@@ -40,9 +39,6 @@ void adapters_tensor_at(const struct adapters *adapters, size_t index, struct gr
            experts = EXPERT_PARTS * s->experts;
     const struct adapter_tower *tower = &adapters->towers[block < images ? TOWER_IMAGE : TOWER_TEXT];
     const struct expert_bank *bank = &tower->banks[block < images ? block : block - images];
-    const struct expert_stack *shared = &bank->shared;
-    const size_t numbers[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias},
-                 of_shared[EXPERT_PARTS] = {shared->down_weight, shared->down_bias, shared->up_weight, shared->up_bias};
     *tensor = (struct group_tensor){.routing = k >= experts && k < experts + each * s->tasks};
     int used = snprintf(tensor->name, sizeof tensor->name, "%stransformer.resblocks.%zu.",
                         block < images ? "visual." : "", bank->block);
@@ -50,11 +46,11 @@ void adapters_tensor_at(const struct adapters *adapters, size_t index, struct gr
     size_t left = sizeof tensor->name - (size_t)used;
     if (k < experts) {
         snprintf(rest, left, "adaptmlp_list.%zu.%s", k / EXPERT_PARTS, parts[k % EXPERT_PARTS]);
-        group_tensor_slice(tensor, tower->parameters, numbers[k % EXPERT_PARTS], k / EXPERT_PARTS);
+        group_tensor_slice(tensor, tower->parameters, bank->parts[k % EXPERT_PARTS], k / EXPERT_PARTS);
     } else if (!tensor->routing) {
         k -= experts + each * s->tasks;
         snprintf(rest, left, "adaptmlp_shared.%s", parts[k]);
-        group_tensor_slice(tensor, tower->parameters, of_shared[k], 0);
+        group_tensor_slice(tensor, tower->parameters, bank->shared[k], 0);
     } else {
         k -= experts;
         bool noise = k % each == 1;

@@ -24,9 +24,6 @@ struct expert_part {
 struct expert_part expert_part(struct expert_shape shape, int part);
 size_t expert_size(struct expert_shape shape);
 
-/* The four tensors of a block's experts, in that order; each is a stack of all experts. */
-void merge_expert_tensors(const struct adapter_tower *tower, size_t block, const struct parameter *found[EXPERT_PARTS]);
-
 /* hidden [m] = act(W₁ x + b₁) and, unless NULL, out [d] = scale · (W₂ hidden + b₂), on the host. */
 void expert_forward(struct expert_shape shape, const float *expert, float scale, const float *x, float *hidden,
                     float *out);

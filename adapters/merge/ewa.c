@@ -95,12 +95,9 @@ static status after_step(struct adapters *adapters, const struct merge_call *cal
     float rate = rate_of(call);
     for (int t = 0; rate > 0 && t < TOWERS; t++) {
         struct adapter_tower *tower = &adapters->towers[t];
-        for (size_t b = 0; b < tower->blocks; b++) {
-            const struct parameter *tensors[EXPERT_PARTS];
-            merge_expert_tensors(tower, b, tensors);
+        for (size_t b = 0; b < tower->blocks; b++)
             for (int i = 0; i < EXPERT_PARTS; i++)
-                TRY(average(tower, b, tensors[i], rate, error));
-        }
+                TRY(average(tower, b, &tower->parameters->list[tower->banks[b].parts[i]], rate, error));
     }
     return OK;
 }

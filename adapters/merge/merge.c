@@ -106,12 +106,9 @@ static status merge_moments(struct adapters *adapters, struct parameters *group,
     return backend->ops->upload(backend, steps + merge->target, &mean, sizeof mean, error);
 }
 
-void merge_expert_tensors(const struct adapter_tower *tower, size_t block, const struct parameter *found[EXPERT_PARTS])
+static const struct parameter *tensor_of(const struct adapter_tower *tower, size_t block, int part)
 {
-    const struct expert_bank *bank = &tower->banks[block];
-    const size_t tensors[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
-    for (int i = 0; i < EXPERT_PARTS; i++)
-        found[i] = &tower->parameters->list[tensors[i]];
+    return &tower->parameters->list[tower->banks[block].parts[part]];
 }
 
 /* Copies one expert's part of an array with the layout of the tower's values to the host. */
@@ -119,12 +116,10 @@ static status read_expert(const struct adapter_tower *tower, const float *array,
                           struct error *error)
 {
     struct backend *backend = tower->adapters->backend;
-    const struct parameter *tensors[EXPERT_PARTS];
-    merge_expert_tensors(tower, block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
-        size_t n = tensors[i]->size / tensors[i]->shape[0];
-        TRY(backend->ops->download(backend, flat, array + tensors[i]->offset + (size_t)expert * n, n * sizeof *flat,
-                                   error));
+        const struct parameter *p = tensor_of(tower, block, i);
+        size_t n = p->size / p->shape[0];
+        TRY(backend->ops->download(backend, flat, array + p->offset + (size_t)expert * n, n * sizeof *flat, error));
         flat += n;
     }
     return OK;
@@ -141,11 +136,10 @@ static status write_expert(const struct adapter_tower *tower, size_t block, int 
                            struct error *error)
 {
     struct backend *backend = tower->adapters->backend;
-    const struct parameter *tensors[EXPERT_PARTS];
-    merge_expert_tensors(tower, block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
-        size_t n = tensors[i]->size / tensors[i]->shape[0];
-        TRY(backend->ops->upload(backend, write_part(tower, tensors[i], expert), flat, n * sizeof *flat, error));
+        const struct parameter *p = tensor_of(tower, block, i);
+        size_t n = p->size / p->shape[0];
+        TRY(backend->ops->upload(backend, write_part(tower, p, expert), flat, n * sizeof *flat, error));
         flat += n;
     }
     return OK;
@@ -217,15 +211,13 @@ static status combine(struct adapters *adapters, const struct merge_view *view, 
 {
     struct adapter_tower *tower = &adapters->towers[view->tower];
     const struct merge_combiner *combiner = plan->combiner != NULL ? plan->combiner : &combine_mean;
-    const struct parameter *tensors[EXPERT_PARTS];
     struct merge shares = *merge;
     (combiner->weigh != NULL ? combiner->weigh : combine_mean.weigh)(view, &shares);
-    merge_expert_tensors(tower, merge->block, tensors);
     for (int i = 0; i < EXPERT_PARTS; i++) {
+        const struct parameter *p = tensor_of(tower, merge->block, i);
         if (combiner->combine == NULL)
-            TRY(sum_into(adapters, write_part(tower, tensors[i], merge->target), tower->parameters->values, tensors[i],
-                         &shares, error));
-        TRY(merge_moments(adapters, tower->parameters, tensors[i], &shares, plan->moments, error));
+            TRY(sum_into(adapters, write_part(tower, p, merge->target), tower->parameters->values, p, &shares, error));
+        TRY(merge_moments(adapters, tower->parameters, p, &shares, plan->moments, error));
     }
     if (combiner->combine != NULL)
         return combine_into(tower, combiner, plan->combiner_options, merge, error);

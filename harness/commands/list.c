@@ -1,7 +1,6 @@
 /* mtil list: names for suites and command lines. A new kind: one function and one line in kinds. */
 #include <string.h>
 
-#include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
 #include "adapters/merge/combine.h"
 #include "adapters/routers/router.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adapters/experts/kind.h"
+#include "adapters/experts/expert.h"
 #include "adapters/freeze.h"
 #include "harness/heads/model.h"
 #include "harness/methods/methods.h"

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "core/file.h"
 #include "harness/heads/model.h"

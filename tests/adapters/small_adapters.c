@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/experts/kind.h"
 #include "adapters/options.h"
 #include "adapters/routers/router.h"
 
@@ -140,8 +139,7 @@ const float *slice_values(struct small *s, const struct adapters *adapters, enum
 
 size_t expert_tensor(const struct adapters *adapters, enum tower tower, size_t block, size_t part)
 {
-    const struct expert_bank *bank = &adapters->towers[tower].banks[block];
-    return (const size_t[EXPERT_PARTS]){bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias}[part];
+    return adapters->towers[tower].banks[block].parts[part];
 }
 
 void small_write_counts(struct adapters *adapters, const int32_t *counts)

@@ -1,5 +1,4 @@
 /* Adapters to files and back, under the public names; what may be missing; what is refused. */
-#include "adapters/experts/kind.h"
 #include "adapters/files/adapter_file.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/small_adapters.h"
@@ -41,12 +40,16 @@ ADAPTERS_TEST(names_and_shapes_are_public, 1, "")
     } cases[] = {
         {"visual.transformer.resblocks.1.adaptmlp_list.3.down_proj.weight",
          TOWER_IMAGE,
-         image[1].down_weight,
+         image[1].parts[EXPERT_DOWN],
          3,
          {8, 64}},
-        {"visual.transformer.resblocks.0.adaptmlp_list.4.up_proj.weight", TOWER_IMAGE, image[0].up_weight, 4, {64, 8}},
-        {"transformer.resblocks.1.adaptmlp_list.0.up_proj.bias", TOWER_TEXT, text[1].up_bias, 0, {128}},
-        {"transformer.resblocks.0.adaptmlp_list.2.down_proj.bias", TOWER_TEXT, text[0].down_bias, 2, {8}},
+        {"visual.transformer.resblocks.0.adaptmlp_list.4.up_proj.weight",
+         TOWER_IMAGE,
+         image[0].parts[EXPERT_UP],
+         4,
+         {64, 8}},
+        {"transformer.resblocks.1.adaptmlp_list.0.up_proj.bias", TOWER_TEXT, text[1].parts[EXPERT_UP_BIAS], 0, {128}},
+        {"transformer.resblocks.0.adaptmlp_list.2.down_proj.bias", TOWER_TEXT, text[0].parts[EXPERT_DOWN_BIAS], 2, {8}},
         {"visual.transformer.resblocks.1.router_list.2", TOWER_IMAGE, image[1].routers, 2, {64, 5}},
         {"transformer.resblocks.0.w_noise_list.1", TOWER_TEXT, text[0].noise, 1, {128, 5}}};
     const float *before[TOWERS];
@@ -101,10 +104,10 @@ ADAPTERS_TEST(missing_tensors_follow_the_mode, 1, "")
                 test_path()); /* under another prefix there is nothing */
     redraw(s, adapters);
     must(load(adapters, "adapter.", GROUP_ZERO_LEFT_OUT));
-    expect_slice(s, adapters, bank->up_weight, 0, NULL);
+    expect_slice(s, adapters, bank->parts[EXPERT_UP], 0, NULL);
     expect_slice(s, adapters, bank->routers, 0, NULL);
     expect_slice(s, adapters, bank->routers, 1, saved);
-    expect_slice(s, adapters, bank->up_weight, 4, saved);
+    expect_slice(s, adapters, bank->parts[EXPERT_UP], 4, saved);
 
     save(adapters, "router_list.1", "", NULL, 0);
     must_refuse(load(adapters, "", GROUP_COMPLETE), ERROR_FORMAT, "router_list.1 is missing");

@@ -66,7 +66,7 @@ ADAPTERS_TEST(what_changes_is_marked, 2, "")
     must(adapters_step(adapters, s->state, &held, &error));
     assert_int_equal(count_changes(s, adapters, seen, true), 0);
 
-    const struct parameter *p = &group->list[adapters->towers[TOWER_TEXT].banks[0].up_weight];
+    const struct parameter *p = &group->list[adapters->towers[TOWER_TEXT].banks[0].parts[EXPERT_UP]];
     must(parameters_upload(group, p, host_room(&s->d, p->size * sizeof(float)), &error));
     assert_int_equal(count_changes(s, adapters, seen, true), p->segments);
     parameters_write(group, p->offset, 1);

@@ -1,5 +1,4 @@
 /* The experts' bank and hook: sizes, settings, counts, gradients, bits. What steps change and leave is in replay_model. */
-#include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/small_adapters.h"
@@ -81,7 +80,8 @@ ADAPTERS_TEST(fresh_adapters_change_nothing, 2, "")
         small_clear(s, adapters->towers[t].parameters, 0, adapters->towers[t].parameters->values_count);
     must(adapters_initialize(adapters, NULL, 7, &error));
     for (int t = 0; t < TOWERS; t++) {
-        struct expert_slice down = expert_slice(adapters, (enum tower)t, adapters->towers[t].banks[0].down_weight, 0);
+        struct expert_slice down =
+            expert_slice(adapters, (enum tower)t, adapters->towers[t].banks[0].parts[EXPERT_DOWN], 0);
         const float *values = slice_values(s, adapters, (enum tower)t, down);
         float bound = 1.0f / sqrtf((float)adapters->towers[t].width), largest = 0;
         for (size_t i = 0; i < down.size; i++)
@@ -160,10 +160,11 @@ ADAPTERS_TEST(the_shared_expert_starts_apart_from_the_others, 2, "shared_expert=
     for (int t = 0; t < TOWERS; t++) {
         const struct parameters *group = adapters->towers[t].parameters;
         const struct expert_bank *bank = &adapters->towers[t].banks[1];
-        const float *values = small_values(s, group), *shared = values + group->list[bank->shared.down_weight].offset;
-        size_t n = group->list[bank->shared.down_weight].size;
+        const float *values = small_values(s, group), *shared = values + group->list[bank->shared[EXPERT_DOWN]].offset;
+        size_t n = group->list[bank->shared[EXPERT_DOWN]].size;
         for (size_t e = 0; e < SMALL_EXPERTS; e++)
-            assert_memory_not_equal(shared, values + group->list[bank->down_weight].offset + e * n, n * sizeof *shared);
+            assert_memory_not_equal(shared, values + group->list[bank->parts[EXPERT_DOWN]].offset + e * n,
+                                    n * sizeof *shared);
     }
 }
 
@@ -178,8 +179,7 @@ ADAPTERS_TEST(the_shared_expert_is_an_expert, 2, "experts=1 top_k=1")
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
             const struct parameters *group = adapters->towers[t].parameters;
             struct parameters *to = shared->towers[t].parameters;
-            const struct expert_stack *stack = &shared->towers[t].banks[b].shared;
-            const size_t targets[] = {stack->down_weight, stack->down_bias, stack->up_weight, stack->up_bias};
+            const size_t *targets = shared->towers[t].banks[b].shared;
             for (size_t i = 0; i < 4; i++) {
                 const struct parameter *from = &group->list[expert_tensor(adapters, (enum tower)t, b, i)];
                 must(parameters_upload(to, &to->list[targets[i]], small_values(s, group) + from->offset, &error));
@@ -199,7 +199,7 @@ ADAPTERS_TEST(the_shared_expert_is_neither_frozen_nor_merged, 2, "shared_expert=
     struct expert_changes changes = {0};
     must(merge_policy_find(&plan.policy, "most_used", &error));
     const struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
-    const struct parameter *p = &tower->parameters->list[tower->banks[1].shared.up_bias];
+    const struct parameter *p = &tower->parameters->list[tower->banks[1].shared[EXPERT_UP_BIAS]];
     small_loss(s, true);
     const float *before = from_device(&s->d, tower->parameters->values + p->offset, p->size * sizeof *before);
     must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &changes, &error));

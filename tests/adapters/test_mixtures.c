@@ -1,6 +1,5 @@
 /* Experts in the place of the MLP, and routers: gradients, how they start, what answers. */
 #include "adapters/experts/expert.h"
-#include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "models/vit.h"
 #include "tests/adapters/small_adapters.h"

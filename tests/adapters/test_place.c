@@ -160,7 +160,7 @@ ADAPTERS_TEST(blocks_start_and_draw_as_among_all, 2, "")
     assert_int_equal(part->towers[TOWER_TEXT].banks[0].block, 1);
     must(adapters_initialize(adapters, NULL, 7, &error));
     must(adapters_initialize(part, NULL, 7, &error));
-    const struct parameter *p = &texts->list[part->towers[TOWER_TEXT].banks[0].down_weight],
+    const struct parameter *p = &texts->list[part->towers[TOWER_TEXT].banks[0].parts[EXPERT_DOWN]],
                            *q = parameters_find(adapters->towers[TOWER_TEXT].parameters, p->name);
     expect_floats(&s->d, "W_down", texts->values + p->offset,
                   small_values(s, adapters->towers[TOWER_TEXT].parameters) + q->offset, p->size);

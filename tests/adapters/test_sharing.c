@@ -2,7 +2,6 @@
  * counts, and what a way through them is. */
 #include "adapters/adapter.h"
 #include "adapters/experts/expert.h"
-#include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 #include "tests/adapters/small_adapters.h"
@@ -186,7 +185,9 @@ TEST(a_way_is_what_it_is_decided_on)
         adapter_identity_create(&identity, adapters);
         for (size_t k = 0; k < strlen(cases[i].on_the_way); k++)
             assert_int_equal(
-                changes_the_way(adapters, &identity, k % 2 == 0 ? banks[k / 5].up_bias : banks[k / 5].down_bias, k % 5),
+                changes_the_way(adapters, &identity,
+                                k % 2 == 0 ? banks[k / 5].parts[EXPERT_UP_BIAS] : banks[k / 5].parts[EXPERT_DOWN_BIAS],
+                                k % 5),
                 cases[i].on_the_way[k] == 'x');
         for (size_t task = 0; task < SMALL_TASKS; task++)
             assert_int_equal(changes_the_way(adapters, &identity, banks[0].routers, task), task == SMALL_TASK);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/experts/kind.h"
 #include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
 #include "harness/train/image_pass.h"

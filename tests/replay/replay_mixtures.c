@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 #include "core/file.h"
@@ -43,9 +42,7 @@ static const struct adapter_tower *tower_of(const struct mixture *m)
 /* The parameters of the experts' four parts. */
 static const struct parameter *part_of(const struct mixture *m, int part)
 {
-    const struct expert_bank *bank = &tower_of(m)->banks[0];
-    const size_t numbers[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
-    return &tower_of(m)->parameters->list[numbers[part]];
+    return &tower_of(m)->parameters->list[tower_of(m)->banks[0].parts[part]];
 }
 
 /* values: those of the group, or its gradients */

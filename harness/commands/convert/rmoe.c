@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "adapters/adapter.h"
-#include "adapters/experts/kind.h"
 #include "adapters/files/adapter_file.h"
 #include "adapters/routers/router.h"
 #include "core/alloc.h"

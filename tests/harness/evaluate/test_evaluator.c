@@ -70,7 +70,7 @@ static void change_expert(struct small_run *run, size_t expert)
     const struct adapter_tower *tower = &run->experiment->model.adapters->towers[TOWER_IMAGE];
     float *values = small_run_adapters(run, TOWER_IMAGE);
     for (size_t b = 0; b < tower->blocks; b++) {
-        const struct parameter *bias = &tower->parameters->list[tower->banks[b].up_bias];
+        const struct parameter *bias = &tower->parameters->list[tower->banks[b].parts[EXPERT_UP_BIAS]];
         size_t n = bias->shape[1], at = bias->offset + expert * n;
         for (size_t i = 0; i < n; i++)
             values[at + i] += 0.5f;
