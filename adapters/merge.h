@@ -1,10 +1,14 @@
-/* Merging experts during training (Park, Algorithm 1; adapters/README.md). Freezing them is in freeze.h.
+/* Merging experts during training, when it is due, and freezing them after a task (Park, Algorithm 1; adapters/README.md).
  *
  *     struct merge_plan plan = {.moments = MOMENTS_KEEP};
  *     TRY(merge_policy_find(&plan.policy, "most_used", error));
- *     TRY(merge_combiner_find(&plan.combiner, "mean", error));             // adapters/merge/combine.h
- *     if (…)  // schedule/schedule.h                                       // events: what was done or skipped
+ *     TRY(merge_combiner_find(&plan.combiner, "mean", error));             // merge/policies.h
+ *     if (…)  // the schedule                                              // events: what was done or skipped
  *         TRY(adapters_merge(adapters, &plan, &(struct merge_call){.options = options, .rng = rng}, &events, error));
+ *
+ *     struct freeze_plan frozen = {.top_k = 2, .options = options};
+ *     TRY(freeze_policy_find(&frozen.policy, "most_used", error));
+ *     TRY(adapters_freeze(adapters, &frozen, rng, &events, error));        // after the task
  *
  * A policy looks at a tower and decides which expert is replaced by a combination of which others; the bank carries it
  * out. One policy is one file in merge/ and a name in merge/policies.h; merge/none.c is the template to copy.
@@ -17,8 +21,7 @@
 
 enum { MERGE_SOURCES = WEIGHTED_SUM_INPUTS };
 
-struct merge_combiner; /* adapters/merge/combine.h */
-struct merge_schedule; /* adapters/schedule/schedule.h */
+struct merge_combiner; /* merge/policies.h */
 
 enum merge_skip { MERGE_DONE, MERGE_TARGET_IS_SOURCE, MERGE_NO_FREE_EXPERT };
 
@@ -111,8 +114,6 @@ struct expert_changes {
     size_t count;
     struct expert_change *changes;
 };
-void expert_changes_add(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
-                        const struct merge *merge); /* events NULL: nothing */
 void expert_changes_clear(struct expert_changes *events);
 void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
@@ -132,13 +133,53 @@ struct merge_effect_list {
     struct merge_effect *effects;
 };
 
+/* When experts are merged within a task. One schedule is one file in schedule/ and a name in MERGE_SCHEDULES; every.c is the
+ * shortest to copy. All of them count iterations of the task; M is merge.every.
+ *
+ *     const struct merge_schedule *schedule = merge_schedule_at(options_choice(merge, "schedule"));
+ *     if (schedule->due != NULL && schedule->due(&(struct schedule_call){.iteration = i, .iterations = n, .every = 100, …}))
+ *         TRY(adapters_merge(…));
+ */
+
+/* Plain data, zero when a task begins, saved with the run. */
+struct schedule_state {
+    double previous; /* mean loss of the M iterations before the last M */
+    double windows;  /* windows of M iterations that had a loss */
+};
+
+struct schedule_call {
+    size_t iteration, iterations; /* the iteration that was just finished, from 1, of how many */
+    size_t every;                 /* M */
+    double least_fall;            /* merge.least_fall */
+    double loss;                  /* with needs_loss: mean over the last M iterations; NAN: none of them counted */
+    struct schedule_state *state; /* with needs_loss */
+};
+
+struct merge_schedule {
+    const char *name, *help;
+    bool after_task; /* experts are merged when the task ends, before some are frozen, whatever the policy says */
+    bool needs_loss; /* it is asked only after every M-th iteration, with the loss */
+    bool (*due)(const struct schedule_call *call); /* NULL: never after an iteration */
+};
+
+#define MERGE_SCHEDULES(X) X(every) X(once) X(end_of_task) X(warmup_decay) X(plateau)
+#define DECLARE(name) extern const struct merge_schedule schedule_##name;
+MERGE_SCHEDULES(DECLARE)
+#undef DECLARE
+
+#define MERGE_SCHEDULE_NAME(name) "|" #name
+#define MERGE_SCHEDULE_CHOICES (&MERGE_SCHEDULES(MERGE_SCHEDULE_NAME)[1])
+
+/* In the order of MERGE_SCHEDULES, which is the order of the option's choices; NULL past the last one. */
+const struct merge_schedule *merge_schedule_at(size_t index);
+
 /* Which experts are merged, how and when. */
 struct merge_plan {
     const struct merge_policy *policy;
     const struct merge_combiner *combiner;                   /* NULL: the mean */
     const struct options *policy_options, *combiner_options; /* NULL where it has none */
     enum merge_moments moments;
-    const struct merge_schedule *schedule; /* schedule/schedule.h; NULL: the caller of adapters_merge decides */
+    const struct merge_schedule *schedule; /* NULL: the caller of adapters_merge decides */
     size_t every;                          /* iterations between merges, or as the schedule says */
     double least_fall;
     bool analysis; /* whether to record the effects of merges; no result depends on it */
@@ -192,3 +233,44 @@ void merge_best_pairs(const struct merge_view *view, const struct merge_call *ca
 
 /* Indices of the n highest counts, highest first, ties: the lowest index. For policies. */
 void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest);
+
+/* --- Freezing: frozen experts are still used, but neither trained nor merged into. The frozen set of a block only grows; an
+ * expert may be picked again. One policy is one file in freeze/ and a name in FREEZE_POLICIES; freeze/none.c is the template to
+ * copy. --- */
+
+/* One block of a tower, on the host. */
+struct freeze_view {
+    enum tower tower;
+    size_t block, experts;
+    const int32_t *counts; /* [E] since the task began */
+};
+
+struct freeze_plan;
+
+struct freeze_policy {
+    const char *name, *source;
+    const char *formula;          /* what defines it, in one line */
+    const struct option *options; /* its keys under `adapter` */
+    bool counts;                  /* it freezes adapter.freeze_top_k experts */
+    /* Experts to freeze, in order of rank, in picked [E]; returns how many. */
+    size_t (*pick)(const struct freeze_view *view, const struct freeze_plan *plan, const struct rng *rng, int *picked);
+};
+
+struct freeze_plan {
+    const struct freeze_policy *policy;
+    size_t top_k;                  /* adapter.freeze_top_k */
+    const struct options *options; /* section adapter */
+};
+
+#define FREEZE_POLICIES(X) X(most_used) X(none) X(share) X(random)
+#define DECLARE(name) extern const struct freeze_policy freeze_##name;
+FREEZE_POLICIES(DECLARE)
+#undef DECLARE
+
+status freeze_policy_find(const struct freeze_policy **policy, const char *name, struct error *error);
+const struct freeze_policy *freeze_policy_at(size_t index); /* NULL past the last one */
+
+/* Freezes in all blocks of both towers, image first; appends events with at most MERGE_SOURCES experts each (NULL: not
+ * wanted). rng is of the task. */
+status adapters_freeze(struct adapters *adapters, const struct freeze_plan *plan, struct rng rng,
+                       struct expert_changes *events, struct error *error);

@@ -6,7 +6,6 @@
 
 #include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
-#include "adapters/schedule/schedule.h"
 
 const struct option adapter_options[] = {
     {.name = "experts",

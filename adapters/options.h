@@ -1,7 +1,6 @@
 /* The sections of a suite on adapters and merging: tables of their keys, and their values as settings. */
 #pragma once
 
-#include "adapters/freeze.h"
 #include "adapters/merge.h"
 
 enum { ADAPTER_EXPERTS = 1024 }; /* at most in a block */

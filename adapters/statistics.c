@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "adapters/experts/expert.h"
-#include "adapters/merge/combine.h"
+#include "adapters/merge/policies.h"
 #include "core/alloc.h"
 
 static status take(struct arena *arena, struct backend *backend, enum tensor_type type, const char *name, size_t n,

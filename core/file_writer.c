@@ -120,7 +120,8 @@ static void remove_folder(const char *path)
     free(name);
 }
 
-void temporary_release(struct temporary *temporary)
+/* After the file was renamed to its target. */
+static void release(struct temporary *temporary)
 {
     if (temporary->path != NULL)
         close(temporary->lock);
@@ -134,7 +135,7 @@ void temporary_remove(struct temporary *temporary)
         remove_folder(temporary->path);
     else if (temporary->path != NULL)
         unlink(temporary->path);
-    temporary_release(temporary);
+    release(temporary);
 }
 
 /* --- Leftovers --- */
@@ -307,7 +308,7 @@ status file_writer_close(struct file_writer *writer, struct error *error)
     }
     if (writer->lasting)
         file_sync_name(writer->path);
-    temporary_release(&writer->temporary);
+    release(&writer->temporary);
     file_writer_abandon(writer);
     return OK;
 }

@@ -33,8 +33,7 @@ status temporary_create_folder(struct temporary *temporary, const char *target, 
 
 #define TEMPORARY_LOCK "mtil.lock"
 
-void temporary_release(struct temporary *temporary); /* after the file was renamed to its target; may be called twice */
-void temporary_remove(struct temporary *temporary);  /* with its contents; may be called twice and after release */
+void temporary_remove(struct temporary *temporary); /* with its contents; may be called twice */
 
 /* Removes the leftovers in a folder that belong to this user, as far as possible. */
 void temporary_clear(const char *folder);

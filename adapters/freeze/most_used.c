@@ -1,5 +1,5 @@
 /* The k highest counts (ties: the lowest index): Park, Algorithm 1, lines 22 and 23, as in MoE-Adapters. */
-#include "adapters/freeze.h"
+#include "adapters/merge.h"
 
 static size_t pick(const struct freeze_view *view, const struct freeze_plan *plan, const struct rng *rng, int *picked)
 {

@@ -1,5 +1,5 @@
-/* Nothing is frozen. Also the template for a policy: copy this file, fill pick, and add the name to freeze.h. */
-#include "adapters/freeze.h"
+/* Nothing is frozen. Also the template for a policy: copy this file, fill pick, and add the name to merge.h. */
+#include "adapters/merge.h"
 
 static size_t pick(const struct freeze_view *view, const struct freeze_plan *plan, const struct rng *rng, int *picked)
 {

@@ -1,5 +1,5 @@
 /* k experts at random, frozen ones among them as with most_used: the control that shows whether use matters. */
-#include "adapters/freeze.h"
+#include "adapters/merge.h"
 
 static size_t pick(const struct freeze_view *view, const struct freeze_plan *plan, const struct rng *rng, int *picked)
 {

@@ -1,5 +1,5 @@
 /* Every expert with more than a share x of its block's choices in the task, c_k / Σ c > x; the most used first. */
-#include "adapters/freeze.h"
+#include "adapters/merge.h"
 
 static const struct option options[] = {{.name = "freeze_share",
                                          .type = OPTION_REAL,

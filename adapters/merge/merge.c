@@ -1,11 +1,9 @@
-/* Carries out the merges that a policy planned. */
-#include "adapters/merge.h"
-
+/* Carries out the merges and freezes that policies planned. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "adapters/experts/expert.h"
 #include "adapters/merge/policies.h"
-#include "adapters/schedule/schedule.h"
 #include "adapters/statistics.h"
 #include "core/alloc.h"
 
@@ -20,8 +18,9 @@ void expert_changes_free(struct expert_changes *events)
     *events = (struct expert_changes){0};
 }
 
-void expert_changes_add(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
-                        const struct merge *merge)
+/* events NULL: nothing */
+static void add_change(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
+                       const struct merge *merge)
 {
     if (events == NULL)
         return;
@@ -44,21 +43,20 @@ static status look_at(struct adapters *adapters, enum tower which, unsigned need
     int32_t *more = *memory + 2 * all;
     *view = (struct merge_view){
         .tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + all};
+    const struct {
+        bool needed;
+        const int32_t *data, **seen;
+        size_t n;
+    } arrays[] = {{earlier, statistics->earlier, &view->earlier, all},
+                  {pairs, statistics->pairs, &view->pairs, square},
+                  {next, statistics->next, &view->next, square}};
     TRY(adapters_read_counts_and_frozen(adapters, which, *memory, error));
-    if (earlier) {
-        view->earlier = more;
-        TRY(backend->ops->download(backend, more, statistics->earlier, all * sizeof *more, error));
-        more += all;
-    }
-    if (pairs) {
-        view->pairs = more;
-        TRY(backend->ops->download(backend, more, statistics->pairs, square * sizeof *more, error));
-        more += square;
-    }
-    if (next) {
-        view->next = more;
-        TRY(backend->ops->download(backend, more, statistics->next, square * sizeof *more, error));
-        more += square;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        if (!arrays[i].needed)
+            continue;
+        *arrays[i].seen = more;
+        TRY(backend->ops->download(backend, more, arrays[i].data, arrays[i].n * sizeof *more, error));
+        more += arrays[i].n;
     }
     if (similarity)
         TRY(statistics_similarity(tower, (float *)more, error));
@@ -254,7 +252,7 @@ static status carry_out_list(struct adapters *adapters, const struct merge_view 
         struct merge *merge = &list->merges[i];
         if (merge->skip == MERGE_DONE)
             TRY(carry_out(adapters, view, plan, call, merge, error));
-        expert_changes_add(events, merge->skip == MERGE_DONE ? CHANGE_MERGE : CHANGE_SKIP, view->tower, merge);
+        add_change(events, merge->skip == MERGE_DONE ? CHANGE_MERGE : CHANGE_SKIP, view->tower, merge);
     }
     return OK;
 }
@@ -278,6 +276,58 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
         NEXT(result, carry_out_list(adapters, &view, plan, call, &list, events, error));
         free(memory);
         free(list.merges);
+        TRY(result);
+    }
+    return OK;
+}
+
+/* --- Freezing --- */
+
+static void add_events(struct expert_changes *events, const struct freeze_view *view, const int *picked, size_t count)
+{
+    for (size_t first = 0; first < count; first += MERGE_SOURCES) {
+        size_t left = count - first;
+        struct merge event = {
+            .block = view->block, .target = -1, .sources = left < MERGE_SOURCES ? left : MERGE_SOURCES};
+        memcpy(event.source, picked + first, event.sources * sizeof *picked);
+        add_change(events, CHANGE_FREEZE, view->tower, &event);
+    }
+}
+
+/* counts: counts and frozen flags of the tower, [2, blocks, E]; picked: memory for [E]. */
+static status freeze_tower(struct adapters *adapters, enum tower which, const struct freeze_plan *plan, struct rng rng,
+                           int32_t *counts, int *picked, struct expert_changes *events, struct error *error)
+{
+    size_t experts = adapters->settings.experts, blocks = adapters->towers[which].blocks;
+    TRY(adapters_read_counts_and_frozen(adapters, which, counts, error));
+    for (size_t b = 0; b < blocks; b++) {
+        struct freeze_view view = {which, b, experts, counts + b * experts};
+        int32_t *frozen = counts + (blocks + b) * experts;
+        size_t count = plan->policy->pick(&view, plan, &rng, picked);
+        for (size_t i = 0; i < count; i++)
+            frozen[picked[i]] = 1;
+        TRY(adapters_write_frozen(adapters, which, b, frozen, error));
+        add_events(events, &view, picked, count);
+    }
+    return OK;
+}
+
+status adapters_freeze(struct adapters *adapters, const struct freeze_plan *plan, struct rng rng,
+                       struct expert_changes *events, struct error *error)
+{
+    size_t experts = adapters->settings.experts;
+    if (plan->policy->counts && plan->top_k > experts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "freeze: cannot freeze the %zu most used of %zu experts; lower adapter.freeze_top_k",
+                         plan->top_k, experts);
+    for (int t = 0; t < TOWERS; t++) {
+        if (!adapters_in_tower(adapters, (enum tower)t))
+            continue;
+        int32_t *counts = xmalloc(array_size(2 * adapters->towers[t].blocks, experts * sizeof *counts));
+        int *picked = xmalloc(array_size(experts, sizeof *picked));
+        status result = freeze_tower(adapters, (enum tower)t, plan, rng, counts, picked, events, error);
+        free(picked);
+        free(counts);
         TRY(result);
     }
     return OK;

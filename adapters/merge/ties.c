@@ -1,7 +1,5 @@
 /* TIES merging (Yadav et al., NeurIPS 2023) around zero, with scale 1: trim each expert to its largest values, elect a
  * sign per element, average the values that agree with it. */
-#include "adapters/merge/ties.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* After every M-th iteration: Park, Algorithm 1, line 18. */
-#include "adapters/schedule/schedule.h"
+#include "adapters/merge.h"
 
 static bool due(const struct schedule_call *call)
 {

@@ -1,5 +1,5 @@
 /* After iteration M alone. */
-#include "adapters/schedule/schedule.h"
+#include "adapters/merge.h"
 
 static bool due(const struct schedule_call *call)
 {

@@ -3,7 +3,7 @@
  * skipped iterations is ignored. */
 #include <math.h>
 
-#include "adapters/schedule/schedule.h"
+#include "adapters/merge.h"
 
 static bool due(const struct schedule_call *call)
 {

@@ -3,7 +3,7 @@
  * F(x) = 2x² up to the middle and 1 − 2(1 − x)² from there on. Several that become due at once are done as one. */
 #include <math.h>
 
-#include "adapters/schedule/schedule.h"
+#include "adapters/merge.h"
 
 static double merges_by(const struct schedule_call *call, size_t iteration)
 {

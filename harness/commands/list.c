@@ -1,10 +1,8 @@
 /* mtil list: names for suites and command lines. A new kind: one function and one line in kinds. */
 #include <string.h>
 
-#include "adapters/freeze.h"
-#include "adapters/merge/combine.h"
+#include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
-#include "adapters/schedule/schedule.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/commands/parts.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "adapters/experts/expert.h"
-#include "adapters/freeze.h"
+#include "adapters/merge.h"
 #include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/merging.h"

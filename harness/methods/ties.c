@@ -1,5 +1,5 @@
 /* TIES merging of whole models (Yadav et al., NeurIPS 2023, arXiv 2306.01708): each task's change is trimmed to its
- * largest values, an entry's sign is elected, and the values that agree with it are averaged (adapters/merge/ties.h).
+ * largest values, an entry's sign is elected, and the values that agree with it are averaged (adapters/merge/policies.h).
  * Trimming looks at one change alone, and election and mean need the sums and numbers of the values above and below 0:
  * these are kept, 12 bytes a weight instead of 4 for every task. Where the sum of an entry is 0 although values are left,
  * the public code takes the sign that most entries have; here the entry stays as it was. The public code keeps one value
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "adapters/merge/ties.h"
+#include "adapters/merge/policies.h"
 
 static const struct option options[] = {{.name = "density",
                                          .type = OPTION_REAL,

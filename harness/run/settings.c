@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/merge/combine.h"
-#include "adapters/schedule/schedule.h"
+#include "adapters/merge/policies.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/heads/heads.h"

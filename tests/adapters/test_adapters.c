@@ -1,5 +1,5 @@
 /* The experts' bank and hook: sizes, settings, counts, gradients, bits. What steps change and leave is in replay_model. */
-#include "adapters/freeze.h"
+#include "adapters/merge.h"
 #include "adapters/routers/router.h"
 #include "tests/adapters/small_adapters.h"
 

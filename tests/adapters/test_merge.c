@@ -1,6 +1,4 @@
 /* Merge policies, what becomes of the moments, and freezing (Park, Algorithm 1). */
-#include "adapters/freeze.h"
-#include "adapters/merge.h"
 
 #include "adapters/merge/policies.h"
 #include "adapters/statistics.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "adapters/merge/policies.h"
-#include "adapters/schedule/schedule.h"
 #include "tests/adapters/small_adapters.h"
 
 enum { EXPERTS = 4, TARGETS = 6, MOST = 8 };

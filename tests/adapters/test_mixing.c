@@ -1,5 +1,4 @@
 /* What happens to experts besides merging by a plan: averaging after every step, noise around what is merged, freezing. */
-#include "adapters/freeze.h"
 #include "adapters/merge/policies.h"
 #include "adapters/statistics.h"
 #include "tests/adapters/small_adapters.h"

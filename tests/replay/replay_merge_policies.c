@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/merge/combine.h"
+#include "adapters/merge/policies.h"
 #include "tests/replay/replay.h"
 
 enum { EXPERTS_MOST = 1024 };

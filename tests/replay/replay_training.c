@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "adapters/freeze.h"
 #include "adapters/merge.h"
 #include "models/schedule.h"
 #include "tests/adapters/adapters.h"

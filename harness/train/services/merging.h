@@ -24,7 +24,7 @@
  */
 #pragma once
 
-#include "adapters/schedule/schedule.h"
+#include "adapters/merge.h"
 #include "harness/heads/model.h"
 #include "harness/train/method.h"
 #include "harness/train/serializer.h"

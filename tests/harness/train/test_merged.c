@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/merge/ties.h"
+#include "adapters/merge/policies.h"
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/train/image_pass.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/merge/combine.h"
+#include "adapters/merge/policies.h"
 #include "adapters/statistics.h"
 #include "harness/train/method.h"
 #include "harness/train/services/merging.h"
