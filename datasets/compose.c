@@ -9,15 +9,6 @@
 #include "core/text.h"
 #include "datasets/readers/reader.h"
 
-/* *result: what was made, or NULL and nothing is left of it. */
-static status finish(struct dataset **result, struct dataset *made, status filled)
-{
-    *result = filled == OK ? made : NULL;
-    if (filled != OK)
-        dataset_close(made);
-    return filled;
-}
-
 /* --- fewer images ------------------------------------------------------------------------------------------------- */
 
 void dataset_keep_items(struct dataset *dataset, enum split split, const bool *keep)
@@ -34,14 +25,11 @@ void dataset_keep_items(struct dataset *dataset, enum split split, const bool *k
 }
 
 /* Appends a copy of item. */
-static status copy_item(struct dataset_items *items, struct dataset_item item, struct error *error)
+static void copy_item(struct dataset_items *items, struct dataset_item item)
 {
     if (item.file != NULL)
         item.file = xstrdup(item.file);
-    status result = dataset_add_item(items, item, error);
-    if (result != OK)
-        free(item.file);
-    return result;
+    dataset_add_item(items, item);
 }
 
 /* Groups the items by class: those of class c are by_class[starts[c]] … by_class[starts[c + 1] − 1]. */
@@ -68,8 +56,8 @@ static void warn_of_short_classes(const struct dataset *dataset, size_t shots, b
     if (count > 0)
         log_warn(dataset->log, "%s: %zu of %zu classes have fewer than %zu training images, %s: %s%s",
                  dataset->reader->name, count, classes, shots,
-                 repeat ? "so that some are drawn more than once" : "of which all are used",
-                 names.data != NULL ? names.data : "", count > NAMED ? ", …" : "");
+                 repeat ? "so that some are drawn more than once" : "of which all are used", names.data,
+                 count > NAMED ? ", …" : "");
     text_free(&names);
 }
 
@@ -92,23 +80,17 @@ static void draw(size_t shots, bool repeat, uint64_t seed, size_t classes, const
 }
 
 /* The items in order, each as often as times says. */
-static status repeat_items(struct dataset_items *items, const uint32_t *times, struct error *error)
+static void repeat_items(struct dataset_items *items, const uint32_t *times)
 {
     struct dataset_items kept = {0};
-    status result = OK;
-    for (size_t i = 0; result == OK && i < items->count; i++)
-        for (uint32_t k = 0; result == OK && k < times[i]; k++)
-            result = copy_item(&kept, items->items[i], error);
-    if (result == OK) {
-        struct dataset_items before = *items;
-        *items = kept;
-        kept = before;
-    }
-    dataset_items_free(&kept);
-    return result;
+    for (size_t i = 0; i < items->count; i++)
+        for (uint32_t k = 0; k < times[i]; k++)
+            copy_item(&kept, items->items[i]);
+    dataset_items_free(items);
+    *items = kept;
 }
 
-status dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed, struct error *error)
+void dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed)
 {
     struct dataset_items *items = &dataset->items[SPLIT_TRAIN];
     size_t classes = dataset->classes.count, *starts = xcalloc(classes + 2, sizeof *starts);
@@ -117,28 +99,25 @@ status dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, ui
     sort_by_class(items, classes, starts, by_class);
     draw(shots, repeat, seed, classes, starts, by_class, order, times);
     warn_of_short_classes(dataset, shots, repeat, starts);
-    status result = repeat_items(items, times, error);
+    repeat_items(items, times);
     free(starts);
     free(by_class);
     free(order);
     free(times);
-    return result;
 }
 
 /* --- other classes ------------------------------------------------------------------------------------------------ */
 
 /* Appends copies of the items whose class has a new label, with that label. */
-static status copy_items(struct dataset_items *items, const struct dataset_items *whole, const int32_t *labels,
-                         struct error *error)
+static void copy_items(struct dataset_items *items, const struct dataset_items *whole, const int32_t *labels)
 {
     for (size_t i = 0; i < whole->count; i++) {
         struct dataset_item item = whole->items[i];
         if (labels[item.label] < 0)
             continue;
         item.label = labels[item.label];
-        TRY(copy_item(items, item, error));
+        copy_item(items, item);
     }
-    return OK;
 }
 
 void dataset_set_classes(struct dataset *dataset, const char *const *classes, size_t count, const int32_t *labels)
@@ -155,26 +134,7 @@ void dataset_set_classes(struct dataset *dataset, const char *const *classes, si
     }
 }
 
-static status fill_part(struct dataset *part, const struct dataset *whole, const size_t *classes, size_t count,
-                        int32_t *labels, struct error *error)
-{
-    for (size_t c = 0; c < whole->classes.count; c++)
-        labels[c] = -1;
-    for (size_t i = 0; i < count; i++) {
-        const char *name = whole->classes.items[classes[i]];
-        labels[classes[i]] = (int32_t)i;
-        strings_add(&part->classes, name, strlen(name));
-    }
-    strings_copy(&part->templates, (const char *const *)whole->templates.items, whole->templates.count);
-    for (int split = 0; split < SPLITS; split++) {
-        TRY(copy_items(&part->items[split], &whole->items[split], labels, error));
-        TRY(copy_items(&part->missing[split], &whole->missing[split], labels, error));
-    }
-    return OK;
-}
-
-status dataset_select(struct dataset **result, const struct dataset *whole, const size_t *classes, size_t count,
-                      struct error *error)
+struct dataset *dataset_select(const struct dataset *whole, const size_t *classes, size_t count)
 {
     struct dataset *part = xcalloc(1, sizeof *part);
     int32_t *labels = xmalloc((whole->classes.count + 1) * sizeof *labels);
@@ -187,9 +147,19 @@ status dataset_select(struct dataset **result, const struct dataset *whole, cons
     part->sources = whole->sources;
     part->source_count = whole->source_count;
     part->whole = whole;
-    status filled = fill_part(part, whole, classes, count, labels, error);
+    for (size_t c = 0; c < whole->classes.count; c++)
+        labels[c] = -1;
+    for (size_t i = 0; i < count; i++) {
+        labels[classes[i]] = (int32_t)i;
+        strings_copy(&part->classes, (const char *const *)&whole->classes.items[classes[i]], 1);
+    }
+    strings_copy(&part->templates, (const char *const *)whole->templates.items, whole->templates.count);
+    for (int split = 0; split < SPLITS; split++) {
+        copy_items(&part->items[split], &whole->items[split], labels);
+        copy_items(&part->missing[split], &whole->missing[split], labels);
+    }
     free(labels);
-    return finish(result, part, filled);
+    return part;
 }
 
 /* --- names, from an adapters file --------------------------------------------------------------------------------- */
@@ -227,7 +197,11 @@ status dataset_of_images(struct dataset **result, const char *path, struct error
     dataset->root = xstrdup(path);
     dataset->reader = &images_alone;
     dataset->folder = ".";
-    return finish(result, dataset, add_images(dataset, error));
+    status filled = add_images(dataset, error);
+    *result = filled == OK ? dataset : NULL;
+    if (filled != OK)
+        dataset_close(dataset);
+    return filled;
 }
 
 /* --- training images of other datasets, read by those ------------------------------------------------------------- */
@@ -241,9 +215,11 @@ static status read_item(const struct dataset *list, const struct dataset_item *i
 
 static const struct dataset_reader item_list = {.name = "item list", .source = "the caller", .read = read_item};
 
-static status fill(struct dataset *list, const struct dataset_place *places, size_t count, struct error *error)
+struct dataset *dataset_of_items(const struct dataset_place *places, size_t count)
 {
+    struct dataset *list = xcalloc(1, sizeof *list);
     struct dataset_place *copy = xmalloc(count * sizeof *copy);
+    list->reader = &item_list;
     list->root = xstrdup("");
     list->sources = xcalloc(1, sizeof *list->sources);
     memcpy(copy, places, count * sizeof *copy);
@@ -252,17 +228,9 @@ static status fill(struct dataset *list, const struct dataset_place *places, siz
     strings_add(&list->classes, "image", strlen("image"));
     for (size_t i = 0; i < count; i++) {
         int label = dataset_label(places[i].dataset, SPLIT_TRAIN, places[i].item);
-        TRY(dataset_add_item(&list->items[SPLIT_TRAIN], (struct dataset_item){.label = label, .position = (uint32_t)i},
-                             error));
+        dataset_add_item(&list->items[SPLIT_TRAIN], (struct dataset_item){.label = label, .position = (uint32_t)i});
     }
-    return OK;
-}
-
-status dataset_of_items(struct dataset **result, const struct dataset_place *places, size_t count, struct error *error)
-{
-    struct dataset *list = xcalloc(1, sizeof *list);
-    list->reader = &item_list;
-    return finish(result, list, fill(list, places, count, error));
+    return list;
 }
 
 static void copy_classes(struct dataset *joint, const struct dataset *part)
@@ -270,21 +238,7 @@ static void copy_classes(struct dataset *joint, const struct dataset *part)
     strings_copy(&joint->classes, (const char *const *)part->classes.items, part->classes.count);
 }
 
-static void fill_joint(struct dataset *joint, const struct dataset *const *parts, size_t count, bool shared)
-{
-    struct dataset_item *items = joint->items[SPLIT_TRAIN].items;
-    strings_free(&joint->classes);
-    if (shared)
-        copy_classes(joint, parts[0]);
-    for (size_t k = 0; k < count && !shared; k++) {
-        for (size_t i = 0; i < dataset_size(parts[k], SPLIT_TRAIN); i++)
-            items++->label += (int32_t)joint->classes.count;
-        copy_classes(joint, parts[k]);
-    }
-}
-
-status dataset_join(struct dataset **result, const struct dataset *const *parts, size_t count, bool shared,
-                    struct error *error)
+struct dataset *dataset_join(const struct dataset *const *parts, size_t count, bool shared)
 {
     size_t images = 0;
     for (size_t k = 0; k < count; k++)
@@ -293,9 +247,16 @@ status dataset_join(struct dataset **result, const struct dataset *const *parts,
     for (size_t k = 0; k < count; k++)
         for (size_t i = 0; i < dataset_size(parts[k], SPLIT_TRAIN); i++)
             *place++ = (struct dataset_place){parts[k], (uint32_t)i};
-    status joined = dataset_of_items(result, places, images, error);
+    struct dataset *joint = dataset_of_items(places, images);
+    struct dataset_item *items = joint->items[SPLIT_TRAIN].items;
     free(places);
-    if (joined == OK)
-        fill_joint(*result, parts, count, shared);
-    return joined;
+    strings_free(&joint->classes);
+    if (shared)
+        copy_classes(joint, parts[0]);
+    for (size_t k = 0; k < count && !shared; k++) {
+        for (size_t i = 0; i < dataset_size(parts[k], SPLIT_TRAIN); i++)
+            items++->label += (int32_t)joint->classes.count;
+        copy_classes(joint, parts[k]);
+    }
+    return joint;
 }

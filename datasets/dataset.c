@@ -19,7 +19,7 @@ static int look_for_folder(const char *root, const char *name)
 {
     struct stat information;
     char *path = path_format("%s/%s", root, name);
-    int number = path == NULL ? ENOMEM : stat(path, &information) != 0 ? errno : 0;
+    int number = stat(path, &information) != 0 ? errno : 0;
     free(path);
     if (number == ENOTDIR || (number == 0 && !S_ISDIR(information.st_mode)))
         return ENOENT;
@@ -121,7 +121,7 @@ static status check_labels(const struct dataset *dataset, struct error *error)
             char *name = dataset_item_name(dataset, (enum split)split, i);
             error_set(error, ERROR_FORMAT,
                       "%s: %s: expected a label below %zu (0-based), the number of classes, found %d", dataset->root,
-                      name != NULL ? name : "an item", dataset->classes.count, label);
+                      name, dataset->classes.count, label);
             free(name);
             return ERROR_FORMAT;
         }
@@ -132,7 +132,7 @@ static status check_labels(const struct dataset *dataset, struct error *error)
 }
 
 /* Moves the items without a file to the dataset's lists of missing files. */
-static status drop_missing(struct dataset *dataset, struct error *error)
+static void drop_missing(struct dataset *dataset)
 {
     for (int split = 0; split < SPLITS; split++) {
         struct dataset_items *items = &dataset->items[split];
@@ -141,16 +141,13 @@ static status drop_missing(struct dataset *dataset, struct error *error)
             char *path = path_format("%s/%s", dataset->root, items->items[i].file);
             bool found = file_exists(path);
             free(path);
-            if (!found)
-                TRY(dataset_add_item(&dataset->missing[split], items->items[i], error));
-            struct dataset_item item = items->items[i];
-            items->items[i].file = NULL; /* its ownership has moved */
             if (found)
-                items->items[kept++] = item;
+                items->items[kept++] = items->items[i];
+            else
+                dataset_add_item(&dataset->missing[split], items->items[i]);
         }
         items->count = kept;
     }
-    return OK;
 }
 
 /* "a.jpg, b.jpg, c.jpg, …"; the caller frees names. */
@@ -168,7 +165,7 @@ static status check_missing(struct dataset *dataset, const struct options *optio
 {
     struct text names = {0};
     size_t listed = dataset->items[SPLIT_TRAIN].count + dataset->items[SPLIT_TEST].count;
-    TRY(drop_missing(dataset, error));
+    drop_missing(dataset);
     size_t missing = dataset_missing(dataset);
     if (missing == 0)
         return OK;
@@ -412,4 +409,119 @@ char *prompt_format(const char *template, const char *name)
     if (hole == NULL)
         return xstrdup(template);
     return path_format("%.*s%s%s", (int)(hole - template), template, name, hole + 2);
+}
+
+/* --- digests, to detect that something made from pixels is out of date -------------------------------------------- */
+
+bool dataset_has_files(const struct dataset *dataset, enum split split)
+{
+    const struct dataset_items *items = &dataset->items[split];
+    return items->count > 0 && items->items[0].file != NULL;
+}
+
+static void add_text(struct digest *digest, const char *text)
+{
+    digest_add(digest, text, strlen(text) + 1);
+}
+
+static void add_number(struct digest *digest, uint64_t number)
+{
+    digest_add(digest, &number, sizeof number);
+}
+
+/* A missing file gets size and time 0; reading it reports the error. */
+static void add_file(struct digest *digest, const char *root, const char *file)
+{
+    struct file_stamp stamp = {0};
+    char *path = path_format("%s/%s", root, file);
+    add_number(digest, file_stamp_read(&stamp, path, NULL) == OK);
+    digest_add(digest, &stamp, sizeof stamp);
+    free(path);
+}
+
+static bool is_generated(const struct dataset *dataset, const struct dataset_item *item)
+{
+    return item->file == NULL && (dataset->reader->read != NULL || item->source >= dataset->source_count);
+}
+
+static status add_list(struct digest *digest, const struct dataset *dataset, enum split split, struct error *error)
+{
+    char *root = realpath(dataset->root, NULL);
+    add_text(digest, root != NULL ? root : dataset->root);
+    free(root);
+    add_text(digest, dataset->reader->name);
+    add_number(digest, dataset->items[split].count);
+    for (size_t i = 0; i < dataset->items[split].count; i++) {
+        const struct dataset_item *item = &dataset->items[split].items[i];
+        if (is_generated(dataset, item))
+            return error_set(error, ERROR_ARGUMENT, "%s: its images are generated and have no file",
+                             dataset->reader->name);
+        add_text(digest, item->file != NULL ? item->file : dataset->sources[item->source].name);
+        add_number(digest, item->file != NULL ? 0 : item->position);
+    }
+    return OK;
+}
+
+/* Samples of a larger file are already in memory, and are hashed themselves. */
+static void add_samples(struct digest *digest, const struct raw_images *images)
+{
+    add_number(digest, (uint64_t)images->width);
+    add_number(digest, (uint64_t)images->height);
+    add_number(digest, (uint64_t)images->channels);
+    size_t image = (size_t)images->width * (size_t)images->height * (size_t)images->channels;
+    if (images->count > 0) /* the last one has no successor */
+        digest_add(digest, images->samples, (images->count - 1) * images->stride + image);
+}
+
+static void add_content(struct digest *digest, const struct dataset *dataset, enum split split)
+{
+    bool *used = xcalloc(dataset->source_count + 1, sizeof *used);
+    for (size_t i = 0; i < dataset->items[split].count; i++) {
+        const struct dataset_item *item = &dataset->items[split].items[i];
+        if (item->file != NULL)
+            add_file(digest, dataset->root, item->file);
+        else
+            used[item->source] = true;
+    }
+    for (size_t i = 0; i < dataset->source_count; i++)
+        if (used[i])
+            add_samples(digest, &dataset->sources[i]);
+    free(used);
+}
+
+status dataset_identify(const struct dataset *dataset, enum split split, struct dataset_identity *identity,
+                        struct error *error)
+{
+    struct digest list = digest_begin();
+    TRY(add_list(&list, dataset, split, error));
+    struct digest content = list;
+    add_content(&content, dataset, split);
+    digest_end(&list, identity->list);
+    digest_end(&content, identity->content);
+    return OK;
+}
+
+static const char *below_own_folder(const struct dataset *dataset, const char *file)
+{
+    size_t size = dataset->folder != NULL ? strlen(dataset->folder) : 0;
+    bool below = size > 0 && strncmp(file, dataset->folder, size) == 0 && file[size] == '/';
+    return below ? file + size + 1 : file;
+}
+
+void dataset_digest_item(struct digest *digest, const struct dataset *dataset, enum split split, size_t index)
+{
+    const struct dataset_item *item = &dataset->items[split].items[index];
+    if (item->file != NULL)
+        add_text(digest, below_own_folder(dataset, item->file));
+    else
+        add_number(digest, item->position - (is_generated(dataset, item) ? 0 : dataset->sources[item->source].first));
+    add_number(digest, (uint64_t)item->label);
+}
+
+void dataset_digest_items(const struct dataset *dataset, enum split split, char hash[DIGEST_SIZE])
+{
+    struct digest digest = digest_begin();
+    for (size_t i = 0; i < dataset->items[split].count; i++)
+        dataset_digest_item(&digest, dataset, split, i);
+    digest_end(&digest, hash);
 }

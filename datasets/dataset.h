@@ -105,12 +105,11 @@ void dataset_close(struct dataset *dataset); /* NULL is allowed */
 /* Few-shot: keeps `shots` training images of each class, the first of a shuffle that depends on seed and class only,
  * in their original order. A class with fewer keeps all; with repeat, `shots` of them are drawn with replacement. Either
  * is warned about. */
-status dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed, struct error *error);
+void dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed);
 
 /* A dataset of some classes of whole, given by their labels; class classes[i] gets label i. Borrows from whole,
  * which must be closed after it. */
-status dataset_select(struct dataset **part, const struct dataset *whole, const size_t *classes, size_t count,
-                      struct error *error);
+struct dataset *dataset_select(const struct dataset *whole, const size_t *classes, size_t count);
 
 /* Gives the dataset other classes (copied), of which its class c becomes labels[c]. */
 void dataset_set_classes(struct dataset *dataset, const char *const *classes, size_t count, const int32_t *labels);
@@ -128,13 +127,11 @@ struct dataset_place {
     const struct dataset *dataset;
     uint32_t item;
 };
-status dataset_of_items(struct dataset **dataset, const struct dataset_place *places, size_t count,
-                        struct error *error);
+struct dataset *dataset_of_items(const struct dataset_place *places, size_t count);
 
 /* The training images and classes of `count` datasets, which must stay open and as they are, one after the other: class c
  * of part k gets the label c + the number of classes of the parts before. shared: all have the classes of the first. */
-status dataset_join(struct dataset **dataset, const struct dataset *const *parts, size_t count, bool shared,
-                    struct error *error);
+struct dataset *dataset_join(const struct dataset *const *parts, size_t count, bool shared);
 
 /* Replaces the dataset's templates by one, with one "{}". */
 status dataset_set_template(struct dataset *dataset, const char *template, struct error *error);

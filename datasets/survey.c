@@ -277,8 +277,7 @@ static void say_why(const struct survey_images *images, const struct dataset *da
                 return;
             image_free(&image);
             char *name = dataset_item_name(dataset, (enum split)split, i);
-            error_set(why, ERROR_IO, "%s/%s: changed while it was read; start again", dataset->root,
-                      name != NULL ? name : "an image");
+            error_set(why, ERROR_IO, "%s/%s: changed while it was read; start again", dataset->root, name);
             free(name);
             return;
         }

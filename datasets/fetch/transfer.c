@@ -265,8 +265,7 @@ static status try_mirrors(struct transfer *transfer, const char *const *urls, st
         curl_free(address);
     }
     if (result == OK && !right)
-        result = error_set(error, ERROR_IO, "%s could not be downloaded: %s", transfer->file->name,
-                           reasons.data != NULL ? reasons.data : "no memory");
+        result = error_set(error, ERROR_IO, "%s could not be downloaded: %s", transfer->file->name, reasons.data);
     text_free(&why);
     text_free(&reasons);
     return result;

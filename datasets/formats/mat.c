@@ -187,31 +187,32 @@ static size_t encode_utf8(unsigned character, char *target)
     return size;
 }
 
-/* A row of characters, appended as UTF-8; understood is false when it is none. */
-static void add_string(const struct array *array, struct strings *strings, bool *understood)
+/* A row of characters, appended as UTF-8; false when it is none. */
+static bool add_string(const struct array *array, struct strings *strings)
 {
     enum { LONGEST = 4096 };
     struct slice rest = array->body;
     struct element element;
     char text[3 * LONGEST];
     size_t size = 0;
-    *understood = array->class == CLASS_CHAR && array->count <= LONGEST && take_element(&rest, &element);
-    if (!*understood)
-        return;
+    if (array->class != CLASS_CHAR || array->count > LONGEST || !take_element(&rest, &element))
+        return false;
     bool wide = element.type == TYPE_UINT16 || element.type == TYPE_UTF16;
     size_t count = wide ? element.data.size / 2 : element.data.size;
-    *understood = count <= LONGEST && (wide || type_size(element.type) == 1 || element.type == TYPE_UTF8);
-    for (size_t i = 0; *understood && i < count; i++) {
+    if (count > LONGEST || (!wide && type_size(element.type) != 1 && element.type != TYPE_UTF8))
+        return false;
+    for (size_t i = 0; i < count; i++) {
         unsigned unit =
             wide ? element.data.data[2 * i] | (unsigned)element.data.data[2 * i + 1] << 8 : element.data.data[i];
-        *understood = unit != 0 && (!wide || unit < 0xd800 || unit > 0xdfff);
+        if (unit == 0 || (wide && unit >= 0xd800 && unit <= 0xdfff))
+            return false;
         if (wide)
             size += encode_utf8(unit, text + size);
         else
             text[size++] = (char)unit;
     }
-    if (*understood)
-        strings_add(strings, text, size);
+    strings_add(strings, text, size);
+    return true;
 }
 
 /* --- variables ---------------------------------------------------------------------------------------------------- */
@@ -357,10 +358,7 @@ static status collect_strings(const struct mat *mat, const char *variable, const
                          field != NULL ? field : "", field != NULL ? "\"" : "");
     for (size_t i = 0; i < array->count; i++) {
         struct array element;
-        bool understood = walk_next(&walk, &element);
-        if (understood)
-            add_string(&element, strings, &understood);
-        if (!understood)
+        if (!walk_next(&walk, &element) || !add_string(&element, strings))
             return unexpected(mat, variable, i, field, "a string", error);
     }
     return OK;

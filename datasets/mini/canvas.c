@@ -376,18 +376,13 @@ void canvas_add_noise(struct canvas *canvas, struct dice *dice, float deviation)
     }
 }
 
-static struct colour blurred(struct colour before, struct colour here, struct colour after)
-{
-    return colour_mix(here, colour_mix(before, after, 0.5f), 0.5f);
-}
-
 static void blur_line(struct colour *first, int stride, int count)
 {
     struct colour before = first[0];
     for (int i = 0; i < count; i++) {
         struct colour here = first[i * stride];
         struct colour after = i + 1 < count ? first[(i + 1) * stride] : here;
-        first[i * stride] = blurred(before, here, after);
+        first[i * stride] = colour_mix(here, colour_mix(before, after, 0.5f), 0.5f);
         before = here;
     }
 }

@@ -56,9 +56,8 @@ enum pattern {
     PATTERN_SOLID,    /* first */
     PATTERN_GRADIENT, /* first to second over period points */
     PATTERN_STRIPES,
-    PATTERN_NOISE,    /* smooth transitions, needs noise */
-    PATTERN_BLOTCHES, /* hard borders, needs noise */
-    PATTERNS
+    PATTERN_NOISE,   /* smooth transitions, needs noise */
+    PATTERN_BLOTCHES /* hard borders, needs noise */
 };
 
 struct paint {

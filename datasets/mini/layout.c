@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/file_writer.h"
@@ -87,12 +85,11 @@ static const char *class_name(const struct layout *layout, size_t item)
     return layout->domain->class_names[layout_label(layout, item)];
 }
 
-/* name with each blank replaced by separator. */
-static void underscored(const char *name, char separator, char result[NAME_CAPACITY])
+static void underscored(const char *name, char result[NAME_CAPACITY])
 {
     size_t size = strnlen(name, NAME_CAPACITY - 1);
     for (size_t i = 0; i < size; i++)
-        result[i] = name[i] == ' ' ? separator : name[i];
+        result[i] = name[i] == ' ' ? '_' : name[i];
     result[size] = '\0';
 }
 
@@ -127,10 +124,10 @@ status layout_aircraft(struct layout *layout, struct error *error)
     return OK;
 }
 
-/* Every item of the domain in a folder of its class, numbered from 1; format has the folder twice at most. */
+/* Every item of the domain in a folder of its class, numbered from 1. */
 static status numbered_files(struct layout *layout, const char *parent, struct error *error)
 {
-    bool camel = layout->domain->classes > 0 && strcmp(layout->domain->name, "eurosat") == 0;
+    bool camel = strcmp(layout->domain->name, "eurosat") == 0;
     size_t count = (size_t)layout->domain->train + (size_t)layout->domain->test;
     for (size_t item = 0; item < count; item++) {
         char folder[NAME_CAPACITY];
@@ -138,7 +135,7 @@ static status numbered_files(struct layout *layout, const char *parent, struct e
         if (camel)
             joined(class_name(layout, item), folder);
         else
-            underscored(class_name(layout, item), '_', folder);
+            underscored(class_name(layout, item), folder);
         if (number == 1)
             TRY(layout_folder(layout, error, "%s/%s", parent, folder));
         if (camel)
@@ -179,20 +176,17 @@ status layout_dtd(struct layout *layout, struct error *error)
     return OK;
 }
 
-/* {"class": ["class/id", …], …} */
-static void food_list(struct layout *layout, bool test, json_t *lists)
+/* {"class": ["class/id", …], …}, the class of the first item first. */
+static void food_list(struct layout *layout, size_t first, size_t count)
 {
-    size_t first, count = layout_items(layout, test, &first);
-    for (size_t item = first; item < first + count; item++) {
-        const char *name = class_name(layout, item);
-        json_t *list = json_object_get(lists, name);
-        if (list == NULL) {
-            list = json_array();
-            json_object_set_new(lists, name, list);
-        }
-        json_array_append_new(list, json_sprintf("%s/%zu", name, 100000 + 37 * item));
-        layout_picture(layout, item, "food-101/images/%s/%zu.jpg", name, 100000 + 37 * item);
+    size_t classes = (size_t)layout->domain->classes;
+    for (size_t k = 0; k < classes; k++) {
+        const char *name = class_name(layout, first + k);
+        text_add(&layout->list, "%s\"%s\": [", k == 0 ? "{" : "], ", name);
+        for (size_t i = k; i < count; i += classes)
+            text_add(&layout->list, "%s\"%s/%zu\"", i == k ? "" : ", ", name, 100000 + 37 * (first + i));
     }
+    text_add(&layout->list, "]}");
 }
 
 status layout_food(struct layout *layout, struct error *error)
@@ -201,14 +195,11 @@ status layout_food(struct layout *layout, struct error *error)
         TRY(layout_folder(layout, error, "food-101/images/%s", layout->domain->class_names[i]));
     TRY(layout_folder(layout, error, "food-101/meta"));
     for (int test = 0; test < SUITE_SPLITS; test++) {
-        json_t *lists = json_object();
-        struct text text = {0};
-        food_list(layout, test, lists);
-        char *words = json_dumps(lists, 0);
-        json_decref(lists);
-        text_add(&text, "%s", words);
-        free(words);
-        TRY(layout_text(layout, test ? "food-101/meta/test.json" : "food-101/meta/train.json", &text, error));
+        size_t first, count = layout_items(layout, test, &first);
+        for (size_t item = first; item < first + count; item++)
+            layout_picture(layout, item, "food-101/images/%s/%zu.jpg", class_name(layout, item), 100000 + 37 * item);
+        food_list(layout, first, count);
+        TRY(layout_text(layout, test ? "food-101/meta/test.json" : "food-101/meta/train.json", &layout->list, error));
     }
     return layout_class_names(layout, "food-101/meta/classes.txt", error);
 }
@@ -223,7 +214,7 @@ status layout_oxford_pet(struct layout *layout, struct error *error)
         for (size_t item = first; item < first + count; item++) {
             char id[NAME_CAPACITY];
             int kind = 0, label = layout_label(layout, item);
-            underscored(class_name(layout, item), '_', id);
+            underscored(class_name(layout, item), id);
             while (kind < 2 && strstr(id, species[kind]) == NULL)
                 kind++;
             layout_picture(layout, item, "oxford-iiit-pet/images/%s_%zu.jpg", id, item + 1);

@@ -162,8 +162,7 @@ static size_t class_of(struct gathering *g, const char *name, size_t size)
 }
 
 /* Moves items, labelled by names, to those of the split. */
-static status take_items(struct gathering *g, enum split split, const struct strings *names,
-                         struct dataset_items *items, struct error *error)
+static void take_items(struct gathering *g, enum split split, const struct strings *names, struct dataset_items *items)
 {
     for (size_t i = 0; split == SPLIT_TRAIN && i < names->count; i++)
         class_of(g, names->items[i], strlen(names->items[i]));
@@ -172,10 +171,9 @@ static status take_items(struct gathering *g, enum split split, const struct str
         const char *name = names->items[item.label];
         item.label = (int32_t)class_of(g, name, strlen(name));
         item.position = (uint32_t)g->dataset->items[split].count;
-        TRY(dataset_add_item(&g->dataset->items[split], item, error));
+        dataset_add_item(&g->dataset->items[split], item);
         items->items[i].file = NULL; /* it has moved */
     }
-    return OK;
 }
 
 static status add_folder(struct gathering *g, enum split split, const char *folder, struct error *error)
@@ -183,7 +181,8 @@ static status add_folder(struct gathering *g, enum split split, const char *fold
     struct strings names = {0};
     struct dataset_items items = {0};
     status result = image_folder_list(g->dataset, folder, &names, &items, error);
-    NEXT(result, take_items(g, split, &names, &items, error));
+    if (result == OK)
+        take_items(g, split, &names, &items);
     dataset_items_free(&items);
     strings_free(&names);
     return result;

@@ -81,7 +81,7 @@ static bool has_images(const char *folder)
         return false;
     for (size_t i = 0; i < files.count && !found; i++) {
         char *path = path_format("%s/%s", folder, files.names[i]);
-        found = path != NULL && !file_is_directory(path) && image_file_recognized(path);
+        found = !file_is_directory(path) && image_file_recognized(path);
         free(path);
     }
     directory_free(&files);
@@ -121,7 +121,7 @@ static bool has_classes(const char *folder, size_t least)
 static bool is_dataset(const char *folder)
 {
     char *train = path_format("%s/train", folder), *test = path_format("%s/test", folder);
-    bool parts = train != NULL && test != NULL && file_is_directory(train);
+    bool parts = file_is_directory(train);
     bool found = parts ? has_classes(train, 1) && has_classes(test, 1) : has_classes(folder, 2);
     free(train);
     free(test);

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "datasets/prompts.h"
 #include "datasets/split/split.h"
 
@@ -71,59 +72,48 @@ status dataset_add_positional_classes(struct dataset *dataset, struct error *err
     return OK;
 }
 
-status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error)
+void dataset_add_item(struct dataset_items *items, struct dataset_item item)
 {
-    if (items->count == UINT32_MAX)
-        return error_set(error, ERROR_MEMORY, "no room for more than %zu images", items->count);
     GROW(items->items, items->count);
     items->items[items->count++] = item;
-    return OK;
 }
 
 status dataset_add_file(struct dataset *dataset, struct dataset_items *items, size_t label, struct error *error,
                         const char *format, ...)
 {
-    char *name;
+    struct text file = {0};
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&name, format, arguments);
+    text_add(&file, "%s/", dataset->folder);
+    text_add_list(&file, format, arguments);
     va_end(arguments);
-    if (length < 0)
-        return error_set(error, ERROR_MEMORY, "no memory for a name");
-    char *file = path_format("%s/%s", dataset->folder, name);
-    free(name);
-    status result = OK;
-    if (path_climbs(file))
-        result = error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused",
-                           dataset->root, file);
-    NEXT(result,
-         dataset_add_item(
-             items, (struct dataset_item){file, label > INT32_MAX ? -1 : (int32_t)label, (uint32_t)items->count, 0},
-             error));
-    if (result != OK)
-        free(file);
-    return result;
-}
-
-status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_images images, const int32_t *labels,
-                       struct error *error)
-{
-    GROW(dataset->sources, dataset->source_count);
-    images.first = (uint32_t)dataset->items[split].count;
-    images.name = path_format("%s/%s", dataset->folder, images.name);
-    dataset->sources[dataset->source_count++] = images;
-    for (uint32_t i = 0; i < images.count; i++)
-        TRY(dataset_add_item(
-            &dataset->items[split],
-            (struct dataset_item){NULL, labels[i], images.first + i, (uint32_t)dataset->source_count - 1}, error));
+    if (path_climbs(file.data)) {
+        error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused", dataset->root,
+                  file.data);
+        text_free(&file);
+        return ERROR_FORMAT;
+    }
+    dataset_add_item(
+        items, (struct dataset_item){file.data, label > INT32_MAX ? -1 : (int32_t)label, (uint32_t)items->count, 0});
     return OK;
 }
 
-status dataset_add_generated(struct dataset *dataset, enum split split, size_t label, struct error *error)
+void dataset_add_raw(struct dataset *dataset, enum split split, struct raw_images images, const int32_t *labels)
 {
     struct dataset_items *items = &dataset->items[split];
-    return dataset_add_item(items, (struct dataset_item){NULL, (int32_t)label, (uint32_t)items->count, (uint32_t)split},
-                            error);
+    GROW(dataset->sources, dataset->source_count);
+    images.first = (uint32_t)items->count;
+    images.name = path_format("%s/%s", dataset->folder, images.name);
+    dataset->sources[dataset->source_count++] = images;
+    for (uint32_t i = 0; i < images.count; i++)
+        dataset_add_item(items,
+                         (struct dataset_item){NULL, labels[i], images.first + i, (uint32_t)dataset->source_count - 1});
+}
+
+void dataset_add_generated(struct dataset *dataset, enum split split, size_t label)
+{
+    struct dataset_items *items = &dataset->items[split];
+    dataset_add_item(items, (struct dataset_item){NULL, (int32_t)label, (uint32_t)items->count, (uint32_t)split});
 }
 
 /* How many images of each class, or of all together, are trained on. */
@@ -145,19 +135,17 @@ status dataset_split_randomly(struct dataset *dataset, struct dataset_items *ite
     uint32_t *order = xmalloc((items->count + 1) * sizeof *order);
     split_permutation(seed, items->count, order);
     count_train(items, by_class, groups, train);
-    status result = OK;
-    for (size_t i = 0; result == OK && i < items->count; i++) {
+    for (size_t i = 0; i < items->count; i++) {
         struct dataset_item *item = &items->items[order[i]];
         size_t *left = &train[by_class ? item->label : 0];
-        result = dataset_add_item(&dataset->items[*left > 0 ? SPLIT_TRAIN : SPLIT_TEST], *item, error);
+        dataset_add_item(&dataset->items[*left > 0 ? SPLIT_TRAIN : SPLIT_TEST], *item);
         *left -= *left > 0;
-        if (result == OK)
-            item->file = NULL; /* it has moved */
+        item->file = NULL; /* it has moved */
     }
     free(train);
     free(order);
     dataset_items_free(items);
-    return result;
+    return OK;
 }
 
 status dataset_split_positional(struct dataset *dataset, struct dataset_items *items, const char *part,
@@ -181,19 +169,13 @@ void dataset_items_free(struct dataset_items *items)
     *items = (struct dataset_items){0};
 }
 
-static void mark_classes(const struct dataset_items *items, bool *seen, size_t classes)
-{
-    for (size_t i = 0; i < items->count; i++)
-        if (items->items[i].label >= 0 && (size_t)items->items[i].label < classes)
-            seen[items->items[i].label] = true;
-}
-
 status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error)
 {
     size_t classes = dataset->classes.count;
     bool *seen = xcalloc(classes + 1, sizeof *seen);
-    for (int split = 0; split < SPLITS; split++)
-        mark_classes(items != NULL ? items : &dataset->items[split], seen, classes);
+    for (size_t i = 0; i < items->count; i++)
+        if (items->items[i].label >= 0 && (size_t)items->items[i].label < classes)
+            seen[items->items[i].label] = true;
     size_t empty = 0;
     while (empty < classes && seen[empty])
         empty++;
@@ -202,5 +184,5 @@ status dataset_require_images(const struct dataset *dataset, const struct datase
         return OK;
     return error_set(error, ERROR_FORMAT, "%s/%s: the class \"%s\" (label %zu) of %s has no images%s", dataset->root,
                      dataset->folder, dataset->classes.items[empty], empty, dataset->reader->name,
-                     items != NULL && items == &dataset->items[SPLIT_TRAIN] ? " to train on" : "");
+                     items == &dataset->items[SPLIT_TRAIN] ? " to train on" : "");
 }

@@ -105,19 +105,18 @@ void dataset_add_class(struct dataset *dataset, const char *name);
 /* The names of classnames.txt, or else the built-in ones: for datasets whose names go by position. */
 status dataset_add_positional_classes(struct dataset *dataset, struct error *error);
 
-/* Appends item and takes over its file name, which stays the caller's on failure. */
-status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error);
+/* Appends item and takes over its file name. */
+void dataset_add_item(struct dataset_items *items, struct dataset_item item);
 
 /* Appends an image file; format gives its path below the dataset's folder. A path that leads out of it is an error. */
 status dataset_add_file(struct dataset *dataset, struct dataset_items *items, size_t label, struct error *error,
                         const char *format, ...) PRINTF_LIKE(5, 6);
 
-/* Takes over images (also when it fails) and appends an item for each row, with its label. */
-status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_images images, const int32_t *labels,
-                       struct error *error);
+/* Takes over images and appends an item for each row, with its label. */
+void dataset_add_raw(struct dataset *dataset, enum split split, struct raw_images images, const int32_t *labels);
 
 /* Appends an item that the reader's own `read` makes; its source is the split. */
-status dataset_add_generated(struct dataset *dataset, enum split split, size_t label, struct error *error);
+void dataset_add_generated(struct dataset *dataset, enum split split, size_t label);
 
 /* Cuts all items into both splits by PyTorch's seeded 80/20 random_split, and empties items. by_class: 80/20 of each class, in
  * the same order; an only image is trained on. */
@@ -136,7 +135,7 @@ void dataset_keep_items(struct dataset *dataset, enum split split, const bool *k
 /* Adds an item's name below the dataset's own folder, or its row, and its label. */
 void dataset_digest_item(struct digest *digest, const struct dataset *dataset, enum split split, size_t index);
 
-/* A class that no item has, in items or, when that is NULL, in either split, is an error that names it. */
+/* A class that no item has is an error that names it. */
 status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error);
 
 /* --- folders whose sub-folders are classes, as listed by torchvision's ImageFolder ----------------------------------- */

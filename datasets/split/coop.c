@@ -163,7 +163,7 @@ static status no_split(const struct dataset *dataset, struct error *error)
         if (readers[i]->coop != NULL)
             text_add(&names, "%s%s", names.size > 0 ? ", " : "", readers[i]->name);
     error_set(error, ERROR_ARGUMENT, "CoOp has no split of %s, only of %s; set split: torchvision for %s",
-              dataset->reader->name, names.data != NULL ? names.data : "others", dataset->reader->name);
+              dataset->reader->name, names.data, dataset->reader->name);
     text_free(&names);
     return ERROR_ARGUMENT;
 }
@@ -177,7 +177,7 @@ static status no_file(const struct dataset *dataset, const struct coop *coop, st
     error_set(error, ERROR_IO,
               "%s: expected CoOp's split of %s, %s, found none; DATASETS.md of the repository KaiyangZhou/CoOp says "
               "where to download it",
-              dataset->root, dataset->reader->name, places.data != NULL ? places.data : coop->file);
+              dataset->root, dataset->reader->name, places.data);
     text_free(&places);
     return ERROR_IO;
 }

@@ -124,15 +124,14 @@ status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, c
     return OK;
 }
 
-static status keep_shots(const struct opening *o, struct task *task, struct error *error)
+static void keep_shots(const struct opening *o, struct task *task)
 {
     const struct model *model = o->model;
     size_t shots = task_shots(suite_options(o->suite, "data"), task->index);
     task->all_images = dataset_size(task->dataset, SPLIT_TRAIN);
     if (shots > 0)
-        TRY(dataset_keep_shots(task->dataset, shots, model->settings.repeat_shots, model->seed, error));
+        dataset_keep_shots(task->dataset, shots, model->settings.repeat_shots, model->seed);
     task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
-    return OK;
 }
 
 static status open_dataset(const struct opening *o, struct task *task, struct error *error)
@@ -140,7 +139,9 @@ static status open_dataset(const struct opening *o, struct task *task, struct er
     const struct task_settings *s = &task->settings;
     TRY(tasks_open_dataset(&task->dataset, o->suite, s, o->model->log, error));
     TRY(tasks_check(o->model, o->suite, task, error));
-    return o->model->settings.split.cut == CUT_NONE ? keep_shots(o, task, error) : OK;
+    if (o->model->settings.split.cut == CUT_NONE)
+        keep_shots(o, task);
+    return OK;
 }
 
 static status open_task(const struct opening *o, struct task *task, size_t index, const char *name, struct error *error)
@@ -199,9 +200,9 @@ static status open_part(const struct opening *o, size_t k, size_t *classes, stru
     task->settings = data->whole.settings;
     task->part_name = path_format("%s-%zu", data->whole.settings.name, k + 1);
     task->settings.name = task->part_name;
-    TRY(dataset_select(&task->dataset, data->whole.dataset, classes, count, error));
+    task->dataset = dataset_select(data->whole.dataset, classes, count);
     TRY(check_dataset(task, error));
-    TRY(keep_shots(o, task, error));
+    keep_shots(o, task);
     return open_classes(o->model, task, error);
 }
 
@@ -296,7 +297,8 @@ status tasks_open(struct data *data, struct model *model, const struct suite *su
     if (!joint)
         return OK;
     TRY(model->head->join_tasks(model, data, error));
-    return joint_open(data, suite_options(suite, "training"), error);
+    joint_open(data, suite_options(suite, "training"));
+    return OK;
 }
 
 static status open_named(const struct model *model, struct task *task, const struct adapter_task *named,

@@ -47,7 +47,7 @@ static void close_teacher(struct method_run *run)
 }
 
 /* The exemplars as reference images. */
-static status show_exemplars(struct method_run *run, struct error *error)
+static void show_exemplars(struct method_run *run)
 {
     struct state *s = run->state;
     struct reference_images *images = &s->guided.images;
@@ -60,9 +60,8 @@ static status show_exemplars(struct method_run *run, struct error *error)
     }
     reference_images_close(images);
     images->in_order = true;
-    status result = dataset_of_items(&images->dataset, places, count, error);
+    images->dataset = dataset_of_items(places, count);
     free(places);
-    return result;
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
@@ -70,7 +69,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     struct state *s = run->state;
     if (exemplars_count(&s->exemplars) == 0)
         return resumed ? OK : trained_groups_reset(run->model, error);
-    TRY(show_exemplars(run, error));
+    show_exemplars(run);
     return guided_begin_task(run, task, resumed, task->prompts, dataset_classes(task->dataset), error);
 }
 

@@ -69,7 +69,7 @@ static size_t batch_of(const struct method_run *run, const struct task *task)
 }
 
 /* The images of all iterations: an image that comes again has a place, and so a crop, of its own. */
-static status list_images(struct method_run *run, const struct task *task, struct error *error)
+static void list_images(struct method_run *run, const struct task *task)
 {
     struct state *s = run->state;
     size_t batch = batch_of(run, task), count = array_size(task->settings.iterations, batch);
@@ -80,9 +80,8 @@ static status list_images(struct method_run *run, const struct task *task, struc
         places[i].dataset = run->data->tasks[of].dataset;
         places[i].item = s->exemplars.of_task[of].items[next % s->exemplars.of_task[of].count];
     }
-    status result = dataset_of_items(&s->dataset, places, count, error);
+    s->dataset = dataset_of_items(places, count);
     free(places);
-    return result;
 }
 
 static status prepare_classes(struct method_run *run, struct error *error)
@@ -112,7 +111,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     }
     if (!replays(s) || (size_t)s->done == task->settings.iterations)
         return OK;
-    TRY(list_images(run, task, error));
+    list_images(run, task);
     TRY(prepare_classes(run, error));
     struct loader_settings settings = {.dataset = s->dataset,
                                        .split = SPLIT_TRAIN,

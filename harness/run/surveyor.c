@@ -112,7 +112,9 @@ status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *er
     if (result == ERROR_FORMAT && unfit > 1)
         error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.data);
     text_free(&names);
-    return result == OK ? joint_gather(&run->data, error) : result;
+    if (result == OK)
+        joint_gather(&run->data);
+    return result;
 }
 
 status tasks_leave_out_unreadable(struct run *run, struct progress *progress, const struct stop *stop,

@@ -25,7 +25,7 @@ void task_describe(struct adapter_task *description, const struct task *task, bo
         description->templates.items[t] = dataset_template(dataset, t);
 }
 
-static status gather(struct data *data, struct error *error)
+static void gather(struct data *data)
 {
     struct task_settings *s = &data->joint.settings;
     s->iterations = s->schedule_end = s->epoch_length = 0;
@@ -40,24 +40,23 @@ static status gather(struct data *data, struct error *error)
     for (size_t k = 0; k < data->task_count; k++)
         parts[k] = data->tasks[k].dataset;
     dataset_close(data->joint.dataset);
-    data->joint.dataset = NULL;
-    status result = dataset_join(&data->joint.dataset, parts, data->task_count, data->shared_classes, error);
+    data->joint.dataset = dataset_join(parts, data->task_count, data->shared_classes);
     free(parts);
-    return result;
 }
 
-status joint_open(struct data *data, const struct options *training, struct error *error)
+void joint_open(struct data *data, const struct options *training)
 {
     struct task *joint = &data->joint;
     joint->index = data->task_count - 1;
     joint->settings = training_settings_of(training);
     joint->settings.name = "all tasks";
-    return gather(data, error);
+    gather(data);
 }
 
-status joint_gather(struct data *data, struct error *error)
+void joint_gather(struct data *data)
 {
-    return data->joint.dataset != NULL ? gather(data, error) : OK;
+    if (data->joint.dataset != NULL)
+        gather(data);
 }
 
 size_t joint_first(const struct data *data, size_t k)

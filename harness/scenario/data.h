@@ -2,8 +2,8 @@
  *
  * For a method that is `joint`, one task has the training images and the classes of all tasks:
  *
- *     TRY(joint_open(&data, training, error));              // after the tasks; training: the options of that section
- *     TRY(joint_gather(&data, error));                      // after images have been left out
+ *     joint_open(&data, training);                          // after the tasks; training: the options of that section
+ *     joint_gather(&data);                                  // after images have been left out
  *     const struct task *task = joint_or(&data, k);
  *
  * Its classes are the classes of the tasks one after the other, even where names repeat, each with the prompt of its
@@ -48,8 +48,8 @@ size_t data_first_class(const struct data *data, const struct task *task);
 /* Its dataset for the metadata of a file: the name, the classes and the templates, which are borrowed. */
 void task_describe(struct adapter_task *description, const struct task *task, bool trained);
 
-status joint_open(struct data *data, const struct options *training, struct error *error);
-status joint_gather(struct data *data, struct error *error); /* does nothing where tasks are trained one by one */
+void joint_open(struct data *data, const struct options *training);
+void joint_gather(struct data *data); /* does nothing where tasks are trained one by one */
 
 /* The first task to train once the tasks before k are done. */
 size_t joint_first(const struct data *data, size_t k);

@@ -17,11 +17,6 @@ static float uneven(struct weave *weave)
     return picture_between(weave->picture, -wobble, wobble);
 }
 
-static const struct paint *figure_ink(struct weave *weave)
-{
-    return picture_ink(weave->picture, weave->figure);
-}
-
 /* A line that is never quite straight. */
 static void thread(struct weave *weave, struct point from, struct point to, float width)
 {
@@ -31,7 +26,7 @@ static void thread(struct weave *weave, struct point from, struct point to, floa
         points[i] = (struct point){from.x + (to.x - from.x) * share + uneven(weave),
                                    from.y + (to.y - from.y) * share + uneven(weave)};
     }
-    canvas_stroke(&weave->picture->canvas, &weave->frame, points, 7, width, figure_ink(weave));
+    picture_stroke(weave->picture, &weave->frame, points, 7, width, weave->figure);
 }
 
 static void chequered(struct weave *weave)
@@ -43,7 +38,7 @@ static void chequered(struct weave *weave)
                                    {x + weave->step + uneven(weave), y + uneven(weave)},
                                    {x + weave->step + uneven(weave), y + weave->step + uneven(weave)},
                                    {x + uneven(weave), y + weave->step + uneven(weave)}};
-            canvas_polygon(&weave->picture->canvas, &weave->frame, tile, 4, figure_ink(weave));
+            picture_polygon(weave->picture, &weave->frame, tile, 4, weave->figure);
         }
 }
 
@@ -59,7 +54,7 @@ static void crack(struct weave *weave, float x, float y, float heading, int step
         if (steps > 6 && dice_chance(dice, 0.35f))
             crack(weave, x, y, heading + (dice_chance(dice, 0.5f) ? 0.17f : -0.17f), 6, width * 0.6f);
     }
-    canvas_stroke(&weave->picture->canvas, &weave->frame, points, (size_t)steps, width, figure_ink(weave));
+    picture_stroke(weave->picture, &weave->frame, points, (size_t)steps, width, weave->figure);
 }
 
 static void cracked(struct weave *weave)
@@ -92,7 +87,7 @@ static void dotted(struct weave *weave)
     for (float y = -1.5f; y < 1.5f; y += weave->step * 0.9f, row++)
         for (float x = -1.5f + (row % 2 == 0 ? weave->step / 2 : 0); x < 1.5f; x += weave->step) {
             float radius = weave->step * picture_between(weave->picture, 0.22f, 0.34f);
-            const struct paint *ink = figure_ink(weave);
+            const struct paint *ink = picture_ink(weave->picture, weave->figure);
             float down = uneven(weave), aside = uneven(weave);
             canvas_ellipse(&weave->picture->canvas, &weave->frame, x + aside, y + down, radius, radius * 0.9f, ink);
         }
@@ -116,7 +111,7 @@ static void honeycombed(struct weave *weave)
             for (int i = 0; i < 7; i++)
                 cell[i] = (struct point){x + step * 0.57f * turn_cosine((float)i / 6 + 0.25f) + uneven(weave) * 0.5f,
                                          y + step * 0.57f * turn_sine((float)i / 6 + 0.25f) + uneven(weave) * 0.5f};
-            canvas_stroke(&weave->picture->canvas, &weave->frame, cell, 7, step * 0.12f, figure_ink(weave));
+            picture_stroke(weave->picture, &weave->frame, cell, 7, step * 0.12f, weave->figure);
         }
 }
 
@@ -131,7 +126,7 @@ static void spiralled(struct weave *weave)
                                    y + radius * turn_sine(turns) + uneven(weave) * 0.4f};
         radius += weave->step / 14;
     }
-    canvas_stroke(&weave->picture->canvas, &weave->frame, points, CANVAS_POINTS, weave->step * 0.4f, figure_ink(weave));
+    picture_stroke(weave->picture, &weave->frame, points, CANVAS_POINTS, weave->step * 0.4f, weave->figure);
 }
 
 static void striped(struct weave *weave)
@@ -163,7 +158,7 @@ static void zigzagged(struct weave *weave)
         for (int i = 0; i < 20; i++)
             points[i] = (struct point){-1.6f + 0.17f * (float)i + uneven(weave) * 0.5f,
                                        y + (i % 2 == 0 ? tall : -tall) * 0.8f + uneven(weave) * 0.5f};
-        canvas_stroke(&weave->picture->canvas, &weave->frame, points, 20, weave->step * 0.35f, figure_ink(weave));
+        picture_stroke(weave->picture, &weave->frame, points, 20, weave->step * 0.35f, weave->figure);
     }
 }
 

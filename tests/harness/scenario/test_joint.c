@@ -90,7 +90,7 @@ TEST(labels_follow_names)
     const char *const classes[] = {"c", "a", "b"};
     const int32_t labels[] = {2, 0};
     must(dataset_open(&dataset, "toy", ".", NULL, NULL, &error));
-    must(dataset_select(&part, dataset, (const size_t[]){0, 1}, 2, &error));
+    part = dataset_select(dataset, (const size_t[]){0, 1}, 2);
     int before[16];
     size_t n = dataset_size(part, SPLIT_TEST);
     assert_in_range(n, 2, 16);

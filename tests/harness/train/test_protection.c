@@ -283,7 +283,7 @@ RUN_TEST(replay_trains_on_the_tasks_before, REPLAY, NULL)
         size_t of = i / REFERENCES % 2, next = i / REFERENCES / 2 * REFERENCES + i % REFERENCES;
         places[i] = (struct dataset_place){e->data.tasks[of].dataset, (size_t)items[of][next % (size_t)counts[of]]};
     }
-    must(dataset_of_items(&list, places, ITERATIONS * REFERENCES, &error));
+    list = dataset_of_items(places, ITERATIONS * REFERENCES);
     for (size_t i = 0; i < ITERATIONS * REFERENCES; i++)
         expect_listed(list, i, &places[i]);
     replayed.run = run;
