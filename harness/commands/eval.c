@@ -9,7 +9,7 @@
 #include "harness/commands/output.h"
 #include "harness/commands/parts.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/heads/weights.h"
 #include "harness/run/run.h"
 #include "harness/run/surveyor.h"

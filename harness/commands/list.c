@@ -6,7 +6,7 @@
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/commands/parts.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/heads/weights.h"
 #include "harness/methods/methods.h"
 #include "harness/run/settings.h"

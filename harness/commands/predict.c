@@ -11,7 +11,7 @@
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
 #include "harness/evaluate/predictor.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/heads/weights.h"
 #include "models/backend_options.h"
 

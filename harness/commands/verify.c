@@ -5,7 +5,7 @@
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/methods/methods.h"
 #include "harness/run/settings.h"
 #include "harness/train/method.h"

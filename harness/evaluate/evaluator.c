@@ -45,7 +45,7 @@ status evaluator_create(struct evaluator **result, struct model *model, const st
                            .coders = selector != NULL ? selector->tasks : 0,
                            .labels.seen = model->settings.label_space == LABEL_SPACE_OPEN ? 0 : data->task_count,
                            .sets = xcalloc(data->task_count, sizeof *evaluator->sets)};
-    evaluator->cache = feature_cache_create(model, data);
+    evaluator->labels.cache = evaluator->cache = feature_cache_create(model, data);
     status made = evaluator_refresh(evaluator, error);
     NEXT(made, shared_features_open(&evaluator->shared, model, data, error));
     for (size_t j = 0; made == OK && j < data->task_count; j++)
@@ -79,7 +79,7 @@ void evaluator_destroy(struct evaluator *evaluator)
         patch_experts_free(&set->patches);
     }
     free(evaluator->sets);
-    label_space_free(&evaluator->labels);
+    label_space_refresh(&evaluator->labels);
     feature_cache_destroy(evaluator->cache);
     shared_features_close(&evaluator->shared);
     free(evaluator);
@@ -87,19 +87,8 @@ void evaluator_destroy(struct evaluator *evaluator)
 
 status evaluator_refresh(struct evaluator *evaluator, struct error *error)
 {
-    evaluator->labels.cache = evaluator->cache;
     label_space_refresh(&evaluator->labels);
     return feature_cache_refresh(evaluator->cache, error);
-}
-
-void evaluator_see(struct evaluator *evaluator, size_t tasks)
-{
-    evaluator->labels.seen = tasks;
-}
-
-void evaluator_count_experts(struct evaluator *evaluator, bool counts)
-{
-    evaluator->counts_experts = counts;
 }
 
 /* --- Experts --- */
@@ -326,15 +315,8 @@ static status encode_items(struct evaluator *evaluator, struct test_set *set, co
 static status predict_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
                             int router, const struct scoring *by, const struct stop *stop, struct error *error)
 {
-    struct model *model = evaluator->model;
-    struct arena_mark mark = arena_mark(&model->task_memory);
-    struct tensor classes;
-    status result = encode_items(evaluator, set, items, n, router, stop, error);
-    NEXT(result,
-         label_space_features(&evaluator->labels, set->task->index, router, &model->task_memory, &classes, error));
-    NEXT(result, predict_features(evaluator, set, set->routed.features, items, n, &classes, by, set->predicted, error));
-    arena_release(&model->task_memory, mark);
-    return result;
+    TRY(encode_items(evaluator, set, items, n, router, stop, error));
+    return predict_features(evaluator, set, set->routed.features, items, n, router, by, set->predicted, error);
 }
 
 static void give_router(struct test_set *set, int router)
@@ -352,30 +334,12 @@ static void count_right(struct test_set *set)
     }
 }
 
-/* Predicts n items (NULL: 0 … n − 1) from the features of zero-shot CLIP. */
-static status zero_shot_predictions(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
-                                    uint16_t *predicted, struct error *error)
-{
-    struct model *model = evaluator->model;
-    struct arena_mark mark = arena_mark(&model->task_memory);
-    struct tensor classes;
-    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
-    TRY(predict_features(evaluator, set, set->features, items, n, &classes, &plain, predicted, error));
-    arena_release(&model->task_memory, mark);
-    return OK;
-}
-
 /* A method with scores of its own learns on frozen features. */
 static status scored_predictions(struct evaluator *evaluator, struct test_set *set, struct error *error)
 {
-    struct model *model = evaluator->model;
-    struct arena_mark mark = arena_mark(&model->task_memory);
-    struct tensor classes;
     give_router(set, -1);
-    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
-    TRY(predict_features(evaluator, set, set->features, NULL, set->n, &classes,
+    TRY(predict_features(evaluator, set, set->features, NULL, set->n, -1,
                          &(struct scoring){.method = evaluator->method}, set->predicted, error));
-    arena_release(&model->task_memory, mark);
     count_right(set);
     return OK;
 }
@@ -384,7 +348,7 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
 {
     struct test_set *set = &evaluator->sets[j];
     TRY(shared_features_take(&evaluator->shared, set->task, set->means, set->features, stop, error));
-    TRY(zero_shot_predictions(evaluator, set, NULL, set->n, set->zero_shot, error));
+    TRY(predict_features(evaluator, set, set->features, NULL, set->n, -1, &plain, set->zero_shot, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
     give_router(set, -1);
     count_right(set);
@@ -440,7 +404,7 @@ static status answer_without_router(struct evaluator *evaluator, struct test_set
 {
     evaluator->cache->images_asked += n;
     if (label_space_grows(evaluator->model->settings.label_space))
-        return zero_shot_predictions(evaluator, set, items, n, set->predicted, error);
+        return predict_features(evaluator, set, set->features, items, n, -1, &plain, set->predicted, error);
     for (size_t i = 0; i < n; i++)
         set->predicted[items[i]] = set->zero_shot[items[i]];
     return OK;

@@ -4,7 +4,7 @@
  *                                                            // selector NULL: the data names the task
  *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of zero-shot CLIP, kept
  *     TRY(evaluator_refresh(evaluator, error));                  // after training
- *     evaluator_see(evaluator, checkpoint + 1);                  // how many tasks are trained
+ *     evaluator->labels.seen = checkpoint + 1;                   // tasks that are trained; before: all, for label_space seen
  *     TRY(evaluator_task(evaluator, checkpoint, j, stop, error));
  *     evaluator->sets[j].correct …
  */
@@ -31,7 +31,7 @@ struct test_set {
     int16_t *router;
     uint8_t *right;
     size_t correct;
-    struct class_experts experts; /* of the image tower, if they were counted: evaluator_count_experts */
+    struct class_experts experts; /* of the image tower, if they were counted: counts_experts */
     struct patch_experts patches; /* likewise, where tokens choose experts: evaluation.patch_images */
 };
 
@@ -45,6 +45,9 @@ struct evaluator {
     struct label_space labels;
     struct shared_features shared; /* of zero-shot CLIP */
     struct test_set *sets;
+    /* For later evaluations with routers: count which experts the images of each class choose. There is nothing to count
+     * where experts are averaged instead of chosen, or the image tower has none. Where tokens choose experts, counting
+     * encodes every image again, and keeps the experts of the patches of evaluation.patch_images images. */
     bool counts_experts;
 };
 
@@ -55,15 +58,6 @@ void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
 /* To be called after the model was trained, merged or loaded. Features whose router and experts are unchanged stay
  * cached. */
 status evaluator_refresh(struct evaluator *evaluator, struct error *error);
-
-/* With evaluation.label_space seen, images are from now on compared with the classes of the first `tasks` tasks; before
- * the first call, with the classes of all tasks. */
-void evaluator_see(struct evaluator *evaluator, size_t tasks);
-
-/* Turns on or off, for later evaluations with routers, counting which experts the images of each class choose. There is
- * nothing to count where experts are averaged instead of chosen, or the image tower has none. Where tokens choose
- * experts, counting encodes every image again, and keeps the experts of the patches of evaluation.patch_images images. */
-void evaluator_count_experts(struct evaluator *evaluator, bool counts);
 
 /* Computes and keeps the zero-shot features of task j's test images; its set then holds the zero-shot evaluation. */
 status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);

@@ -243,8 +243,3 @@ void label_space_refresh(struct label_space *space)
     space->joint = NULL;
     space->joint_tasks = 0;
 }
-
-void label_space_free(struct label_space *space)
-{
-    label_space_refresh(space);
-}

@@ -4,8 +4,7 @@
  *
  *     struct label_space space = {.cache = cache, .seen = tasks};
  *     TRY(label_space_features(&space, j, router, &model->task_memory, &classes, error));      // [classes, embed]
- *     label_space_refresh(&space);                                                      // the model has changed
- *     label_space_free(&space);
+ *     label_space_refresh(&space);                                                      // the model has changed, or is closed
  *
  * Task j's class c is row data->tasks[j].first_class + c.
  *
@@ -97,5 +96,4 @@ status label_space_features(struct label_space *space, size_t j, int router, str
 /* The features of all tasks' classes, whatever evaluation.label_space is: [all classes, embed]. */
 status label_space_all(struct label_space *space, int router, struct arena *arena, struct tensor *features,
                        struct error *error);
-void label_space_refresh(struct label_space *space);
-void label_space_free(struct label_space *space);
+void label_space_refresh(struct label_space *space); /* frees what it has kept */

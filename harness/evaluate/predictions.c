@@ -73,9 +73,9 @@ static status keep_predictions(struct test_set *set, const int32_t *best, const 
     return OK;
 }
 
-status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features,
-                        const uint32_t *items, size_t n, const struct tensor *classes, const struct scoring *by,
-                        uint16_t *predicted, struct error *error)
+static status predict_among(const struct evaluator *evaluator, struct test_set *set, const float *features,
+                            const uint32_t *items, size_t n, const struct tensor *classes, const struct scoring *by,
+                            uint16_t *predicted, struct error *error)
 {
     enum { ROWS = 1024 };
     struct model *model = evaluator->model;
@@ -102,5 +102,17 @@ status predict_features(const struct evaluator *evaluator, struct test_set *set,
         NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
     }
     free(rows);
+    return result;
+}
+
+status predict_features(struct evaluator *evaluator, struct test_set *set, const float *features, const uint32_t *items,
+                        size_t n, int router, const struct scoring *by, uint16_t *predicted, struct error *error)
+{
+    struct arena *memory = &evaluator->model->task_memory;
+    struct arena_mark mark = arena_mark(memory);
+    struct tensor classes;
+    status result = label_space_features(&evaluator->labels, set->task->index, router, memory, &classes, error);
+    NEXT(result, predict_among(evaluator, set, features, items, n, &classes, by, predicted, error));
+    arena_release(memory, mark);
     return result;
 }

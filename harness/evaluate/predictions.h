@@ -1,6 +1,6 @@
 /* Predictions of test images from their features and those of classes.
  *
- *     TRY(predict_features(evaluator, set, features, items, n, &classes, &(struct scoring){0}, predicted, error));
+ *     TRY(predict_features(evaluator, set, features, items, n, router, &(struct scoring){0}, predicted, error));
  */
 #pragma once
 
@@ -13,7 +13,6 @@ struct scoring {
 };
 
 /* predicted[item] of n items (NULL: items 0 … n − 1, without totals) from features [images of the set, embed]: of the classes that
- * compete, that of the highest score, the first of equal ones. ERROR_FORMAT names an image whose scores are not finite. */
-status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features,
-                        const uint32_t *items, size_t n, const struct tensor *classes, const struct scoring *by,
-                        uint16_t *predicted, struct error *error);
+ * compete, encoded through a router (−1: none), that of the highest score, the first of equal ones. ERROR_FORMAT names an image whose scores are not finite. */
+status predict_features(struct evaluator *evaluator, struct test_set *set, const float *features, const uint32_t *items,
+                        size_t n, int router, const struct scoring *by, uint16_t *predicted, struct error *error);

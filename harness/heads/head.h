@@ -1,5 +1,5 @@
 /* The head of a model turns features of images into scores of classes. A head is a table of functions, one file in this
- * folder and one line in heads.h; training, evaluation and prediction see only this table. Hooks that are NULL do
+ * folder and one line in HEADS below; training, evaluation and prediction see only this table. Hooks that are NULL do
  * nothing.
  *
  *     const struct head *head = model->head;
@@ -104,3 +104,15 @@ struct head {
     /* The number of texts that an iteration encodes and the tokens of the longest, for estimates. */
     void (*texts)(const struct model *model, const struct task *task, size_t *count, size_t *positions);
 };
+
+/* In the order of lists. */
+#define HEADS(X)                                                                                                       \
+    X(text)                                                                                                            \
+    X(linear)
+
+#define DECLARE(name) extern const struct head head_##name;
+HEADS(DECLARE)
+#undef DECLARE
+
+status head_find(const struct head **head, const char *name, struct error *error);
+const struct head *head_at(size_t index); /* NULL past the last one */

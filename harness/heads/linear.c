@@ -6,7 +6,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/heads/image_tower.h"
 #include "harness/heads/model.h"
 #include "harness/heads/weights.h"

@@ -4,9 +4,15 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/heads/heads.h"
+#include "core/text.h"
 #include "harness/heads/weights.h"
 #include "models/clip/cost.h"
+
+#define ENTRY(name) &head_##name,
+static const struct head *const heads[] = {HEADS(ENTRY)};
+#undef ENTRY
+
+REGISTRY_LOOKUPS(head, struct head, heads, "suite", "head")
 
 static status start_adapters(struct model *model, struct error *error)
 {

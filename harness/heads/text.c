@@ -6,7 +6,7 @@
 
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/heads/model.h"
 #include "harness/heads/weights.h"
 #include "models/class_head.h"

@@ -18,7 +18,7 @@
 
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
-#include "harness/train/services/frozen_classes.h"
+#include "harness/train/image_pass.h"
 #include "models/clip/cost.h"
 
 enum task_choice { TASK_AUTO, TASK_GIVEN, TASK_UNKNOWN };

@@ -6,6 +6,15 @@
 
 /* --- The teacher --- */
 
+/* Both declare the same tensors, so values lie at the same places. */
+static status teacher_copy(struct teacher *teacher, const struct clip *student, struct error *error)
+{
+    struct parameters *to = teacher->clip->parameters;
+    const struct parameters *from = student->parameters;
+    return student->backend->ops->copy(student->backend, parameters_write_all(to), from->values,
+                                       from->values_count * sizeof(float), error);
+}
+
 status teacher_open(struct teacher *teacher, const struct clip *student, struct arena *arena, struct error *error)
 {
     TRY(clip_create(&teacher->clip, student->backend, arena, &student->dimensions, PARAMETERS_FROZEN,
@@ -17,15 +26,6 @@ void teacher_close(struct teacher *teacher)
 {
     clip_destroy(teacher->clip);
     teacher->clip = NULL;
-}
-
-/* Both declare the same tensors, so values lie at the same places. */
-status teacher_copy(struct teacher *teacher, const struct clip *student, struct error *error)
-{
-    struct parameters *to = teacher->clip->parameters;
-    const struct parameters *from = student->parameters;
-    return student->backend->ops->copy(student->backend, parameters_write_all(to), from->values,
-                                       from->values_count * sizeof(float), error);
 }
 
 static status to_units(const struct teacher *teacher, const struct tensor *features, struct matrix normal,
@@ -57,8 +57,10 @@ status teacher_texts(const struct teacher *teacher, const int32_t *tokens, const
     return OK;
 }
 
-status teacher_images(const struct teacher *teacher, const struct tensor *images, struct arena *arena,
-                      struct tensor *features, struct error *error)
+/* Normalised features [B, embed] of images as of clip_encode_images; features and activations are taken from the
+ * arena. */
+static status teacher_images(const struct teacher *teacher, const struct tensor *images, struct arena *arena,
+                             struct tensor *features, struct error *error)
 {
     struct encoding encoding = {.arena = arena};
     struct tower_pass pass;

@@ -22,7 +22,7 @@
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
 #include "harness/methods/methods.h"
-#include "harness/train/services/frozen_classes.h"
+#include "harness/train/image_pass.h"
 #include "harness/train/services/label_memory.h"
 #include "models/clip/cost.h"
 

@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/heads/image_tower.h"
 #include "harness/heads/tasks.h"
 #include "harness/heads/weights.h"

@@ -254,8 +254,8 @@ static status matrix_row(struct session *s, size_t checkpoint, struct error *err
     size_t first, end;
     workload_tested(s->run, checkpoint, &first, &end);
     TRY(evaluator_refresh(s->evaluator, error));
-    evaluator_see(s->evaluator, checkpoint + 1);
-    evaluator_count_experts(s->evaluator, is_last_test(s, checkpoint));
+    s->evaluator->labels.seen = checkpoint + 1;
+    s->evaluator->counts_experts = is_last_test(s, checkpoint);
     for (size_t j = first; j < end; j++) {
         TRY(evaluate_task(s, checkpoint, j, error));
         s->work.done[WORK_EVALUATION] += workload_evaluation(s->run, checkpoint, j);

@@ -7,7 +7,7 @@
 #include "adapters/merge/policies.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/heads/weights.h"
 #include "harness/methods/methods.h"
 #include "harness/run/settings_internal.h"

@@ -5,7 +5,6 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/scenario/label_split.h"
-#include "harness/scenario/orders.h"
 #include "harness/scenario/task_settings.h"
 
 const struct option settings_evaluation_options[] = {

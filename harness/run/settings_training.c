@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/methods/methods.h"
 #include "models/optimizers/optimizer.h"
 

@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "harness/scenario/orders.h"
+#include "harness/scenario/task_settings.h"
 
 enum { FEW_ITEMS = 512, STARTS_OF_FEW = 32, STARTS_OF_MANY = 4 }; /* a start costs O(items²) */
 

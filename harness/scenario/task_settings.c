@@ -1,6 +1,11 @@
 #include "harness/scenario/task_settings.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/text.h"
+#include "datasets/split/split.h"
 #include "models/optimizers/optimizer.h"
 
 const struct option training_options[] = {
@@ -173,4 +178,160 @@ struct task_settings task_settings_of(const struct suite *suite, const char *nam
     settings.template = options_text(o, "template");
     settings.root = root != NULL ? root : options_text(suite_options(suite, "data"), "root");
     return settings;
+}
+
+/* --- Orders of tasks --- */
+
+static const struct task_order {
+    const char *name, *tasks;
+} task_orders[] = {{"I", ORDER_I}, {"II", ORDER_II}};
+
+enum { TASK_ORDERS = sizeof task_orders / sizeof *task_orders };
+
+const char *order_tasks(const char *name)
+{
+    for (size_t i = 0; i < TASK_ORDERS; i++)
+        if (strcmp(task_orders[i].name, name) == 0)
+            return task_orders[i].tasks;
+    return NULL;
+}
+
+static bool is_order(const struct options *options, const char *key, const char *tasks)
+{
+    for (size_t i = 0; i < options_list_size(options, key); i++) {
+        const char *name = options_list_item(options, key, i);
+        size_t size = strcspn(tasks, " ");
+        if (size == 0 || strlen(name) != size || memcmp(name, tasks, size) != 0)
+            return false;
+        tasks += size + (tasks[size] != 0);
+    }
+    return *tasks == 0;
+}
+
+const char *order_name(const struct options *options, const char *key)
+{
+    for (size_t i = 0; i < TASK_ORDERS; i++)
+        if (is_order(options, key, task_orders[i].tasks))
+            return task_orders[i].name;
+    return options_as_text(options, key);
+}
+
+/* --- Orders of classes --- */
+
+static const struct class_order {
+    const char *name, *numbers;
+} class_orders[] = {
+    {"cifar100", "87 0 52 58 44 91 68 97 51 15 94 92 10 72 49 78 61 14 8 86 84 96 18 24 32 45 88 11 4 67 69 66 77 47 "
+                 "79 93 29 50 57 83 17 81 41 12 37 59 25 20 80 73 1 28 6 46 62 82 53 9 31 75 38 63 33 74 27 22 36 3 "
+                 "16 21 60 19 70 90 89 43 5 42 65 76 40 30 23 85 2 95 56 48 71 64 98 13 99 7 34 55 54 26 35 39"},
+    {"tinyimagenet",
+     "131 181 22 172 144 92 97 187 58 93 6 70 106 68 153 168 179 199 29 46 9 142 134 88 193 110 26 32 117 "
+     "112 17 39 166 13 94 138 109 147 51 101 59 188 116 5 170 99 100 167 180 146 65 1 104 43 38 184 123 "
+     "171 137 162 71 44 95 174 12 7 54 152 21 47 28 176 34 2 132 118 42 189 150 14 165 41 192 45 82 128 "
+     "63 57 197 160 53 75 108 135 121 159 183 67 169 50 87 69 89 196 115 19 148 96 86 11 8 60 33 173 78 4 "
+     "119 105 182 127 177 30 186 40 49 178 76 157 161 73 164 151 31 74 191 27 125 198 81 20 155 114 139 "
+     "36 61 56 145 48 16 83 62 85 126 0 102 23 3 140 15 195 133 113 190 141 52 163 156 80 111 90 175 143 "
+     "120 84 18 25 79 37 154 136 64 158 24 185 72 35 129 55 149 91 122 77 103 124 130 66 10 107 194 98"},
+};
+
+const char *class_order_numbers(const char *name)
+{
+    for (size_t i = 0; i < sizeof class_orders / sizeof *class_orders; i++)
+        if (strcmp(class_orders[i].name, name) == 0)
+            return class_orders[i].numbers;
+    return NULL;
+}
+
+static const char seeded[] = "numpy-"; /* "numpy-1993" */
+
+static bool read_seed(const char *word, uint32_t *seed)
+{
+    int64_t number;
+    if (strncmp(word, seeded, strlen(seeded)) != 0 || !parse_integer(word + strlen(seeded), &number) || number < 0 ||
+        number > UINT32_MAX)
+        return false;
+    *seed = (uint32_t)number;
+    return true;
+}
+
+/* Published numbers; how many there are. order [classes] */
+static size_t read_published(const char *numbers, size_t classes, uint32_t *order)
+{
+    size_t count = 0;
+    for (char *end; *numbers != 0; numbers = end) {
+        unsigned long number = strtoul(numbers, &end, 10);
+        if (count < classes)
+            order[count] = (uint32_t)number;
+        count++;
+    }
+    return count;
+}
+
+/* seen [classes] is scratch space. An empty list means ascending numbers. */
+static status read_order(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
+                         uint32_t *seen, struct error *error)
+{
+    size_t listed = options_list_size(data, "class_order");
+    const char *only = listed == 1 ? options_list_item(data, "class_order", 0) : "",
+               *published = class_order_numbers(only);
+    uint32_t seed;
+    if (read_seed(only, &seed)) {
+        split_numpy_permutation(seed, classes, order);
+        return OK;
+    }
+    if (strncmp(only, seeded, strlen(seeded)) == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "data.class_order: expected %sSEED with a whole number below 2^32, found %s", seeded, only);
+    listed = published != NULL ? read_published(published, classes, order) : listed;
+    if (listed != 0 && listed != classes)
+        return error_set(error, ERROR_ARGUMENT, "data.class_order: %s has %zu classes, but the order names %zu",
+                         dataset, classes, listed);
+    if (published != NULL)
+        return OK;
+    memset(seen, 0, classes * sizeof *seen);
+    for (size_t i = 0; i < classes; i++) {
+        int64_t number = (int64_t)i;
+        const char *word = listed > 0 ? options_list_item(data, "class_order", i) : "";
+        if (listed > 0 && (!parse_integer(word, &number) || number < 0 || (size_t)number >= classes || seen[number]++))
+            return error_set(error, ERROR_ARGUMENT,
+                             "data.class_order: expected each number from 0 to %zu once, found \"%s\" as number %zu",
+                             classes - 1, word, i + 1);
+        order[i] = (uint32_t)number;
+    }
+    return OK;
+}
+
+static status check_cut(const struct options *data, const char *dataset, size_t classes, struct error *error)
+{
+    size_t first = (size_t)options_integer(data, "first"), parts = (size_t)options_integer(data, "parts"),
+           increment = (size_t)options_integer(data, "increment"), rest = classes > first ? classes - first : 0;
+    if (rest < parts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "data.parts: %s has %zu classes; after a first task of %zu (data.first) they cannot be cut "
+                         "into %zu tasks",
+                         dataset, classes, first, parts);
+    if (increment > 0 && (rest + increment - 1) / increment != parts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "data.increment: %s has %zu classes; after a first task of %zu (data.first) tasks of %zu "
+                         "classes are %zu, but data.parts is %zu",
+                         dataset, classes, first, increment, (rest + increment - 1) / increment, parts);
+    return OK;
+}
+
+status class_order_cut(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
+                       uint32_t *task_of, struct error *error)
+{
+    size_t first = (size_t)options_integer(data, "first"), parts = (size_t)options_integer(data, "parts"),
+           increment = (size_t)options_integer(data, "increment"), place = first;
+    TRY(read_order(data, dataset, classes, order, task_of, error));
+    TRY(check_cut(data, dataset, classes, error));
+    for (size_t i = 0; i < first; i++)
+        task_of[order[i]] = 0;
+    for (size_t k = 0; k < parts; k++) {
+        size_t equal = (classes - first) / parts + (k < (classes - first) % parts ? 1 : 0),
+               size = increment == 0 ? equal : increment, end = place + size < classes ? place + size : classes;
+        for (; place < end; place++)
+            task_of[order[place]] = (uint32_t)(k + (first > 0 ? 1 : 0));
+    }
+    return OK;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/train/services/frozen_classes.h"
+#include "harness/train/image_pass.h"
 
 size_t exemplars_share(const struct exemplars *exemplars)
 {

@@ -67,9 +67,9 @@ struct method {
     const struct delta_gate *gate; /* of its deltas; NULL: none */
     bool one_delta;                /* all tasks train the same deltas; else each has rows of its own */
     bool two_deltas;               /* or two sets of them */
-    const char *head; /* it works with heads of the same of_texts as this one (heads/heads.h); NULL: text */
-    bool alone;       /* every task starts from the initial weights and is tested on itself only */
-    bool joint;       /* one training on all tasks together (scenario/data.h), hence one row of results */
+    const char *head;              /* it works with heads of the same of_texts as this one (heads/head.h); NULL: text */
+    bool alone;                    /* every task starts from the initial weights and is tested on itself only */
+    bool joint;                    /* one training on all tasks together (scenario/data.h), hence one row of results */
     /* loss runs the same operations for every batch of one size and nothing on the host, so that it can be recorded */
     bool loss_repeats;
     size_t state_size;

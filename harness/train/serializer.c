@@ -66,14 +66,6 @@ status archive_put(struct archive *archive, const char *name, enum safetensor_ty
     return OK;
 }
 
-status archive_put_device(struct archive *archive, struct backend *backend, const char *name, enum safetensor_type type,
-                          size_t count, const void *device, struct error *error)
-{
-    void *data;
-    TRY(add(archive, name, type, count, &data, error));
-    return backend->ops->download(backend, data, device, count * safetensor_type_size(type), error);
-}
-
 status archive_write(const struct archive *archive, const char *path, const struct safetensors_metadata *metadata,
                      size_t metadata_count, struct error *error)
 {
@@ -103,14 +95,6 @@ status archive_get(const struct archive *archive, const char *name, enum safeten
     return OK;
 }
 
-status archive_get_device(const struct archive *archive, struct backend *backend, const char *name,
-                          enum safetensor_type type, size_t count, void *device, struct error *error)
-{
-    const struct safetensor *found;
-    TRY(find(archive, name, type, count, &found, error));
-    return backend->ops->upload(backend, device, found->data, count * safetensor_type_size(type), error);
-}
-
 bool archive_has(const struct archive *archive, const char *name)
 {
     if (archive->file != NULL)
@@ -136,8 +120,15 @@ status serializer_host(const struct serializer *p, const char *name, enum safete
 status serializer_device(const struct serializer *p, const char *name, enum safetensor_type type, size_t count,
                          void *device, struct error *error)
 {
-    return p->saving ? archive_put_device(p->archive, p->backend, name, type, count, device, error)
-                     : archive_get_device(p->archive, p->backend, name, type, count, device, error);
+    const struct safetensor *found;
+    size_t bytes = count * safetensor_type_size(type);
+    void *data;
+    if (p->saving) {
+        TRY(add(p->archive, name, type, count, &data, error));
+        return p->backend->ops->download(p->backend, data, device, bytes, error);
+    }
+    TRY(find(p->archive, name, type, count, &found, error));
+    return p->backend->ops->upload(p->backend, device, found->data, bytes, error);
 }
 
 status serializer_weights(const struct serializer *p, const char *name, struct parameters *group, struct error *error)

@@ -7,11 +7,10 @@
  *         return serializer_device(serializer, "mean.values", SAFETENSOR_F32, state->n, state->mean, error);
  *     }
  *
- * Named arrays in a file, which hold the state for resuming a run.
+ * An archive is named arrays in a file, which hold the state for resuming a run.
  *
  *     archive_create(&archive);
  *     TRY(archive_put(archive, "selector.thresholds", SAFETENSOR_F32, n, thresholds, error));
- *     TRY(archive_put_device(archive, backend, "image.values", SAFETENSOR_F32, n, group->values, error));
  *     TRY(archive_write(archive, path, metadata, count, error));
  *     ...
  *     TRY(archive_open(&archive, path, error));
@@ -33,16 +32,12 @@ void archive_close(struct archive *archive); /* NULL is allowed */
 /* Copies count values of type. */
 status archive_put(struct archive *archive, const char *name, enum safetensor_type type, size_t count,
                    const void *values, struct error *error);
-status archive_put_device(struct archive *archive, struct backend *backend, const char *name, enum safetensor_type type,
-                          size_t count, const void *device, struct error *error);
 status archive_write(const struct archive *archive, const char *path, const struct safetensors_metadata *metadata,
                      size_t metadata_count, struct error *error);
 
 /* The array must exist with this type and count, in an opened file or in an archive that is being written. */
 status archive_get(const struct archive *archive, const char *name, enum safetensor_type type, size_t count,
                    void *values, struct error *error);
-status archive_get_device(const struct archive *archive, struct backend *backend, const char *name,
-                          enum safetensor_type type, size_t count, void *device, struct error *error);
 bool archive_has(const struct archive *archive, const char *name);            /* with any type and count */
 const char *archive_metadata(const struct archive *archive, const char *key); /* NULL: absent */
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "core/option.h"
-#include "harness/evaluate/encoder.h"
+#include "harness/evaluate/predictor.h"
 
 #define ADAPTERS_OPTION                                                                                                \
     {                                                                                                                  \

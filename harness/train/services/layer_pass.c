@@ -78,8 +78,8 @@ status subspace_extend(struct subspace *space, const double *matrix, size_t n, s
     return result;
 }
 
-status subspace_keep(struct subspace *space, size_t n, const char *name, const struct serializer *serializer,
-                     struct error *error)
+static status subspace_keep(struct subspace *space, size_t n, const char *name, const struct serializer *serializer,
+                            struct error *error)
 {
     char rank[96];
     snprintf(rank, sizeof rank, "%s.rank", name);

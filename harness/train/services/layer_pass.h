@@ -35,10 +35,6 @@ void subspace_remove(const struct subspace *space, double *matrix, size_t column
 status subspace_extend(struct subspace *space, const double *matrix, size_t n, size_t columns, double share,
                        struct error *error);
 
-/* For a method's keep. */
-status subspace_keep(struct subspace *space, size_t n, const char *name, const struct serializer *serializer,
-                     struct error *error);
-
 /* Covariance [in, in]: Σ x xᵀ over the inputs of a batch, not centred; of texts, padding included. Gradient [out, in] of a batch's
  * loss. Both are means over the batches. Inputs: F Fᵀ [in, in] of F [in, inputs of a batch], the sum over the batches, position by
  * position, which must be of equal size. */

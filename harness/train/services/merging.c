@@ -60,7 +60,13 @@ status loss_mean_keep(const struct loss_mean *mean, const char *name, const stru
     return serializer_device(serializer, name, SAFETENSOR_F32, SUMS, mean->sums, error);
 }
 
-/* --- Effects of merges --- */
+/* --- Effects of merges ---
+ *
+ * How often the merged expert is chosen in the EFFECT_WINDOW iterations that follow (fewer where the task ends), the mean
+ * loss before and after, and the distance of the merged expert's function from its sources'. The measurement does not
+ * change any result. Losses and selection counts are copied on the device when a window ends, and read at the next merge
+ * or at the end of the task, so that iterations without a merge wait for nothing. The effects read are added to
+ * run->effects. */
 
 /* A merge whose window is open, or closed but not read yet. The struct has no padding, so it is saved as it is. */
 struct watched {
@@ -100,8 +106,11 @@ static status forget_losses(const struct merge_effects *m, const struct model *m
     return model->backend->ops->upload(model->backend, m->losses, losses, sizeof losses, error);
 }
 
-static status take_all(struct merge_effects *m, const struct model *model, struct arena *arena, struct error *error)
+/* On the leader; needs NEEDS_PROBES. */
+static status merge_effects_open(struct merge_effects **effects, const struct model *model, struct arena *arena,
+                                 struct error *error)
 {
+    struct merge_effects *m = *effects = xcalloc(1, sizeof *m);
     TRY(take(arena, model, TENSOR_F32, EFFECT_WINDOW, (void **)&m->losses, error));
     TRY(forget_losses(m, model, error));
     TRY(take(arena, model, TENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, (void **)&m->after, error));
@@ -114,14 +123,7 @@ static status take_all(struct merge_effects *m, const struct model *model, struc
     return OK;
 }
 
-status merge_effects_open(struct merge_effects **effects, const struct model *model, struct arena *arena,
-                          struct error *error)
-{
-    *effects = xcalloc(1, sizeof **effects);
-    return take_all(*effects, model, arena, error);
-}
-
-void merge_effects_close(struct merge_effects *m)
+static void merge_effects_close(struct merge_effects *m)
 {
     if (m == NULL)
         return;
@@ -129,12 +131,6 @@ void merge_effects_close(struct merge_effects *m)
         free(m->host[t]);
     free(m->watched);
     free(m);
-}
-
-void merge_effects_begin_task(struct merge_effects *m)
-{
-    if (m != NULL)
-        m->count = 0;
 }
 
 static bool ends_now(const struct merge_effects *m, size_t iteration)
@@ -145,8 +141,8 @@ static bool ends_now(const struct merge_effects *m, size_t iteration)
     return false;
 }
 
-status merge_effects_step(const struct merge_effects *m, const struct model *model, size_t iteration,
-                          struct error *error)
+static status merge_effects_step(const struct merge_effects *m, const struct model *model, size_t iteration,
+                                 struct error *error)
 {
     struct backend *backend = model->backend;
     if (m == NULL)
@@ -243,16 +239,6 @@ static status report_ended(struct merge_effects *m, struct method_run *run, size
     return OK;
 }
 
-status merge_effects_look(struct merge_effects *m, struct method_run *run, size_t iteration, struct error *error)
-{
-    return m != NULL ? report_ended(m, run, iteration, iteration, false, error) : OK;
-}
-
-status merge_effects_end_task(struct merge_effects *m, struct method_run *run, size_t iterations, struct error *error)
-{
-    return m != NULL ? report_ended(m, run, iterations, iterations + 1, true, error) : OK;
-}
-
 /* The number of earlier changes of the same block, which is the change's position among the events. */
 static size_t position_of(const struct expert_changes *changes, size_t first, size_t index)
 {
@@ -281,8 +267,9 @@ static status watch(struct merge_effects *m, const struct method_run *run, size_
     return OK;
 }
 
-status merge_effects_add(struct merge_effects *m, const struct method_run *run, size_t iteration, size_t first,
-                         struct error *error)
+/* Merges among run->changes from number `first` on. */
+static status merge_effects_add(struct merge_effects *m, const struct method_run *run, size_t iteration, size_t first,
+                                struct error *error)
 {
     struct backend *backend = run->model->backend;
     float losses[EFFECT_WINDOW];
@@ -303,17 +290,8 @@ status merge_effects_add(struct merge_effects *m, const struct method_run *run, 
     return result;
 }
 
-static status keep_device(struct merge_effects *m, const struct serializer *serializer, struct error *error)
-{
-    TRY(serializer_device(serializer, "effects.losses", SAFETENSOR_F32, EFFECT_WINDOW, m->losses, error));
-    TRY(serializer_device(serializer, "effects.after", SAFETENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, m->after, error));
-    TRY(serializer_device(serializer, "effects.image", SAFETENSOR_I32, EFFECT_WINDOW * m->all[TOWER_IMAGE],
-                          m->counts[TOWER_IMAGE], error));
-    return serializer_device(serializer, "effects.text", SAFETENSOR_I32, EFFECT_WINDOW * m->all[TOWER_TEXT],
-                             m->counts[TOWER_TEXT], error);
-}
-
-status merge_effects_keep(struct merge_effects *m, const struct serializer *serializer, struct error *error)
+/* An archive of a session with merge.analysis=no has none; restoring from it leaves no merges to measure. */
+static status merge_effects_keep(struct merge_effects *m, const struct serializer *serializer, struct error *error)
 {
     if (m == NULL || (!serializer->saving && !archive_has(serializer->archive, "effects.watched")))
         return OK;
@@ -322,7 +300,12 @@ status merge_effects_keep(struct merge_effects *m, const struct serializer *seri
     for (m->count = serializer->saving ? count : 0; m->count < count; m->count++)
         GROW(m->watched, m->count);
     TRY(serializer_host(serializer, "effects.watched", SAFETENSOR_U8, count * sizeof *m->watched, m->watched, error));
-    return keep_device(m, serializer, error);
+    TRY(serializer_device(serializer, "effects.losses", SAFETENSOR_F32, EFFECT_WINDOW, m->losses, error));
+    TRY(serializer_device(serializer, "effects.after", SAFETENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, m->after, error));
+    TRY(serializer_device(serializer, "effects.image", SAFETENSOR_I32, EFFECT_WINDOW * m->all[TOWER_IMAGE],
+                          m->counts[TOWER_IMAGE], error));
+    return serializer_device(serializer, "effects.text", SAFETENSOR_I32, EFFECT_WINDOW * m->all[TOWER_TEXT],
+                             m->counts[TOWER_TEXT], error);
 }
 
 /* --- Merging --- */
@@ -440,7 +423,8 @@ status merging_begin_task(struct method_run *run, const struct task *task, bool 
     if (!resumed && model->adapters != NULL) {
         TRY(adapters_begin_task(model->adapters, task->index, error));
         state->schedule = (struct schedule_state){0};
-        merge_effects_begin_task(state->effects);
+        if (state->effects != NULL)
+            state->effects->count = 0;
         if (plan->schedule->needs_loss)
             TRY(loss_mean_clear(&state->loss, model, error));
     }
@@ -474,7 +458,8 @@ static status merge(struct method_run *run, const struct merge_call *call, size_
     struct model *model = run->model;
     struct merging *state = run->state;
     size_t first = run->changes.count;
-    TRY(merge_effects_look(state->effects, run, iteration, error));
+    if (state->effects != NULL)
+        TRY(report_ended(state->effects, run, iteration, iteration, false, error));
     TRY(adapters_merge(model->adapters, &model->settings.merge, call, &run->changes, error));
     return merge_effects_add(state->effects, run, iteration, first, error);
 }
@@ -497,12 +482,14 @@ status merging_after_step(struct method_run *run, const struct task *task, size_
 status merging_end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct model *model = run->model;
+    struct merging *state = run->state;
     const struct merge_call call = make_call(run, task, 0);
     size_t iterations = task->settings.iterations;
     if (model->adapters == NULL)
         return OK;
     TRY(merge(run, &call, iterations, error));
-    TRY(merge_effects_end_task(((struct merging *)run->state)->effects, run, iterations, error));
+    if (state->effects != NULL)
+        TRY(report_ended(state->effects, run, iterations, iterations + 1, true, error));
     return adapters_freeze(model->adapters, &model->settings.freeze, call.rng, &run->changes, error);
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "harness/train/services/frozen_classes.h"
+#include "harness/train/image_pass.h"
 #include "models/clip/cost.h"
 
 enum { ROWS = 256 /* at a time */, RIDGES = 17, LEAST_RIDGE = -8 /* powers of 10 to choose from */ };

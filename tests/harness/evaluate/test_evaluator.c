@@ -222,7 +222,7 @@ static struct evaluator *open_counting(struct small_run *run, const char *word, 
     learn(run, 1);
     encoded_now(evaluator, 1);
     assert_true(evaluator->sets[1].experts.counts == NULL && evaluator->sets[1].patches.experts == NULL);
-    evaluator_count_experts(evaluator, true);
+    evaluator->counts_experts = true;
     return evaluator;
 }
 
@@ -303,7 +303,7 @@ RUN_TEST(averaged_experts_are_not_counted, "adapter.router=random_uniform", "ada
 {
     struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
     learn(run, 0);
-    evaluator_count_experts(evaluator, true);
+    evaluator->counts_experts = true;
     encoded_now(evaluator, 0);
     assert_null(evaluator->sets[0].experts.counts);
 }

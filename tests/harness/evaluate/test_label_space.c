@@ -100,7 +100,7 @@ static void classes_join(struct small_run *run, const char *space, bool open, bo
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* nothing stale is kept */
             learn(run, t);
             must(evaluator_refresh(evaluator, &error));
-            evaluator_see(evaluator, t + 1);
+            evaluator->labels.seen = t + 1;
             for (size_t j = 0; j < (open || all_at_once ? SMALL_RUN_TASKS : t + 1); j++) {
                 struct test_set *set = &evaluator->sets[j];
                 size_t begin = open && j > t ? ends[j - 1] : 0, end = all_at_once ? CLASSES : ends[j > t ? j : t];

@@ -3,10 +3,9 @@
 
 #include "datasets/loader.h"
 #include "harness/commands/inputs/classifier_choice.h"
-#include "harness/evaluate/encoder.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/evaluate/predictor.h"
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "tests/harness/heads/classifiers.h"
 
 enum { IMAGES = 12, SIDE = 16 };

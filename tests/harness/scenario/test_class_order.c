@@ -5,7 +5,7 @@
 
 #include "harness/run/settings_internal.h"
 #include "harness/scenario/label_split.h"
-#include "harness/scenario/orders.h"
+#include "harness/scenario/task_settings.h"
 #include "tests/harness/whole_run.h"
 
 enum { MOST = 1024 };

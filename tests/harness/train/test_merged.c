@@ -285,7 +285,7 @@ static void models_answer(struct small_run *run, const char *task, const char *t
     const struct method *method = e->model.settings.method;
     must(method->evaluation_end(&e->method, &error));
     struct evaluator *evaluator = small_run_evaluator(run, NULL, SMALL_RUN_TASKS);
-    evaluator_see(evaluator, SMALL_RUN_TASKS);
+    evaluator->labels.seen = SMALL_RUN_TASKS;
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         struct test_set *set = &evaluator->sets[j];
         size_t classes = dataset_classes(set->task->dataset);

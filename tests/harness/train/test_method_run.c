@@ -2,7 +2,7 @@
  * continual_ft with a state, which answers with the weights that the run began with. */
 #include <string.h>
 
-#include "harness/heads/heads.h"
+#include "harness/heads/head.h"
 #include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
