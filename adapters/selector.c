@@ -205,22 +205,15 @@ float *selector_tensors_add(struct selector_tensors *tensors, const char *name, 
     return values;
 }
 
-static status add_coder(struct selector_tensors *tensors, size_t k, const struct autoencoder *coder,
-                        struct error *error)
-{
-    for (size_t i = 0; i < CODER_TENSORS; i++) {
-        const struct parameter *p = &coder->parameters->list[i];
-        float *values = selector_tensors_add(tensors, name_of(k, i).text, p->rank, p->shape);
-        TRY(parameters_download(coder->parameters, p, values, error));
-    }
-    return OK;
-}
-
 status selector_tensors_add_coders(struct selector_tensors *tensors, struct autoencoder *const *coders, size_t count,
                                    struct error *error)
 {
-    for (size_t k = 0; k < count; k++)
-        TRY(add_coder(tensors, k, coders[k], error));
+    for (size_t i = 0; i < count * CODER_TENSORS; i++) {
+        struct parameters *group = coders[i / CODER_TENSORS]->parameters;
+        const struct parameter *p = &group->list[i % CODER_TENSORS];
+        struct selector_tensor_name name = name_of(i / CODER_TENSORS, i % CODER_TENSORS);
+        TRY(parameters_download(group, p, selector_tensors_add(tensors, name.text, p->rank, p->shape), error));
+    }
     return OK;
 }
 

@@ -89,11 +89,6 @@ static status create(struct temporary *temporary, const char *target, int (*make
     return error_set(error, ERROR_BUSY, "%s: cannot write here: another process removes new files", target);
 }
 
-status temporary_create_file(struct temporary *temporary, const char *target, struct error *error)
-{
-    return create(temporary, target, create_file, error);
-}
-
 status temporary_create_folder(struct temporary *temporary, const char *target, struct error *error)
 {
     return create(temporary, target, create_folder, error);
@@ -243,12 +238,12 @@ static ssize_t write_bytes(void *cookie, const char *data, size_t size)
     return (ssize_t)size;
 }
 
-static status open_writer(struct file_writer *writer, const char *path, bool lasting, struct error *error)
+status file_writer_open_one_of_many(struct file_writer *writer, const char *path, struct error *error)
 {
-    *writer = (struct file_writer){.temporary = {.lock = -1}, .lasting = lasting};
+    *writer = (struct file_writer){.temporary = {.lock = -1}};
     TRY(file_check_kind(path, error));
     writer->path = xstrdup(path);
-    status result = temporary_create_file(&writer->temporary, path, error);
+    status result = create(&writer->temporary, path, create_file, error);
     if (result == OK)
         writer->stream = fopencookie(writer, "w", (cookie_io_functions_t){.write = write_bytes});
     if (result == OK && writer->stream == NULL)
@@ -263,12 +258,9 @@ status file_writer_open(struct file_writer *writer, const char *path, struct err
     char *folder = path_parent(path);
     temporary_clear(folder);
     free(folder);
-    return open_writer(writer, path, true, error);
-}
-
-status file_writer_open_one_of_many(struct file_writer *writer, const char *path, struct error *error)
-{
-    return open_writer(writer, path, false, error);
+    TRY(file_writer_open_one_of_many(writer, path, error));
+    writer->lasting = true;
+    return OK;
 }
 
 status file_writer_write(struct file_writer *writer, const void *data, size_t size, struct error *error)

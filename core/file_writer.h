@@ -27,7 +27,6 @@ struct temporary {
     int lock;   /* descriptor: of the file, or of the one that locks a folder */
 };
 
-status temporary_create_file(struct temporary *temporary, const char *target, struct error *error);
 /* A folder that is empty except for the lock, TEMPORARY_LOCK; the target is made inside and moved out. */
 status temporary_create_folder(struct temporary *temporary, const char *target, struct error *error);
 

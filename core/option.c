@@ -51,21 +51,6 @@ static status unknown_option(const struct options *options, const char *name, co
     return error_unknown_word_near(error, where, "key", name, meant, names, count);
 }
 
-static bool find_choice(const char *choices, const char *word, size_t *position)
-{
-    size_t length = strlen(word);
-    *position = 0;
-    for (const char *p = choices; length > 0; (*position)++) {
-        size_t span = strcspn(p, "|");
-        if (span == length && memcmp(p, word, span) == 0)
-            return true;
-        if (p[span] == 0)
-            return false;
-        p += span + 1;
-    }
-    return false;
-}
-
 static void split_list(struct value *value)
 {
     static const char separators[] = ", \t\n";
@@ -127,7 +112,7 @@ static bool parse_value(const struct option *option, struct value *value)
     bool ranged = option->minimum < option->maximum;
     switch (option->type) {
     case OPTION_INTEGER:
-        if (option->choices != NULL && find_choice(option->choices, value->text, &value->choice)) {
+        if (option->choices != NULL && text_find_word(option->choices, value->text, &value->choice)) {
             value->integer = OPTION_WORD;
             return true;
         }
@@ -139,7 +124,7 @@ static bool parse_value(const struct option *option, struct value *value)
     case OPTION_BOOLEAN:
         return parse_boolean(value->text, &value->boolean);
     case OPTION_CHOICE:
-        return find_choice(option->choices, value->text, &value->choice);
+        return text_find_word(option->choices, value->text, &value->choice);
     case OPTION_LIST:
         split_list(value);
         return true;
@@ -223,12 +208,12 @@ const struct option *options_find(const struct option *table, const char *name)
 bool option_is_called(const struct option *option, const char *word)
 {
     char lower[64];
-    size_t position, length = strlen(word);
+    size_t length = strlen(word);
     if (option->synonyms == NULL || length >= sizeof lower)
         return false;
     for (size_t i = 0; i <= length; i++)
         lower[i] = word[i] == '-' ? '_' : (char)tolower((unsigned char)word[i]);
-    return find_choice(option->synonyms, lower, &position);
+    return text_has_word(option->synonyms, lower);
 }
 
 const char *option_type_name(const struct option *option)

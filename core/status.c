@@ -19,6 +19,14 @@ status error_set(struct error *error, status code, const char *format, ...)
     return code;
 }
 
+/* The message, then ": " and `end`. */
+static void write_with(struct error *error, const char *end, const char *format, va_list arguments)
+{
+    int used = vsnprintf(error->message, sizeof error->message, format, arguments);
+    if (used >= 0 && (size_t)used < sizeof error->message)
+        snprintf(error->message + used, sizeof error->message - (size_t)used, ": %s", end);
+}
+
 status error_context(struct error *error, const char *format, ...)
 {
     if (error == NULL)
@@ -26,10 +34,8 @@ status error_context(struct error *error, const char *format, ...)
     struct error inner = *error;
     va_list arguments;
     va_start(arguments, format);
-    int used = vsnprintf(error->message, sizeof error->message, format, arguments);
+    write_with(error, inner.message, format, arguments);
     va_end(arguments);
-    if (used >= 0 && (size_t)used < sizeof error->message)
-        snprintf(error->message + used, sizeof error->message - (size_t)used, ": %s", inner.message);
     return error->code;
 }
 
@@ -37,15 +43,12 @@ status error_errno(struct error *error, int number, const char *format, ...)
 {
     if (error == NULL)
         return ERROR_IO;
-    va_list arguments;
-    va_start(arguments, format);
-    error->code = ERROR_IO;
-    int used = vsnprintf(error->message, sizeof error->message, format, arguments);
-    va_end(arguments);
     char text[128];
-    if (used >= 0 && (size_t)used < sizeof error->message)
-        snprintf(error->message + used, sizeof error->message - (size_t)used, ": %s",
-                 strerror_r(number, text, sizeof text));
+    va_list arguments;
+    error->code = ERROR_IO;
+    va_start(arguments, format);
+    write_with(error, strerror_r(number, text, sizeof text), format, arguments);
+    va_end(arguments);
     return ERROR_IO;
 }
 

@@ -262,13 +262,25 @@ size_t edit_distance(const char *a, const char *b)
     return rows[n % 3][m];
 }
 
-bool text_has_word(const char *list, const char *word)
+bool text_find_word(const char *list, const char *word, size_t *position)
 {
     size_t length = strlen(word);
-    for (const char *at = list; *at != 0; at += strcspn(at, "|") + (at[strcspn(at, "|")] == '|'))
-        if (strcspn(at, "|") == length && memcmp(at, word, length) == 0)
+    *position = 0;
+    for (const char *at = list; length > 0; (*position)++) {
+        size_t span = strcspn(at, "|");
+        if (span == length && memcmp(at, word, span) == 0)
             return true;
+        if (at[span] == 0)
+            return false;
+        at += span + 1;
+    }
     return false;
+}
+
+bool text_has_word(const char *list, const char *word)
+{
+    size_t position;
+    return text_find_word(list, word, &position);
 }
 
 const char *nearest_word(const char *word, const char *const *candidates, size_t count)

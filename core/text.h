@@ -61,8 +61,9 @@ bool parse_boolean(const char *string, bool *value); /* true|false|yes|no|on|off
 /* Edit distance (insertions, deletions, substitutions, swapped neighbours), ignoring case. */
 size_t edit_distance(const char *a, const char *b);
 
-/* Whether the list, "code|batch", has the word. */
+/* Whether the list, "code|batch", has the word; its position there. */
 bool text_has_word(const char *list, const char *word);
+bool text_find_word(const char *list, const char *word, size_t *position);
 
 /* The candidate nearest to word; NULL if none is close enough. */
 const char *nearest_word(const char *word, const char *const *candidates, size_t count);

@@ -148,8 +148,9 @@ ROOT_TEST(a_folder_whose_removal_was_cut_short_is_removed)
 
 ROOT_TEST(a_folder_that_is_not_there_is_reported)
 {
+    struct file_writer writer;
     struct temporary temporary;
-    assert_fails(temporary_create_file(&temporary, "absent/a", &error), ERROR_IO, "absent/a");
+    assert_fails(file_writer_open(&writer, "absent/a", &error), ERROR_IO, "absent/a");
     assert_fails(temporary_create_folder(&temporary, "absent/a", &error), ERROR_IO, "absent/a");
     temporary_remove(&temporary);
 }
