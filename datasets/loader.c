@@ -251,19 +251,14 @@ static status start_threads(struct loader *loader, struct error *error)
     return OK;
 }
 
-static size_t count_batches(const struct loader_settings *settings, size_t items)
-{
-    return settings->full && items >= settings->batch ? items / settings->batch
-                                                      : (items + settings->batch - 1) / settings->batch;
-}
-
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error)
 {
     struct loader *created = xcalloc(1, sizeof *created);
     *loader = NULL;
     created->settings = *settings;
     created->items = settings->items != NULL ? settings->item_count : dataset_size(settings->dataset, settings->split);
-    created->batches = count_batches(settings, created->items);
+    bool whole = settings->full && created->items >= settings->batch;
+    created->batches = (created->items + (whole ? 0 : settings->batch - 1)) / settings->batch;
     created->slot_count = settings->threads > 0 ? settings->ahead + 1 : 1;
     created->ordered_epoch = UINT64_MAX;
     pthread_mutex_init(&created->mutex, NULL);
