@@ -110,12 +110,6 @@ void mnist_free_idx(struct idx *idx)
 
 /* --- the dataset -------------------------------------------------------------------------------------------------- */
 
-static void release_idx(void *owner)
-{
-    mnist_free_idx(owner);
-    free(owner);
-}
-
 static status add_images(struct dataset *dataset, enum split split, const char *name, struct idx *images,
                          const struct idx *labels, struct error *error)
 {
@@ -125,20 +119,18 @@ static status add_images(struct dataset *dataset, enum split split, const char *
                          dataset->root, dataset->folder, name, count, images->sizes[2], images->sizes[1],
                          labels->sizes[0]);
     int32_t *values = xmalloc((count + 1) * sizeof *values);
-    struct idx *owner = xmalloc(sizeof *owner);
     for (size_t i = 0; i < count; i++)
         values[i] = labels->values[i];
-    *owner = *images;
-    *images = (struct idx){0}; /* owned by the dataset from here on */
     struct raw_images raw = {.name = (char *)name,
                              .count = (uint32_t)count,
-                             .samples = owner->values,
-                             .stride = owner->sizes[1] * owner->sizes[2],
-                             .width = (int)owner->sizes[2],
-                             .height = (int)owner->sizes[1],
+                             .samples = images->values,
+                             .stride = images->sizes[1] * images->sizes[2],
+                             .width = (int)images->sizes[2],
+                             .height = (int)images->sizes[1],
                              .channels = 1,
-                             .owner = owner,
-                             .release = release_idx};
+                             .owner = images->values,
+                             .release = free};
+    *images = (struct idx){0}; /* owned by the dataset from here on */
     dataset_add_raw(dataset, split, raw, values);
     free(values);
     return OK;
