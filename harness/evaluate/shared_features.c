@@ -245,9 +245,14 @@ static bool says(const struct archive *archive, const char *name, const char *ex
     return found != NULL && strcmp(found, expected) == 0;
 }
 
+/* Of the images of a test set, on the host. */
+struct numbers {
+    size_t mean_count, feature_count;
+    float *means, *features;
+};
+
 /* Any fault of a file leads to computing the features; damage is also reported. */
-static bool read_file(const struct shared_features *shared, const struct place *place, float *means, size_t mean_count,
-                      float *features, size_t feature_count)
+static bool read_file(const struct shared_features *shared, const struct place *place, const struct numbers *x)
 {
     struct archive *archive;
     struct error problem;
@@ -258,20 +263,19 @@ static bool read_file(const struct shared_features *shared, const struct place *
         return false;
     }
     bool whole = says(archive, "key", place->key) &&
-                 archive_get(archive, "means", SAFETENSOR_F32, mean_count, means, NULL) == OK &&
-                 archive_get(archive, "features", SAFETENSOR_F32, feature_count, features, NULL) == OK;
+                 archive_get(archive, "means", SAFETENSOR_F32, x->mean_count, x->means, NULL) == OK &&
+                 archive_get(archive, "features", SAFETENSOR_F32, x->feature_count, x->features, NULL) == OK;
     archive_close(archive);
-    return whole && not_finite_at(means, mean_count) == mean_count &&
-           not_finite_at(features, feature_count) == feature_count;
+    return whole && not_finite_at(x->means, x->mean_count) == x->mean_count &&
+           not_finite_at(x->features, x->feature_count) == x->feature_count;
 }
 
 static status write_file(const struct shared_features *shared, const struct place *place, const struct task *task,
-                         const float *means, size_t mean_count, const float *features, size_t feature_count,
-                         struct error *error)
+                         const struct numbers *x, struct error *error)
 {
     struct archive *archive = NULL;
     char images[32];
-    uint64_t available, bytes = (mean_count + feature_count) * sizeof *means;
+    uint64_t available, bytes = (x->mean_count + x->feature_count) * sizeof *x->means;
     TRY(directory_create(shared->folder, error));
     TRY(cache_folder_available(shared->folder, place->path, shared->model->settings.cache.disk_limit, &available,
                                error));
@@ -285,8 +289,8 @@ static status write_file(const struct shared_features *shared, const struct plac
     struct safetensors_metadata metadata[] = {
         {"key", place->key}, {"dataset", dataset_name(task->dataset)}, {"root", root}, {"images", images}};
     archive_create(&archive);
-    status result = archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error);
-    NEXT(result, archive_put(archive, "features", SAFETENSOR_F32, feature_count, features, error));
+    status result = archive_put(archive, "means", SAFETENSOR_F32, x->mean_count, x->means, error);
+    NEXT(result, archive_put(archive, "features", SAFETENSOR_F32, x->feature_count, x->features, error));
     NEXT(result, archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error));
     archive_close(archive);
     free(root);
@@ -297,10 +301,13 @@ status shared_features_take(struct shared_features *shared, const struct task *t
                             const struct stop *stop, struct error *error)
 {
     struct model *model = shared->model;
-    size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * model->clip->dimensions.image_width,
-           feature_count = n * model->clip->dimensions.embed;
+    size_t n = dataset_size(task->dataset, SPLIT_TEST);
+    const struct numbers x = {.mean_count = n * model->clip->dimensions.image_width,
+                              .feature_count = n * model->clip->dimensions.embed,
+                              .means = means,
+                              .features = features};
     struct place place = find_place(shared, task);
-    bool read = place.path != NULL && read_file(shared, &place, means, mean_count, features, feature_count);
+    bool read = place.path != NULL && read_file(shared, &place, &x);
     status result = OK;
     if (read)
         utimensat(AT_FDCWD, place.path, NULL, 0); /* time of last use; failing in a read-only folder is fine */
@@ -308,7 +315,7 @@ status shared_features_take(struct shared_features *shared, const struct task *t
         result = frozen_features(model, shared->data, task->dataset, SPLIT_TEST, NULL, n, means, features, stop, error);
     struct error reason;
     if (result == OK && !read && place.path != NULL && !shared->gave_up &&
-        write_file(shared, &place, task, means, mean_count, features, feature_count, &reason) != OK) {
+        write_file(shared, &place, task, &x, &reason) != OK) {
         shared->gave_up = true;
         log_warn(model->log, "features are not kept: %s", reason.message);
     }

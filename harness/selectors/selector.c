@@ -314,28 +314,22 @@ status selector_set_threshold(struct selector *selector, size_t k, const struct 
 
 /* --- Training --- */
 
-/* Of a task's shuffled training images: those that the iterations can reach, and a held-out tenth. */
-struct selector_items {
-    uint32_t *items;
-    size_t used, held_out;
-};
-
 size_t selector_most(const struct selector_settings *settings)
 {
     return settings->kind->most != NULL ? settings->kind->most(settings) : SIZE_MAX;
 }
 
-static void choose_items(const struct selector *selector, const struct task *task, struct selector_items *chosen)
+/* Of a task's shuffled training images: items [n] become those that the iterations can reach, `used`, and a held-out
+ * tenth. Returns how many both are. */
+static size_t choose_items(const struct selector *selector, const struct task *task, uint32_t *items, size_t *used)
 {
-    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), held_out = n / 10 > 0 ? n / 10 : 1,
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), tenth = n / 10 > 0 ? n / 10 : 1, held_out = n > 1 ? tenth : 0,
            most = selector_most(&selector->settings);
-    chosen->items = xmalloc(array_size(n, sizeof *chosen->items));
     struct rng rng = rng_make(selector->model->seed, RNG_SELECTOR, (uint32_t)task->index, 15);
-    rng_permutation(&rng, n, chosen->items);
-    chosen->held_out = n > 1 ? held_out : 0;
-    chosen->used = n - chosen->held_out < most ? n - chosen->held_out : most;
-    memmove(chosen->items + chosen->used, chosen->items + n - chosen->held_out,
-            chosen->held_out * sizeof *chosen->items);
+    rng_permutation(&rng, n, items);
+    *used = n - held_out < most ? n - held_out : most;
+    memmove(items + *used, items + n - held_out, held_out * sizeof *items);
+    return *used + held_out;
 }
 
 status selector_fit(struct selector *selector, const struct task *task, const struct selector_images *images,
@@ -376,16 +370,12 @@ static status train_on(struct selector *selector, const struct task *task, struc
 
 status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
 {
-    struct selector_items chosen = {0};
-    choose_items(selector, task, &chosen);
-    status result = train_on(selector, task,
-                             &(struct selector_images){.n = chosen.used + chosen.held_out,
-                                                       .dataset = task->dataset,
-                                                       .split = SPLIT_TRAIN,
-                                                       .items = chosen.items,
-                                                       .stop = stop},
-                             chosen.used, error);
-    free(chosen.items);
+    uint32_t *items = xmalloc(array_size(dataset_size(task->dataset, SPLIT_TRAIN), sizeof *items));
+    size_t used, n = choose_items(selector, task, items, &used);
+    struct selector_images images = {
+        .n = n, .dataset = task->dataset, .split = SPLIT_TRAIN, .items = items, .stop = stop};
+    status result = train_on(selector, task, &images, used, error);
+    free(items);
     return result;
 }
 

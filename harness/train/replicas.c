@@ -321,28 +321,26 @@ static status clear_counts(struct model *model, enum tower tower, struct error *
     return model->backend->ops->zero(model->backend, use.counts, use.n * sizeof(int32_t), error);
 }
 
-static status clear_statistics(struct model *model, enum tower tower, struct error *error)
+/* Those of a task, or those of the leader. */
+static status clear_statistics(struct model *model, enum tower tower, bool of_leader, struct error *error)
 {
     struct statistic s;
     for (size_t i = 0; adapters_statistic(model->adapters, tower, i, &s); i++)
-        if (s.of_task)
+        if (of_leader ? s.of_leader : s.of_task)
             TRY(model->backend->ops->zero(model->backend, s.data, s.n * sizeof(float), error));
     return OK;
 }
 
 status replicas_begin_step(struct model *model, bool compute, struct error *error)
 {
-    if (model->work.group == NULL || model->adapters == NULL)
-        return compute
-                   ? OK
-                   : model->backend->ops->zero(model->backend, model->loss, LOSS_TERMS * sizeof *model->loss, error);
-    if (model->work.rank > 0) { /* the leader's counts include the previous steps */
+    bool distributed = model->work.group != NULL && model->adapters != NULL;
+    if (distributed && model->work.rank > 0) { /* the leader's counts include the previous steps */
         TRY(clear_counts(model, TOWER_IMAGE, error));
-        TRY(clear_statistics(model, TOWER_IMAGE, error));
+        TRY(clear_statistics(model, TOWER_IMAGE, false, error));
     }
     if (compute)
         return OK;
-    for (int t = 0; t < TOWERS; t++) {
+    for (int t = 0; distributed && t < TOWERS; t++) {
         const struct parameters *group = model->adapters->towers[t].parameters;
         TRY(model->backend->ops->zero(model->backend, group->flags, group->flags_count * sizeof *group->flags, error));
     }
@@ -358,20 +356,11 @@ static status reduce(struct model *model, enum reduction reduction, void *values
         error);
 }
 
-static status clear_leaders(struct model *model, enum tower tower, struct error *error)
-{
-    struct statistic s;
-    for (size_t i = 0; adapters_statistic(model->adapters, tower, i, &s); i++)
-        if (s.of_leader)
-            TRY(model->backend->ops->zero(model->backend, s.data, s.n * sizeof(float), error));
-    return OK;
-}
-
 static status reduce_statistics(struct model *model, enum tower tower, struct error *error)
 {
     struct statistic s;
     if (model->work.rank > 0)
-        TRY(clear_leaders(model, tower, error));
+        TRY(clear_statistics(model, tower, true, error));
     for (size_t i = 0; adapters_statistic(model->adapters, tower, i, &s); i++)
         if (s.of_task || s.of_leader)
             TRY(reduce(model, s.integers ? SUM_INTEGERS : SUM_FLOATS, s.data, s.n, error));
@@ -387,7 +376,7 @@ static status reduce_counts(struct model *model, enum tower tower, struct error 
         return OK;
     if (tower == TOWER_TEXT && model->work.rank > 0) {
         TRY(clear_counts(model, tower, error));
-        TRY(clear_statistics(model, tower, error));
+        TRY(clear_statistics(model, tower, false, error));
     }
     TRY(reduce_statistics(model, tower, error));
     TRY(reduce(model, SUM_INTEGERS, use.counts, use.n, error));
