@@ -1,13 +1,47 @@
-/* One Gaussian per class, all with the same covariance: the error is the squared Mahalanobis distance to the nearest class
+/* Selectors by Gaussians of image features: of every class with one covariance (gaussian), or of every task with its own
+ * (task_gaussian). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "harness/selectors/prototypes.h"
+
+/* A covariance, matrix [n, n] = L Lᵀ, becomes L in its lower triangle; false: it is not positive definite. */
+static bool factorise(double *matrix, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double rest = matrix[i * n + j];
+            for (size_t k = 0; k < j; k++)
+                rest -= matrix[i * n + k] * matrix[j * n + k];
+            if (i == j && !(rest > 0))
+                return false;
+            matrix[i * n + j] = i == j ? sqrt(rest) : rest / matrix[j * n + j];
+        }
+    return true;
+}
+
+/* L⁻¹ of a lower triangle, row by row: L⁻¹ (x − mean) has unit covariance. inverse and out: [n, n] */
+static void invert(const double *lower, size_t n, double *inverse, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) {
+            double rest = i == j;
+            for (size_t k = j; k < i; k++)
+                rest -= lower[i * n + k] * inverse[k * n + j];
+            inverse[i * n + j] = j > i ? 0 : rest / lower[i * n + i];
+            out[i * n + j] = (float)inverse[i * n + j];
+        }
+}
+
+/* --- gaussian ---
+ *
+ * One Gaussian per class, all with the same covariance: the error is the squared Mahalanobis distance to the nearest class
  * mean of the task (Lee et al. 2018, "A Simple Unified Framework for Detecting Out-of-Distribution Samples", arXiv
  * 1807.03888, equations 1 and 2). A new task changes the covariance and with it all distances and thresholds, so some
  * held-out features of every task are kept.
  */
-#include <math.h>
-#include <stdlib.h>
-
-#include "core/alloc.h"
-#include "harness/selectors/prototypes.h"
 
 enum { HELD_OUT = 256 /* images of a task that set its threshold, at most */ };
 
@@ -18,8 +52,6 @@ struct state {
     size_t *classes, *held_out; /* [tasks] */
     float **means, **held;      /* [tasks] [classes, width] and [held_out, width], on the sphere */
 };
-
-/* --- State --- */
 
 static status refuse_few(double images, size_t width, double shrinkage, struct error *error)
 {
@@ -66,34 +98,6 @@ static void close_gaussian(struct selector *selector)
     free(s);
 }
 
-/* --- Covariance --- */
-
-bool gaussian_factorise(double *matrix, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j <= i; j++) {
-            double rest = matrix[i * n + j];
-            for (size_t k = 0; k < j; k++)
-                rest -= matrix[i * n + k] * matrix[j * n + k];
-            if (i == j && !(rest > 0))
-                return false;
-            matrix[i * n + j] = i == j ? sqrt(rest) : rest / matrix[j * n + j];
-        }
-    return true;
-}
-
-void gaussian_invert(const double *lower, size_t n, double *inverse, float *out)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++) {
-            double rest = i == j;
-            for (size_t k = j; k < i; k++)
-                rest -= lower[i * n + k] * inverse[k * n + j];
-            inverse[i * n + j] = j > i ? 0 : rest / lower[i * n + i];
-            out[i * n + j] = (float)inverse[i * n + j];
-        }
-}
-
 /* (1 − s) · scatter / images + s · (mean variance) · 1; where there is no variance at all, 1. */
 static void estimate(const struct state *s, double shrinkage, double *covariance)
 {
@@ -115,16 +119,14 @@ static status whiten(struct selector *selector, struct error *error)
            *inverse = xmalloc(array_size(width * width, sizeof *inverse));
     estimate(s, selector->settings.shrinkage, covariance);
     status result = OK;
-    if (gaussian_factorise(covariance, width))
-        gaussian_invert(covariance, width, inverse, s->prototypes.whitening);
+    if (factorise(covariance, width))
+        invert(covariance, width, inverse, s->prototypes.whitening);
     else
         result = refuse_few(s->images, width, selector->settings.shrinkage, error);
     free(inverse);
     free(covariance);
     return result;
 }
-
-/* --- A task --- */
 
 static void take_rows(float **rows, size_t count, size_t width)
 {
@@ -270,3 +272,168 @@ const struct selector_kind selector_gaussian = {
     .keep = keep,
     .write = prototypes_write,
     .read = prototypes_read};
+
+/* --- task_gaussian ---
+ *
+ * One Gaussian per task, with a covariance of its own (Tang et al., "Mind the Interference", ECCV 2024): the error is −log N(x; μ_t,
+ * Σ_t) of the normalised image features. Σ_t has n − 1 in its denominator and 10⁻⁷ added to its diagonal, as in the public code
+ * (lloongx/DIKI). The densest task always wins there: by default there is no threshold.
+ */
+
+#define RIDGE 1e-7
+
+/* prototypes come first. A task has rows [width + 2, width]: W = L⁻¹ with Σ = L Lᵀ, the mean, and log √((2π)^width |Σ|) before
+ * zeros. */
+struct task_state {
+    struct prototypes prototypes;
+    size_t *counts; /* [tasks] width + 2, or 0 */
+    float **rows;
+};
+
+static status open_tasks(struct selector *selector, enum parameters_mode mode, struct error *error)
+{
+    struct task_state *s = xcalloc(1, sizeof *s);
+    (void)mode, (void)error;
+    selector->state = s;
+    s->counts = xcalloc(selector->tasks, sizeof *s->counts);
+    s->rows = xcalloc(selector->tasks, sizeof *s->rows);
+    prototypes_open(&s->prototypes, selector, true);
+    s->prototypes.scale = 0.5;
+    return OK;
+}
+
+static void close_tasks(struct selector *selector)
+{
+    struct task_state *s = selector->state;
+    if (s == NULL)
+        return;
+    for (size_t k = 0; k < selector->tasks; k++)
+        free(s->rows[k]);
+    prototypes_close(&s->prototypes);
+    free(s->counts);
+    free(s->rows);
+    free(s);
+}
+
+/* mean [width] and covariance [width, width] of rows [n, width] */
+static void estimate_task(const float *rows, size_t n, size_t width, float *mean, double *covariance)
+{
+    double *gap = xcalloc(width, sizeof *gap);
+    for (size_t i = 0; i < n * width; i++)
+        gap[i % width] += (double)rows[i] / (double)n;
+    for (size_t j = 0; j < width; j++)
+        mean[j] = (float)gap[j];
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < width; j++)
+            gap[j] = (double)rows[i * width + j] - (double)mean[j];
+        for (size_t j = 0; j < width; j++)
+            for (size_t l = 0; l <= j; l++)
+                covariance[j * width + l] += gap[j] * gap[l] / (double)(n > 1 ? n - 1 : 1);
+    }
+    for (size_t j = 0; j < width; j++)
+        covariance[j * width + j] += RIDGE;
+    free(gap);
+}
+
+/* The rows of a task from its covariance, which becomes L; the mean is there already. */
+static status derive_task(float *rows, size_t width, double *covariance, struct error *error)
+{
+    if (!factorise(covariance, width))
+        return error_set(error, ERROR_ARGUMENT,
+                         "selector: the features of the training images have no covariance that can be inverted; use "
+                         "more images, or selector.kind=gaussian");
+    double *inverse = xcalloc(width * width, sizeof *inverse), logarithm = (double)width * log(2 * M_PI) / 2;
+    invert(covariance, width, inverse, rows);
+    for (size_t j = 0; j < width; j++)
+        logarithm += log(covariance[j * width + j]);
+    rows[(width + 1) * width] = (float)logarithm;
+    free(inverse);
+    return OK;
+}
+
+static status fit_task(struct selector *selector, const struct task *task, const struct selector_images *images,
+                       size_t used, struct error *error)
+{
+    struct task_state *s = selector->state;
+    size_t k = task->index, width = s->prototypes.width;
+    float *normal = xmalloc(array_size(used + 1, width * sizeof *normal));
+    double *covariance = xcalloc(width * width, sizeof *covariance);
+    free(s->rows[k]);
+    s->counts[k] = width + 2;
+    s->rows[k] = xcalloc((width + 2) * width, sizeof **s->rows);
+    prototypes_normalise(images->features, used, width, normal);
+    estimate_task(normal, used, width, s->rows[k] + width * width, covariance);
+    status result = derive_task(s->rows[k], width, covariance, error);
+    free(covariance);
+    free(normal);
+    TRY(result);
+    return selector_set_threshold(
+        selector, k, &(struct selector_images){.n = images->n - used, .features = images->features + used * width},
+        error);
+}
+
+/* ½ ‖W(x − μ)‖² is the prototypes' error to a single point, 0, with the task's own metric. */
+static status errors_of(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
+                        struct error *error)
+{
+    struct task_state *s = selector->state;
+    struct prototypes *p = &s->prototypes;
+    size_t width = p->width;
+    prototypes_take(p, k, 1);
+    memset(p->points[k], 0, width * sizeof **p->points);
+    memcpy(p->whitening, s->rows[k], width * width * sizeof *p->whitening);
+    memcpy(p->mean, s->rows[k] + width * width, width * sizeof *p->mean);
+    TRY(prototypes_errors(selector, k, images, errors, error));
+    for (size_t i = 0; i < images->n; i++)
+        errors[i] += s->rows[k][(width + 1) * width];
+    return OK;
+}
+
+/* σ(log N / D − 1), near 0 far from all tasks */
+static float weight_of(const struct selector *selector, float error)
+{
+    return 1 / (1 + expf(error / (float)selector->model->clip->dimensions.embed + 1));
+}
+
+static struct kept_rows rows_of(const struct selector *selector)
+{
+    struct task_state *s = selector->state;
+    return (struct kept_rows){.name = "gaussian", .width = s->prototypes.width, .counts = s->counts, .rows = s->rows};
+}
+
+static status keep_tasks(struct selector *selector, const struct serializer *serializer, size_t trained,
+                         struct error *error)
+{
+    const struct kept_rows rows = rows_of(selector);
+    return prototypes_keep_rows(&rows, serializer, trained, error);
+}
+
+static status write_tasks(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
+{
+    const struct kept_rows rows = rows_of(selector);
+    (void)error;
+    prototypes_write_rows(&rows, selector->trained, tensors);
+    return OK;
+}
+
+static status read_tasks(struct selector *selector, const struct safetensors *file, struct error *error)
+{
+    const struct kept_rows rows = rows_of(selector);
+    return prototypes_read_rows(&rows, selector->tasks, rows.width + 2, file, error);
+}
+
+const struct selector_kind selector_task_gaussian = {
+    .name = "task_gaussian",
+    .source = "Density of one Gaussian per task (Tang et al., DIKI, ECCV 2024)",
+    .formula = "error = -log N(x; mean_t, S_t), mean and covariance of the task's training images",
+    .route = ROUTE_BY_ERRORS,
+    .features = FEATURES_IMAGE,
+    .threshold = "1e9",
+    .open = open_tasks,
+    .close = close_tasks,
+    .fit = fit_task,
+    .errors = errors_of,
+    .weight = weight_of,
+    .keep = keep_tasks,
+    .write = write_tasks,
+    .read = read_tasks};

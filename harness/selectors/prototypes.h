@@ -50,9 +50,3 @@ status prototypes_read_rows(const struct kept_rows *rows, size_t tasks, size_t e
                             struct error *error);
 
 struct kept_rows prototypes_rows(const struct prototypes *prototypes); /* their points */
-
-/* For selectors by Gaussians. A covariance, matrix [n, n] = L Lᵀ, becomes L in its lower triangle; false: it is not positive definite. */
-bool gaussian_factorise(double *matrix, size_t n);
-
-/* L⁻¹ of a lower triangle, row by row: L⁻¹ (x − mean) has unit covariance. inverse and out: [n, n] */
-void gaussian_invert(const double *lower, size_t n, double *inverse, float *out);

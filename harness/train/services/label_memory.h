@@ -9,7 +9,7 @@
  *     label_memory_scores(&memory, x, n, affinities, scores);
  *     label_memory_free(&memory);
  *
- * Clusters of a class's features on the host, in double precision: k-means, and mixtures of Gaussians that vary alike in every
+ * The clusters of a class's features are found by k-means, and mixtures of Gaussians that vary alike in every
  * direction. rows [n, width]; count, of the clusters, is at most n; means [count, width].
  *
  *     clusters_means(rows, n, width, count, rng, means);
