@@ -251,7 +251,15 @@ static status settle_activation(const struct claims *claims, const struct claim 
 
 static status settle_pixels(const struct claims *claims, enum pixels *pixels, struct error *error)
 {
-    TRY(pixels_beside(pixels, clip_file_path(claims->file), "preprocessor_config.json", error));
+    double resample = 3;
+    TRY(pixels_beside(pixels, clip_file_path(claims->file), "preprocessor_config.json", "resample", &resample, error));
+    if (resample != 3)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: preprocessor_config.json beside it: resample: expected 3 (bicubic), as images are resized "
+            "here, found %g (0 nearest, 1 Lanczos, 2 bilinear); set 3 only if the weights do not need "
+            "another, as open_clip does for SigLIP 2",
+            clip_file_path(claims->file), resample);
     for (size_t i = 0; i < claims->count; i++) {
         enum pixels claimed = claims->list[i].config.pixels;
         if (claimed != PIXELS_UNSTATED && *pixels != PIXELS_UNSTATED && *pixels != claimed)

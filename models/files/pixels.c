@@ -70,7 +70,19 @@ status pixels_of_json(enum pixels *pixels, const json_t *root, const char *path,
     return OK;
 }
 
-status pixels_beside(enum pixels *pixels, const char *weights, const char *name, struct error *error)
+static status read_number(const json_t *root, const char *key, double *number, const char *path, struct error *error)
+{
+    const json_t *value = json_object_get(root, key);
+    if (value == NULL || json_is_null(value))
+        return OK;
+    if (!json_is_number(value))
+        return error_set(error, ERROR_FORMAT, "%s: %s: expected a number", path, key);
+    *number = json_number_value(value);
+    return OK;
+}
+
+status pixels_beside(enum pixels *pixels, const char *weights, const char *name, const char *key, double *number,
+                     struct error *error)
 {
     enum { LIMIT = 1 << 20 };
     char *path = path_beside(weights, name);
@@ -86,6 +98,7 @@ status pixels_beside(enum pixels *pixels, const char *weights, const char *name,
         if (result == OK && (root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem)) == NULL)
             result = error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text);
         NEXT(result, pixels_of_json(pixels, root, path, error));
+        NEXT(result, read_number(root, key, number, path, error));
     }
     json_decref(root);
     bytes_free(&bytes);

@@ -61,12 +61,20 @@ static status read_metadata(const struct clip_file *file, struct vit_settings *s
 static status fill_in_conventions(const struct clip_file *file, struct vit_settings *s, struct error *error)
 {
     bool clips = clip_file_metadata(file, pool_key) != NULL || s->ln_pre;
-    if (s->epsilon <= 0)
-        s->epsilon = clips ? 1e-5f : clip_file_naming(file) == VIT_HUGGINGFACE ? 1e-12f : 1e-6f;
-    if (s->pixels != PIXELS_UNSTATED)
+    const char *path = clip_file_path(file);
+    double epsilon = clips ? 1e-5 : clip_file_naming(file) == VIT_HUGGINGFACE ? 1e-12 : 1e-6, resample = 0;
+    enum pixels pixels = PIXELS_UNSTATED;
+    if (s->epsilon > 0 && s->pixels != PIXELS_UNSTATED)
         return OK;
-    TRY(pixels_beside(&s->pixels, clip_file_path(file), "config.json", error));
-    TRY(pixels_beside(&s->pixels, clip_file_path(file), "preprocessor_config.json", error));
+    TRY(pixels_beside(&pixels, path, "config.json", "layer_norm_eps", &epsilon, error));
+    TRY(pixels_beside(&pixels, path, "preprocessor_config.json", "resample", &resample, error));
+    if (!(epsilon > 0 && epsilon < 1))
+        return error_set(error, ERROR_FORMAT,
+                         "%s: config.json: layer_norm_eps: expected a number from 0 to 1, found %g", path, epsilon);
+    if (s->epsilon <= 0)
+        s->epsilon = (float)epsilon;
+    if (s->pixels == PIXELS_UNSTATED)
+        s->pixels = pixels;
     if (s->pixels == PIXELS_UNSTATED)
         s->pixels = clips ? PIXELS_CLIP : PIXELS_HALF;
     return OK;

@@ -291,6 +291,7 @@ TEST(norms_and_pixels_are_those_of_their_program)
          "{\"pretrained_cfg\": {\"mean\": [0.485, 0.456, 0.406], \"std\": [0.229, 0.224, 0.225]}}"},
         {VIT_HUGGINGFACE, false, 1e-12f, PIXELS_IMAGENET, "preprocessor_config.json",
          "{\"image_mean\": [0.485, 0.456, 0.406], \"image_std\": [0.229, 0.224, 0.225]}"},
+        {VIT_HUGGINGFACE, false, 1e-6f, PIXELS_HALF, "config.json", "{\"layer_norm_eps\": 1e-06}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct vit_settings form = plain;
