@@ -41,9 +41,10 @@ struct session {
     struct image_watch images;
     struct checkpoint_writer writer; /* of the resume file */
     char *folder, *resume;
-    int folder_lock;         /* descriptor of the folder; −1: not held */
-    bool unresumed;          /* the resume file lies elsewhere, so that the run remains stopped */
-    double saved;            /* when the last resume point was written */
+    int folder_lock; /* descriptor of the folder; −1: not held */
+    bool begun,
+        unresumed; /* by another session; to remain stopped: the resume file lies elsewhere, or is not to be used */
+    double saved;  /* when the last resume point was written */
     const struct task *task; /* being trained */
     struct progress_work work;
     struct cache_progress decoding;
@@ -316,7 +317,8 @@ static status lock_folder(struct session *s, struct error *error)
         return error_errno(error, errno, "%s: cannot open the run's folder", s->folder);
     if (flock(s->folder_lock, LOCK_EX | LOCK_NB) == 0)
         return OK;
-    if (errno == EWOULDBLOCK)
+    s->unresumed = errno == EWOULDBLOCK;
+    if (s->unresumed)
         return error_set(
             error, ERROR_BUSY,
             "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", s->folder);
@@ -336,8 +338,7 @@ static status choose_folder(struct session *s, struct error *error)
     s->folder = place != NULL ? path_format("%s/%s", below, place) : run_folder(s->run);
     s->resume = run_resume_file(s->folder);
     char *began = run_resume_file(row.folder != NULL ? row.folder : s->folder);
-    bool left = file_exists(began) && !file_exists(s->resume);
-    s->unresumed = left;
+    bool left = s->unresumed = file_exists(began) && !file_exists(s->resume);
     if (left)
         error_set(error, ERROR_ARGUMENT,
                   "run.folder: run %" PRId64 " of %s is to go on in %s, but its resume file is %s; move that there, "
@@ -410,14 +411,14 @@ static status check_rows(struct session *s, const struct checkpoint_place *place
     int64_t rows;
     TRY(store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)place->task, (int64_t)place->iteration, &rows,
                           error));
-    if (rows == place->rows)
+    s->unresumed = rows != place->rows;
+    if (!s->unresumed)
         return OK;
     return error_set(
         error, ERROR_FORMAT,
         "%s: the rows of %zu finished tasks and %zu iterations in %s are not those with which it was written: it "
-        "belongs "
-        "to a run in another database, or to a newer copy of this one, or somebody changed the rows; name that "
-        "database, or delete the file to start from the beginning",
+        "belongs to a run in another database, or to a newer copy of this one, or somebody changed the rows; name "
+        "that database, or delete the file to start from the beginning",
         s->resume, place->task, place->iteration, store_path(s->sequence->store));
 }
 
@@ -442,6 +443,11 @@ static status resume(struct session *s, struct checkpoint_place *place, struct e
     if (resumed)
         log_info(s->run->model.log, "resuming task %zu of %zu after %zu iterations, from %s", place->task + 1,
                  s->run->data.task_count, place->iteration, s->resume);
+    else if (s->begun)
+        log_warn(s->run->model.log,
+                 "run %" PRId64 " of %s was begun before, but there is no %s: it begins anew; if the run's folder lies "
+                 "below another current folder, stop now and name it in run.folder",
+                 s->recorder.id, store_path(s->sequence->store), s->resume);
     workload_count(s->run, place->task, place->iteration, &s->work);
     TRY(record_tasks(&s->recorder, error));
     store_begin(s->sequence->store);
@@ -541,6 +547,7 @@ static status claim(struct session *s, struct error *error)
     struct run_start start;
     TRY(record_start(&s->recorder, &s->inputs, &s->continuation, &start, error));
     s->sequence->id = start.run;
+    s->begun = !start.created;
     s->sequence->finished_before = !start.created && start.past == RUN_FINISHED;
     if (!s->sequence->finished_before)
         return OK;
