@@ -262,6 +262,12 @@ static status check_inputs(const struct options *given, const struct inputs *inp
 static status check_output(const char *path, struct error *error)
 {
     struct file_writer writer;
+    const char *dot = strrchr(path, '.');
+    if (dot != NULL && strcmp(dot, ".json") == 0) /* a model's config.json, or the index of its shards */
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: embed: --out %s: expected a name such as features.safetensors, found that of a "
+                         "configuration",
+                         path);
     if (file_is_directory(path))
         return error_set(error, ERROR_ARGUMENT, "%s: expected a file to write, found a folder", path);
     TRY(file_writer_open(&writer, path, error));

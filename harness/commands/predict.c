@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "datasets/formats/strings.h"
+#include "datasets/prompts.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/classifier_choice.h"
 #include "harness/commands/inputs/image_reader.h"
@@ -97,9 +98,11 @@ static status find_own_classes(struct work *work, const char *path, struct error
 {
     size_t classes = work->classifier.about.classes;
     const char *weights = options_text(work->call->options, "weights");
-    if (options_given(work->call->options, "template"))
-        return error_set(error, ERROR_ARGUMENT, "command line: --template: %s is a classifier, which has no prompts",
-                         weights);
+    static const char *const texts[] = {"template", "vocabulary"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (options_given(work->call->options, texts[i]))
+            return error_set(error, ERROR_ARGUMENT, "command line: --%s: %s is a classifier, which has no prompts",
+                             texts[i], weights);
     if (path == NULL && work->classifier.metadata.task_count == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: does not name its classes (another program wrote it); expected --classes FILE with it",
@@ -119,8 +122,16 @@ static status find_classes(struct work *work, struct error *error)
     const char *path = options_text(given, "classes");
     if (work->classifier.is_one)
         return find_own_classes(work, path, error);
-    if (path != NULL)
-        return give_classes(work, path, options_text(given, "template"), error);
+    if (path != NULL) {
+        struct same_names same;
+        TRY(give_classes(work, path, options_text(given, "template"), error));
+        prompts_find_same_names(&same, (const char *const *)work->classes.items, work->classes.count);
+        return same.count == 0 ? OK
+                               : error_set(error, ERROR_ARGUMENT,
+                                           "%s: \"%s\" and \"%s\" are the same text to the model, which would share "
+                                           "their confidence; name each class once",
+                                           path, work->classes.items[same.first], work->classes.items[same.second]);
+    }
     if (options_given(given, "template"))
         return error_set(error, ERROR_ARGUMENT, "command line: --template: expected --classes FILE with it");
     if (work->choice.file == NULL)
