@@ -126,6 +126,7 @@ static status ask(const struct command_call *call, struct store *store, const st
     if (!question_uses(&request->questions, request->question, ":dataset"))
         TRY(check_option(request, filter_given(call->options), "chosen", error));
     TRY(check_option(request, filter.by != NULL ? "by" : NULL, "asked", error));
+    TRY(check_option(request, filter.published ? "published" : NULL, "published", error));
     TRY(check_option(request, filter.baseline != NULL ? "baseline" : NULL, ":baseline", error));
     TRY(query_check_filter(store, &filter, error));
     return query_ask(store, &request->questions, request->question, &filter, table, note, error);

@@ -71,7 +71,7 @@ status query_check_filter(struct store *store, const struct query_filter *filter
 }
 
 #define UNKNOWN_BY                                                                                                     \
-    "WITH words AS (SELECT DISTINCT name FROM dimension WHERE name <> 'suite') "                                       \
+    "WITH words AS (SELECT DISTINCT name FROM dimension WHERE name NOT IN ('suite', :by)) "                            \
     "SELECT (SELECT group_concat(name, ', ') FROM words) || ', a key of the suite such as merge.every', "              \
     "'setting of --by', coalesce((SELECT group_concat(key, '|') FROM dimension WHERE name = :by), :by), name "         \
     "FROM (SELECT name FROM words UNION SELECT key FROM settings)"
@@ -80,7 +80,7 @@ status query_ask_key(struct store *store, const char *key, struct error *error)
 {
     TRY(database_run(
         store->database,
-        "INSERT INTO temp.asked (key) SELECT key FROM (SELECT key FROM dimension WHERE name = ?1 UNION ALL "
+        "INSERT OR REPLACE INTO temp.asked (key) SELECT key FROM (SELECT key FROM dimension WHERE name = ?1 UNION ALL "
         "SELECT ?1 WHERE ?1 NOT IN (SELECT name FROM dimension)) AS word "
         "WHERE EXISTS (SELECT 1 FROM settings WHERE settings.key = word.key)",
         VALUES(value_text(key)), error));
@@ -135,7 +135,7 @@ status query_choose(struct store *store, const struct query_filter *filter, stru
     TRY(database_add_function(store->database, "is_incidental", is_incidental, (void *)filter, error));
     TRY(database_execute(store->database,
                          "DROP TABLE IF EXISTS temp.chosen; DROP TABLE IF EXISTS temp.asked; "
-                         "CREATE TEMP TABLE asked (place INTEGER PRIMARY KEY, key TEXT); " DIMENSION,
+                         "CREATE TEMP TABLE asked (place INTEGER PRIMARY KEY, key TEXT UNIQUE); " DIMENSION,
                          error));
     TRY(question_parse(&question, "filter", "filter", (const char *)filter_question->data, error));
     status result = fill_chosen(store, question.answer, filter, error);
