@@ -402,7 +402,7 @@ static status check_homes(const struct options *run, struct error *error)
     static const char *const paths[] = {"folder", "database", "cache_folder"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         const char *path = options_text(run, paths[i]);
-        if (path != NULL && strncmp(path, "~/", 2) == 0)
+        if (path != NULL && (strcmp(path, "~") == 0 || strncmp(path, "~/", 2) == 0))
             return error_set(
                 error, ERROR_ARGUMENT,
                 "suite: run.%s is %s, but nothing replaces ~ here; write the home folder out, or $HOME in a "

@@ -81,9 +81,9 @@ TEST(strange_strings_survive)
          *rest = strings;
     for (const char *string; (string = strsep(&rest, "|")) != NULL;) {
         char override[64];
-        snprintf(override, sizeof override, "run.folder=%s", string);
+        snprintf(override, sizeof override, "data.root=%s", string);
         struct suite *suite = must_read("run: {}", override);
-        assert_string_equal(value_of(must_read(suite_text(suite), NULL), "run.folder"), string);
+        assert_string_equal(value_of(must_read(suite_text(suite), NULL), "data.root"), string);
     }
 }
 
