@@ -8,8 +8,8 @@
 
 #include "core/text.h"
 #include "harness/commands/command.h"
-#include "harness/exit_status.h"
 #include "harness/run/program.h"
+#include "harness/terminal/stop.h"
 
 static void print_overview(FILE *out)
 {

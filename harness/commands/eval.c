@@ -11,9 +11,9 @@
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/head.h"
 #include "harness/heads/weights.h"
+#include "harness/run/inputs.h"
 #include "harness/run/run.h"
-#include "harness/run/surveyor.h"
-#include "harness/terminal/cache_progress.h"
+#include "harness/terminal/progress.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

@@ -10,9 +10,9 @@
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"
 #include "harness/heads/model.h"
-#include "harness/run/rates.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
+#include "harness/run/workload.h"
 #include "harness/scenario/label_split.h"
 #include "results/query.h"
 

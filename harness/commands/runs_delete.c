@@ -10,7 +10,7 @@
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
-#include "harness/run/run_files.h"
+#include "harness/run/run.h"
 #include "results/store.h"
 
 static const struct option options[] = {{.name = "yes", .type = OPTION_BOOLEAN, .fallback = "no", .help = "do not ask"},

@@ -12,9 +12,8 @@
 #include "harness/evaluate/trials.h"
 #include "harness/run/inputs.h"
 #include "harness/run/run.h"
-#include "harness/run/surveyor.h"
 #include "harness/selectors/selector.h"
-#include "harness/terminal/cache_progress.h"
+#include "harness/terminal/progress.h"
 #include "results/query.h"
 
 static const char own_section[] = "selector.";

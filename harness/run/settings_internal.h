@@ -1,5 +1,5 @@
 /* Parts of settings.c: the section `data` and the keys of `evaluation` (settings_data.c), the sections `training` and `tasks`
- * (settings_training.c), and which keys are read (settings_used.c). */
+ * and which keys are read (settings_data.c). */
 #pragma once
 
 #include "harness/run/settings.h"

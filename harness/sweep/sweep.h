@@ -15,16 +15,60 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/digest.h"
 #include "core/status.h"
 #include "harness/sweep/grid.h"
-#include "harness/sweep/placement.h"
 #include "harness/terminal/progress.h"
 #include "harness/terminal/stop.h"
 #include "results/store.h"
 #include "results/table.h"
+
+/* Placement of runs that share a machine: how many at a time, how many threads each, and which GPU.
+ *
+ *     struct machine machine = machine_look();
+ *     struct placement placement = placement_choose(&machine, &(struct placement_request){.runs = 40, .memory = bytes});
+ *     for (size_t slot = 0; slot < placement.jobs; slot++)
+ *         placement_threads(&placement, slot) …                       // of the run in this slot
+ */
+
+struct machine {
+    size_t cores;  /* that this process may use */
+    double memory; /* bytes that are free; 0: unknown */
+    size_t gpus;   /* that runs compute on; 0: they compute on the cores */
+};
+
+struct machine machine_look(void); /* cores and memory; gpus depend on the suite */
+
+struct placement_request {
+    size_t runs;    /* to be placed */
+    size_t jobs;    /* at a time; 0: as many as the machine can hold */
+    size_t threads; /* of each run; 0: the cores are divided */
+    size_t gpus;    /* per run; 0: one */
+    double memory;  /* bytes a run needs; 0: unknown */
+};
+
+struct placement {
+    size_t jobs;                 /* slots, at least 1 */
+    size_t cores, gpus, threads; /* copied from machine and request */
+    size_t gpus_each;            /* of a run, with consecutive numbers; at least 1 */
+};
+
+/* Takes the requested number of jobs. Without one: as many as there are cores, limited by four fifths of the free memory;
+ * one core each has the highest throughput, because no run then waits for its own threads. With GPUs: one run per GPU, or
+ * per request->gpus of them. */
+struct placement placement_choose(const struct machine *machine, const struct placement_request *request);
+
+/* At least 1; the slots' threads add up to the cores when there are at most as many jobs as cores and no thread count was requested. */
+size_t placement_threads(const struct placement *placement, size_t slot);
+
+/* Number of the GPU of a slot, the first of its GPUs; 0 where there is none. */
+size_t placement_gpu(const struct placement *placement, size_t slot);
+
+/* Core seconds of work that the run in slot 0 does per second; 1 on a GPU. */
+double placement_speed(const struct placement *placement);
 
 enum sweep_standing {
     SWEEP_MISSING,    /* never started */
@@ -160,7 +204,32 @@ struct sweep_runner {
  * stop request is passed on to the children, which are waited for (ERROR_STOPPED). */
 status sweep_runner_run(const struct sweep_runner *runner, struct error *error);
 
-/* --- parts.c: runs that write one database each, which are then joined into the sweep's --- */
+/* The progress of a sweep's runs, in amounts of work that never decrease, whatever runs report.
+ *
+ *     struct tally tally;
+ *     tally_open(&tally, sweep->run_count);
+ *     tally_expect(&tally, run, seconds, false);      // a run to be done; true: it has begun before
+ *     tally_hear(&tally, run, 0.4);                   // it reports the share of its work that is done
+ *     tally_end(&tally, run);                         // the run has ended
+ *     progress … tally.work …
+ *     tally_close(&tally);
+ *
+ * Work of a resumed run that was done before its first report counts neither as done nor as left.
+ */
+
+struct tally {
+    struct tally_run *runs;
+    struct progress_work work; /* of one kind */
+};
+
+void tally_open(struct tally *tally, size_t runs);
+void tally_close(struct tally *tally);
+
+void tally_expect(struct tally *tally, size_t run, double amount, bool begun);
+void tally_hear(struct tally *tally, size_t run, double done);
+void tally_end(struct tally *tally, size_t run); /* also more than once */
+
+/* --- slurm.c: runs that write one database each, which are then joined into the sweep's --- */
 
 enum sweep_parts {
     PARTS_GO_ON, /* unfinished runs are resumed in their own databases, which hold their state */
@@ -175,7 +244,7 @@ status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct erro
 /* Joins the runs to be collected; sweep_look then finds them. */
 status sweep_parts_collect(const struct sweep *sweep, const struct log *log, struct error *error);
 
-/* --- slurm.c: a job array with a task per run, and a job that joins their databases when all have ended --- */
+/* A job array with a task per run, and a job that joins their databases when all have ended. */
 
 enum { SLURM_JOB = 64 };
 

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "harness/exit_status.h"
-
 enum { GRACE_SECONDS = 1 };
 
 /* A signal handler gets nothing but a number, so this is the only global variable of the program. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "harness/sweep/log_tail.h"
+#include "harness/sweep/child.h"
 #include "tests/fuzz/input.h"
 
 int fuzz_target(const uint8_t *data, size_t size)

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "harness/run/surveyor.h"
 #include "tests/harness/small_run.h"
 
 /* As a run does it, or (alone) as a sweep. The caller frees inputs, of a failure, too. */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "core/file.h"
-#include "harness/run/rates.h"
 #include "harness/run/run.h"
+#include "harness/run/workload.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/whole_run.h"
 

@@ -4,7 +4,7 @@
 
 #include "harness/run/settings.h"
 #include "harness/sweep/grid.h"
-#include "harness/sweep/placement.h"
+#include "harness/sweep/sweep.h"
 #include "tests/test.h"
 
 /* The grid of words. */

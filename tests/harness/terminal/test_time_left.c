@@ -1,7 +1,7 @@
 /* Time left, from clocks that the tests make up; and the runs of a sweep, which it is derived of there. */
 #include <math.h>
 
-#include "harness/sweep/tally.h"
+#include "harness/sweep/sweep.h"
 #include "tests/test.h"
 
 /* A run of tasks: `steps` iterations, then an evaluation. Amounts say nothing about how long they take. */
