@@ -137,11 +137,12 @@ size_t adapters_hidden(const struct clip_dimensions *dimensions, const struct ad
  * long as the adapters. */
 const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower);
 
+/* Choices per sample: decisions · K; 0 where tokens decide or where samples go to the mean of all experts. */
+size_t adapters_choices(const struct adapters *adapters, enum tower tower);
+
 /* From now on, forward passes through a tower write the experts that they chose to choices: device [decisions, B, K], −1
  * for samples without a router, or [decisions, B, L, K] where tokens decide, and their gates to gates, which are 0 beyond a
  * capacity. NULL: nowhere. */
-/* Choices per sample: decisions · K; 0 where tokens decide or where samples go to the mean of all experts. */
-size_t adapters_choices(const struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices, float *gates);
 /* The block of the tower that makes the decision. */
 size_t adapters_decision_block(const struct adapters *adapters, enum tower tower, size_t decision);
@@ -153,6 +154,7 @@ status adapters_mean(const struct adapters *adapters, enum tower tower, size_t b
 
 /* The router of a task: its own, or the only one. */
 int adapters_router(const struct adapter_settings *settings, size_t task);
+
 /* From now on, forward passes in training add share times the balance loss of settings.balance, if any, to *loss on the
  * device, and the same without its weight to *balance unless that is NULL; a backward pass must then follow each. loss NULL:
  * the balance loss is not computed. */
