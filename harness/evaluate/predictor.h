@@ -10,8 +10,8 @@
  * An image is compared with the classes of its router's task, or with those of all tasks if it has no router (or
  * all_labels is set). Evaluation gives the same answer for the same image, router and classes.
  *
- * struct encoder computes normalised features of images and texts with a CLIP, its tokenizer and, if given, adapters, or of images
- * with a classifier's image tower and its experts.
+ * struct encoder computes normalised features of images and texts with a CLIP, its tokenizer and, if given, adapters,
+ * or of images with a classifier's image tower and its experts.
  *
  *     struct encoder_settings settings = {.weights = "mini", .vocabulary = "mini", .router = ROUTER_NONE, .backend = {.name = "cpu"}};
  *     struct encoder encoder;

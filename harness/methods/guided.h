@@ -2,8 +2,8 @@
  * texts are distilled from the teacher. The state of such a method begins with
  * a struct guided; functions with the arguments of a hook can be used as hooks. lwf.c is an example.
  *
- * struct teacher is a frozen copy of a CLIP, the teacher of knowledge distillation (Hinton et al. 2015, arXiv 1503.02531; for continual
- * learning Li & Hoiem 2016, arXiv 1606.09282).
+ * struct teacher is a frozen copy of a CLIP, the teacher of knowledge distillation (Hinton et al. 2015, arXiv
+ * 1503.02531; for continual learning Li & Hoiem 2016, arXiv 1606.09282).
  *
  *     TRY(teacher_open(&teacher, student, &run_arena, error));        // a copy of the weights: 4 bytes each
  *     TRY(teacher_texts(&teacher, &prompts, &step_arena, &texts, error));           // normalised, once per task

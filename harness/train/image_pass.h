@@ -5,8 +5,9 @@
  *                               .encode = encode, .keep = keep, .context = &x};
  *     TRY(image_pass_run(&pass, error));
  *
- * struct repeated is for operations that are the same for all batches of one size. Those of the largest size seen are recorded the second time and
- * replayed from then on; other batches, and all on backends that cannot record, run plainly.
+ * struct repeated is for operations that are the same for all batches of one size. Those of the largest size seen are
+ * recorded the second time and replayed from then on; other batches, and all on backends that cannot record, run
+ * plainly.
  *
  *     struct repeated step = {.backend = backend, .log = log, .name = name, .what = "iterations", .body = compute, .context = &x};
  *     for (each batch)
@@ -17,8 +18,8 @@
  *
  *     TRY(frozen_features(model, data, dataset, SPLIT_TRAIN, items, n, means, NULL, stop, error));
  *
- * For methods that learn classes on features of a frozen image tower, struct frozen_rows is a pass over a task's training images. Classes have
- * numbers among those of all tasks, one task after another.
+ * For methods that learn classes on features of a frozen image tower, struct frozen_rows is a pass over a task's
+ * training images. Classes have numbers among those of all tasks, one task after another.
  *
  *     struct frozen_rows rows;
  *     TRY(frozen_rows_read(&rows, run, task, error));                        // end_task

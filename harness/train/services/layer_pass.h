@@ -8,8 +8,8 @@
  *
  * Query, key and value are rows of one layer (delta_entry.linear, delta->first).
  *
- * struct subspace is a growing subspace of a layer's inputs that later tasks leave alone (GPM: Saha et al., ICLR 2021; in InfLoRA, Liang & Li, CVPR
- * 2024, and KeepLoRA, ICLR 2026): orthonormal columns U, kept as rows.
+ * struct subspace is a growing subspace of a layer's inputs that later tasks leave alone (GPM: Saha et al., ICLR 2021;
+ * in InfLoRA, Liang & Li, CVPR 2024, and KeepLoRA, ICLR 2026): orthonormal columns U, kept as rows.
  *
  *     TRY(subspace_extend(&space, matrix, n, columns, 0.98, error));   // until U covers 98% of the energy of matrix [n, columns]
  *     subspace_remove(&space, matrix, columns);                        // matrix − U Uᵀ matrix

@@ -7,9 +7,9 @@
  *
  * The functions with the arguments of a hook are hooks of methods whose state begins with a struct merged.
  *
- * struct unified is several changes of a model as one: ConDU's unified change, a mask and a factor per task (Gao et al., ICLR 2026, arXiv
- * 2503.10705, "unifying"). Of the changes δ_m of tasks m, entry by entry, and their sign s (+1 where the mean of all δ_m is
- * above 0, −1 elsewhere):
+ * struct unified is several changes of a model as one: ConDU's unified change, a mask and a factor per task (Gao et
+ * al., ICLR 2026, arXiv 2503.10705, "unifying"). Of the changes δ_m of tasks m, entry by entry, and their sign s (+1
+ * where the mean of all δ_m is above 0, −1 elsewhere):
  *
  *     mask_m = [δ_m · s > 0]     unified = s · max over m of |mask_m δ_m|
  *     r_m = Σ over tensors of mean |δ_m|  /  Σ over tensors of mean |mask_m · unified|     δ_m ≈ r_m · mask_m · unified
