@@ -31,7 +31,7 @@ demo: dependencies build
 
 test: TESTS = --label-exclude '$(LONG)'
 test test-all: dependencies build-tests
-	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($$(nproc) + 1)) $(TESTS)
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($$(nproc) + 2)) $(TESTS)
 	@$(if $(TESTS),echo "Left out: $$(ctest --test-dir $(BUILD) -N -L '$(LONG)' | sed -n 's/^Total Tests: //p') tests labelled slow or \
 	cuda_on_host; make test-all runs them.")
 

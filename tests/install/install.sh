@@ -4,8 +4,8 @@
 #   install.sh BUILD_FOLDER SOURCE_FOLDER
 set -u
 build=$1 source=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+folder=$(mktemp -d) root=
+trap 'rm -rf "$folder" "$root"' EXIT
 export CUDA_VISIBLE_DEVICES=-1
 failed=0
 
@@ -74,7 +74,10 @@ if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
     echo "package in a bare root: skipped, it takes root and debootstrap (cmake/install-dependencies --installation)"
     exit $failed
 fi
-root=$folder/bare
+case ,$(findmnt --noheadings --output OPTIONS --target "$folder"), in # it takes devices and programs
+    *,nodev,* | *,noexec,*) root=$(mktemp -d "$build/bare-XXXXXX") ;;
+    *) root=$folder/bare ;;
+esac
 # shellcheck disable=SC1091
 codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 if ! debootstrap --variant=minbase "$codename" "$root" >"$folder/log" 2>&1; then
