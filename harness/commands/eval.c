@@ -7,7 +7,7 @@
 #include "harness/commands/inputs/classifier_choice.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
-#include "harness/commands/parts.h"
+#include "harness/commands/selector_trials.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/head.h"
 #include "harness/heads/weights.h"

@@ -1,13 +1,14 @@
-/* mtil report: a results database as one page, and its figures for papers. */
-#include "results/report.h"
-
+/* mtil report: a results database as one page, and its figures for papers. mtil export: its tables as files of other programs. */
 #include <stdlib.h>
 
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/filter.h"
+#include "harness/commands/output.h"
 #include "harness/run/settings.h"
+#include "results/export/files.h"
+#include "results/report.h"
 
-static const struct option options[] = {
+static const struct option report_options[] = {
     {.name = "out", .type = OPTION_TEXT, .help = "folder to write; required"},
     {.name = "by",
      .type = OPTION_LIST,
@@ -48,7 +49,7 @@ static status write_report(const struct command_call *call, struct report_reques
     return result;
 }
 
-static status run(const struct command_call *call, struct error *error)
+static status run_report(const struct command_call *call, struct error *error)
 {
     struct report_request request = {
         .filter = filter_read(call->options),
@@ -78,7 +79,48 @@ const struct command command_report = {
         "report is\n"
         "replaced; a folder that holds anything else is left alone.\n",
     .example = "  mtil report results.db --out report --suite mini\n",
-    .options = options,
+    .options = report_options,
     .most = 1,
-    .run = run,
+    .run = run_report,
+};
+
+/* --- mtil export --- */
+
+static const struct option export_options[] = {
+    {.name = "csv", .type = OPTION_TEXT, .help = "folder to write one CSV file per table to; required"},
+    FILTER_OPTIONS,
+    {0},
+};
+
+static status run_export(const struct command_call *call, struct error *error)
+{
+    const char *folder = options_text(call->options, "csv");
+    const char *database = call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE;
+    if (folder == NULL || *folder == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: export: expected --csv FOLDER, found no folder; see mtil export --help");
+    struct query_filter filter = filter_read(call->options);
+    struct export_counts counts;
+    struct store *store;
+    TRY(store_open_stoppable(&store, database, STORE_READ, call->stop, error));
+    status result = query_check_filter(store, &filter, error);
+    NEXT(result, export_csv(store, &filter, folder, &counts, error));
+    if (result == OK)
+        log_info(call->log, "%zu files with %zu rows in %s", counts.files, counts.rows, folder);
+    store_close(store);
+    return result;
+}
+
+const struct command command_export = {
+    .name = "export",
+    .arguments = "[DATABASE]",
+    .summary = "write runs as files for other programs",
+    .details = "One file per table and view that has runs (except the packed predictions), such as\n"
+               "FOLDER/matrix.csv, runs.csv and steps.csv, with the columns of results/README.md; the column `run`\n"
+               "refers to runs.csv. --dataset chooses runs that have this task, and all their tasks are written.\n"
+               "Exporting again replaces files. DATABASE defaults to results.db.\n",
+    .example = "  mtil export results.db --csv csv --suite mini\n",
+    .options = export_options,
+    .most = 1,
+    .run = run_export,
 };

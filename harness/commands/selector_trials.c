@@ -1,4 +1,4 @@
-#include "harness/commands/parts.h"
+#include "harness/commands/selector_trials.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,16 +1,17 @@
-/* mtil data get: fetches public datasets. */
-
+/* mtil data get: fetches public datasets. mtil data mini: writes those of the built-in suite. */
 #include "core/file.h"
 #include "core/text.h"
+#include "core/threads.h"
 #include "datasets/fetch/fetch.h"
+#include "datasets/mini/mini.h"
 #include "harness/commands/command.h"
 
-static const struct option options[] = {
+static const struct option get_options[] = {
     {.name = "from", .type = OPTION_TEXT, .help = "another mirror, asked alone for DATASET/FILE: http://server/data"},
     {0},
 };
 
-static void report(void *context, const char *file, uint64_t done, uint64_t bytes)
+static void report_download(void *context, const char *file, uint64_t done, uint64_t bytes)
 {
     const struct command_call *call = context;
     progress_report(call->progress,
@@ -46,12 +47,12 @@ static status get_all(const struct command_call *call, const struct fetch_settin
     return result;
 }
 
-static status run(const struct command_call *call, struct error *error)
+static status run_get(const struct command_call *call, struct error *error)
 {
     struct command_call watched = *call;
     struct fetch_settings settings = {.from = options_text(call->options, "from"),
                                       .log = call->log,
-                                      .progress = report,
+                                      .progress = report_download,
                                       .stopped = is_stopped,
                                       .context = &watched};
     if (settings.from != NULL && fetch_check_mirror(settings.from, error) != OK)
@@ -81,8 +82,52 @@ const struct command command_data_get = {
         "not public, the message says how to obtain them. Proxies come from the environment (https_proxy).\n",
     .example = "  mtil data get dtd flowers mnist /data\n"
                "  mtil data get sun397 /data --from http://server/data\n",
-    .options = options,
+    .options = get_options,
     .least = 2,
     .most = SIZE_MAX,
-    .run = run,
+    .run = run_get,
+};
+
+/* --- mtil data mini --- */
+
+static const struct option mini_options[] = {
+    {.name = "seed", .type = OPTION_INTEGER, .maximum = 1e15, .fallback = "1", .help = "seed of the drawings"},
+    THREADS_OPTION,
+    {0},
+};
+
+static void report_drawing(void *context, const char *dataset, size_t done, size_t total)
+{
+    const struct command_call *call = context;
+    progress_report(call->progress,
+                    &(struct progress_state){.activity = "write", .subject = dataset, .step = done, .steps = total});
+}
+
+static status run_mini(const struct command_call *call, struct error *error)
+{
+    struct threads *threads;
+    struct command_call watched = *call;
+    TRY(threads_create(&threads, (size_t)options_integer(call->options, "threads"), error));
+    struct mini_settings settings = {.seed = (uint64_t)options_integer(call->options, "seed"),
+                                     .threads = threads,
+                                     .log = call->log,
+                                     .progress = report_drawing,
+                                     .stopped = is_stopped,
+                                     .context = &watched};
+    status result = mini_write(call->arguments[0], &settings, error);
+    threads_destroy(threads);
+    return result;
+}
+
+const struct command command_data_mini = {
+    .name = "data mini",
+    .arguments = "ROOT",
+    .summary = "write the built-in suite's datasets to a folder",
+    .details = "The layouts are those of the real datasets. A complete folder is left as it is; an interrupted one is\n"
+               "completed, to the same bytes.\n",
+    .example = "  mtil data mini data/mini\n",
+    .options = mini_options,
+    .least = 1,
+    .most = 1,
+    .run = run_mini,
 };
