@@ -5,13 +5,13 @@
 -- column: name of-dataset
 
 -- Grubbs' test: each run against the others of its configuration (Student's t of the deleted residual), p times the seeds. The others
--- vary at least as numbers do that are rounded to an image, or two that happen to be equal would make any third stand out.
+-- vary at least as numbers do that are rounded to an image of any task, or two that happen to be equal would make any third stand out.
 WITH
 -- include: measured
 , valued AS (
     SELECT run, suite_hash, measured.name AS name, title AS metric, CASE title
 -- each main: WHEN '{title}' THEN {name}
-           END AS value, (SELECT 100.0 / sum(test_images) FROM tasks
+           END AS value, (SELECT 100.0 / count(*) * sqrt(avg(1.0 / (test_images * test_images))) FROM tasks
                           WHERE tasks.run = chosen.run AND coalesce(:dataset, tasks.name) = tasks.name) AS step
     FROM chosen
     JOIN measured USING (run)
