@@ -4,7 +4,6 @@
 
 #include "core/alloc.h"
 #include "harness/commands/inputs/adapter_choice.h"
-#include "harness/commands/inputs/classifier_choice.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/commands/selector_trials.h"

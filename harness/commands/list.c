@@ -5,7 +5,7 @@
 #include "adapters/routers/router.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
-#include "harness/config/keys.h"
+#include "harness/config/suite.h"
 #include "harness/heads/head.h"
 #include "harness/heads/weights.h"
 #include "harness/methods/methods.h"

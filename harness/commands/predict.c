@@ -8,7 +8,6 @@
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"
 #include "harness/commands/inputs/adapter_choice.h"
-#include "harness/commands/inputs/classifier_choice.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
 #include "harness/evaluate/predictor.h"

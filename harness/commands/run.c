@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
-#include "harness/config/keys.h"
+#include "harness/config/suite.h"
 #include "harness/heads/model.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"

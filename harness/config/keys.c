@@ -1,4 +1,4 @@
-#include "harness/config/keys.h"
+#include "harness/config/suite.h"
 
 #include <stdlib.h>
 #include <string.h>

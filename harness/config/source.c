@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
-#include "harness/config/keys.h"
+#include "harness/config/suite.h"
 
 enum { ASSIGNMENTS = 4096 }; /* bounds the quadratic search for repeated keys */
 

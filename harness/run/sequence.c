@@ -13,7 +13,6 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/image_watch.h"
 #include "harness/run/inputs.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run.h"

@@ -8,7 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
-#include "harness/config/keys.h"
+#include "harness/config/suite.h"
 
 enum { AXES_MOST = 63, VALUES_MOST = 10000, COMBINATIONS_MOST = 10000 };
 

@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/config/keys.h"
+#include "harness/config/suite.h"
 #include "harness/run/inputs.h"
 #include "results/store/live.h"
 

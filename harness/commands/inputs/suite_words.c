@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/config/keys.h"
+#include "harness/config/suite.h"
 
 void suite_words_add(struct strings *words, const struct command_call *call)
 {

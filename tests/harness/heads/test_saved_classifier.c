@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "datasets/loader.h"
-#include "harness/commands/inputs/classifier_choice.h"
+#include "harness/commands/inputs/adapter_choice.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/evaluate/predictor.h"
 #include "harness/heads/head.h"
