@@ -329,3 +329,10 @@ bool file_stamp_is_settled(const struct file_stamp *stamp, int64_t now)
     const int64_t tick = 2 * SECOND;
     return llabs(now - stamp->modified) > tick && llabs(now - stamp->changed) > tick;
 }
+
+const char *embedded_text(const struct embedded_file *table, const char *name)
+{
+    while (strcmp(table->name, name) != 0)
+        table++;
+    return (const char *)table->data;
+}

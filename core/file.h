@@ -105,10 +105,13 @@ bool file_stamp_is_settled(const struct file_stamp *stamp, int64_t now);
  */
 
 struct embedded_file {
-    const char *name; /* without its folder; NULL ends the table */
+    const char *name; /* without its folder, or of a part of a file; NULL ends the table */
     const unsigned char
         *data; /* 64-byte aligned; one more byte than size is readable and zero, so that text is a C string */
     size_t size;
 };
 
 #define EMBEDDED_FILES(table) extern const struct embedded_file table[]
+
+/* The text of this name, which the table has. */
+const char *embedded_text(const struct embedded_file *table, const char *name);

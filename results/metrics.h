@@ -1,4 +1,4 @@
-/* The metrics of continual learning: each is one file of results/metrics/, which views, questions, comparisons and pages are
+/* The metrics of continual learning: each is a part of results/metrics.sql, which views, questions, comparisons and pages are
  * made of.
  *
  *     -- title: Forgetting
@@ -22,7 +22,7 @@
  *     metrics_expand(&sql, "SELECT run\n-- each board: , avg({name}) AS \"{title}\"\nFROM metrics\n", NULL);
  *
  * A line "-- each TAG: TEXT" stands for TEXT once for each metric with the tag (none: all; other: all that lack main; asked: those
- * of the call), with what the head says in place of {title} and so on, {name} of the file and {sql} of its aggregate.
+ * of the call), with what the head says in place of {title} and so on, {name} of the part and {sql} of its aggregate.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
  *     TRY(query_named(store, "end-of-run", &(struct query_filter){.run = run}, &other, error));
  *     table_free(&table); ...
  *
- * The caller frees the tables, after a failure too. A named query is one file of results/questions/.
+ * The caller frees the tables, after a failure too. A named query is a part of a file of results/questions/.
  */
 #pragma once
 

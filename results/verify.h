@@ -6,7 +6,7 @@
  *     … verification.faults: a row per fault; verification.checked: a row per check …
  *     verification_free(&verification);
  *
- * Nothing is written to the file. A condition is a file of results/checks/, each row of whose answer is a fault.
+ * Nothing is written to the file. A condition is a part of a file of results/checks/, each row of whose answer is a fault.
  */
 #pragma once
 

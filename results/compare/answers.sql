@@ -1,3 +1,5 @@
+-- The stages of a comparison that answer.
+-- === answers
 -- Each question's difference in each context, and one answer for all of them.
 --
 -- met: what all groups of a question measured in a context.
@@ -275,3 +277,168 @@ WHERE a.task IN (0, (SELECT max(task) FROM tasks WHERE tasks.run = of_a.run)) AN
 LIMIT 1;
 
 -- each asked: INSERT INTO note (note) SELECT '{title} leaves out the first or the last task, another one where the order is another: such groups have means over different tasks' FROM ends WHERE {skips};
+-- === images
+-- The test images after the last task. both: tasks that two groups have, with as many images.
+CREATE TEMP TABLE both AS
+SELECT two.rowid AS two, dataset.place AS dataset, a.task AS task_a, b.task AS task_b, a.test_images AS images
+FROM request
+JOIN two
+JOIN configuration AS of_a ON of_a.configuration = configuration_a
+JOIN configuration AS of_b ON of_b.configuration = configuration_b
+JOIN tasks AS a ON a.run = of_a.run
+JOIN tasks AS b ON b.run = of_b.run AND b.name = a.name AND b.test_images = a.test_images
+JOIN dataset ON dataset.name = a.name
+WHERE a.test_images > 0 AND a.name = coalesce(only_dataset, a.name);
+
+CREATE INDEX temp.both_two ON both (two);
+
+-- kept: both groups kept the images of every such task, and the same ones.
+CREATE TEMP TABLE both_seed AS
+SELECT two.rowid AS two, a.seed AS seed, a.run AS run_a, b.run AS run_b, a.tasks - 1 AS after_a, b.tasks - 1 AS after_b,
+       a.routed AS routed_a, b.routed AS routed_b, NOT EXISTS (
+           SELECT 1
+           FROM both
+           WHERE both.two = two.rowid
+                 AND (NOT EXISTS (SELECT 1 FROM per_image WHERE run = a.run AND task = task_a AND after_task = a.tasks - 1)
+                      OR NOT EXISTS (SELECT 1 FROM per_image
+                                     WHERE run = b.run AND task = task_b AND after_task = b.tasks - 1)
+                      OR (SELECT test_digest FROM tasks WHERE run = a.run AND task = task_a)
+                         <> (SELECT test_digest FROM tasks WHERE run = b.run AND task = task_b))) AS kept
+FROM two
+CROSS JOIN compared AS a ON a.configuration = configuration_a
+CROSS JOIN compared AS b ON b.configuration = configuration_b AND b.seed = a.seed;
+
+CREATE TEMP TABLE lacking AS
+SELECT baseline, other, count(*) AS seeds, sum(kept) AS kept
+FROM both_seed
+JOIN two ON two.rowid = two
+GROUP BY two
+HAVING sum(kept) < count(*);
+
+INSERT INTO note (note)
+SELECT a.name || ' and ' || b.name || iif((SELECT max(context) FROM context) > 1, ' [' || a.context || ']', '') || ': of '
+       || seeds || ' common seed' || iif(seeds = 1, ' ', 's ') || kept || iif(kept = 1, ' has', ' have')
+       || ' the test images of both (evaluation.per_image)'
+FROM (SELECT * FROM lacking LIMIT 12)
+JOIN configuration AS a ON a.grp = baseline
+JOIN configuration AS b ON b.grp = other;
+
+INSERT INTO note (note)
+SELECT (count(*) - 12) || ' more pairs do not have the test images of all their common seeds'
+FROM lacking
+HAVING count(*) > 12;
+-- === images-answer
+-- What the images say: bounds over seeds and images, causes of errors, and McNemar's test per seed and task.
+INSERT INTO note (note)
+SELECT 'intervals over seeds and images are drawn by Philox with seed ' || draw_seed
+       || '; with fewer than about ten seeds they are somewhat too narrow'
+       || iif(1 IN (SELECT count(DISTINCT seed) FROM looked GROUP BY two), ', and those of one seed leave out what other seeds would do', '')
+FROM request
+WHERE EXISTS (SELECT 1 FROM bounds);
+
+INSERT INTO note (note)
+SELECT 'McNemar''s test compares two trained models on the images of one task, not two policies; the tests over seeds do that'
+WHERE EXISTS (SELECT 1 FROM looked);
+
+INSERT INTO imaged
+WITH task AS (
+    SELECT two, dataset, count(*) AS seeds, max(images) AS images,
+           iif(count(router_a) = count(*), sum(router_a), NULL) AS router_a,
+           iif(count(router_b) = count(*), sum(router_b), NULL) AS router_b,
+           iif(count(class_a) = count(*), sum(class_a), NULL) AS class_a,
+           iif(count(class_b) = count(*), sum(class_b), NULL) AS class_b
+    FROM (SELECT * FROM looked ORDER BY two, dataset, seed)
+    GROUP BY two, dataset
+), term AS (
+    SELECT two, dataset, seeds, images, router_a / seeds AS router_a, router_b / seeds AS router_b,
+           class_a / seeds AS class_a, class_b / seeds AS class_b
+    FROM task
+    UNION ALL
+    SELECT two, 0, seeds, sum(images),
+           iif(count(router_a) = tasks, sum(router_a / (tasks * seeds)), NULL),
+           iif(count(router_b) = tasks, sum(router_b / (tasks * seeds)), NULL),
+           iif(count(class_a) = tasks, sum(class_a / (tasks * seeds)), NULL),
+           iif(count(class_b) = tasks, sum(class_b / (tasks * seeds)), NULL)
+    FROM (SELECT *, count(*) OVER (PARTITION BY two) AS tasks FROM task ORDER BY two, dataset)
+    GROUP BY two
+)
+SELECT baseline, other, dataset, seeds, images, difference, low, high, router_a, router_b, class_a, class_b
+FROM term
+JOIN bounds USING (two, dataset)
+JOIN two ON two.rowid = two
+WHERE dataset > 0 OR (SELECT only_dataset FROM request) IS NULL
+ORDER BY two, dataset;
+
+INSERT INTO discordance
+SELECT baseline, other, dataset, seed, images, only_a, only_b, p,
+       max(min(1.0, (count + 1 - rank) * p)) OVER (ORDER BY rank) AS p_holm
+FROM (SELECT *, row_number() OVER (ORDER BY p, place) AS rank, count(*) OVER () AS count
+      FROM (SELECT *, rowid AS place, mcnemar_p(only_a, only_b) AS p FROM looked))
+JOIN two ON two.rowid = two
+ORDER BY place;
+-- === parts
+-- The answer, as views (compare.h). Datasets are named where any are asked for.
+CREATE TEMP VIEW detailed AS SELECT max(dataset) > 0 AS datasets FROM sample;
+
+CREATE TEMP VIEW answer_contexts AS
+SELECT context, name AS settings FROM context WHERE (SELECT max(context) FROM configuration) > 1 ORDER BY context;
+
+CREATE TEMP VIEW answer_groups AS
+SELECT iif((SELECT max(context) FROM configuration) > 1, context, NULL) AS context, configuration.name AS other, metric.name AS metric,
+       iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset, n AS seeds, mean, sd, max(floor, mean - half) AS low,
+       min(ceiling, mean + half) AS high, context || ' ' || sample.metric || ' ' || sample.dataset AS block
+FROM sample
+JOIN configuration USING (grp)
+CROSS JOIN detailed
+JOIN metric ON metric.place = sample.metric
+LEFT JOIN dataset ON dataset.place = sample.dataset
+ORDER BY context, sample.metric, sample.dataset, grp;
+
+CREATE TEMP VIEW answer_pairs AS
+SELECT factor, baseline, other, metric_name AS metric, iif(datasets, coalesce(dataset_name, 'mean'), NULL) AS dataset,
+       iif((SELECT max(context) FROM configuration) > 1, contexts, NULL) AS contexts, seeds,
+       iif((SELECT unpaired OR EXISTS (SELECT 1 FROM pair WHERE contexts > 1) FROM request), runs, NULL) AS runs, difference, sd, low, high,
+       low90, high90, tasks_low, tasks_high, iif(contexts > 1, above, NULL) AS above, iif(contexts > 1, below, NULL) AS below, median,
+       effect, p, p_seeds, p_holm, equal_holm AS p_equal, p_wilcoxon, p_t, r, seeds_needed, seeds_low, seeds_high, verdict
+FROM answer
+CROSS JOIN detailed
+ORDER BY place;
+
+CREATE TEMP VIEW answer_details AS
+SELECT context, factor, question.baseline AS baseline, question.other AS other, metric.name AS metric,
+       iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset, runs, difference, sd, low, high, median, effect, p, p_wilcoxon, p_t, r
+FROM detail
+CROSS JOIN detailed
+JOIN question USING (question)
+JOIN metric ON metric.place = detail.metric
+LEFT JOIN dataset ON dataset.place = detail.dataset
+ORDER BY detail.rowid;
+
+CREATE TEMP VIEW answer_images AS
+SELECT iif((SELECT max(context) FROM configuration) > 1, b.context, NULL) AS context, a.name AS baseline, b.name AS other,
+       iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset, seeds, images, difference, low, high,
+       router_a AS router_errors_baseline, router_b AS router_errors, class_a AS class_errors_baseline, class_b AS class_errors
+FROM imaged
+CROSS JOIN detailed
+JOIN configuration AS a ON a.grp = baseline
+JOIN configuration AS b ON b.grp = other
+LEFT JOIN dataset ON dataset.place = imaged.dataset
+ORDER BY imaged.rowid;
+
+CREATE TEMP VIEW answer_discordance AS
+SELECT iif((SELECT max(context) FROM configuration) > 1, b.context, NULL) AS context, a.name AS baseline, b.name AS other,
+       dataset.name AS dataset, seed, images, only_a AS only_baseline, only_b AS only_other, p AS p_mcnemar, p_holm
+FROM discordance
+JOIN configuration AS a ON a.grp = baseline
+JOIN configuration AS b ON b.grp = other
+JOIN dataset ON dataset.place = discordance.dataset
+ORDER BY discordance.rowid;
+
+CREATE TEMP VIEW answer_words AS
+SELECT factor, baseline, other, metric_name AS metric, iif(datasets, coalesce(dataset_name, 'mean'), NULL) AS dataset, words
+FROM answer
+CROSS JOIN detailed
+JOIN words USING (place)
+ORDER BY place;
+
+CREATE TEMP VIEW answer_notes AS SELECT note FROM note ORDER BY place;

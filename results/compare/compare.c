@@ -9,20 +9,16 @@
 #include "results/compare/internal.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
-#include "results/store/contents.h"
 
 EMBEDDED_FILES(compare_stages);
 
 #define NAMES_SHOWN 12 /* groups that a message lists */
 
-/* One of the SQL files of this folder. */
+/* A part of stages.sql or answers.sql. */
 static status run_stage(const struct compare *c, const char *name, struct error *error)
 {
-    const struct embedded_file *file = compare_stages;
     struct text sql = {0};
-    while (strcmp(file->name, name) != 0)
-        file++;
-    metrics_expand(&sql, (const char *)file->data, c->metrics.data);
+    metrics_expand(&sql, embedded_text(compare_stages, name), c->metrics.data);
     status result = database_execute(c->store->database, sql.data, error);
     text_free(&sql);
     return result;
@@ -268,7 +264,7 @@ static status work(struct compare *c, struct error *error)
     TRY(note_metrics(c, error));
     TRY(check_chosen(c, error));
     TRY(run_stage(c, "runs.sql", error));
-    TRY(contents_read(c->store, "SELECT configuration, run FROM configuration", error));
+    TRY(query_contents(c->store, "SELECT configuration, run FROM configuration", error));
     TRY(run_stage(c, "settings.sql", error));
     TRY(check_by(c, error));
     TRY(run_stage(c, "measure.sql", error));

@@ -1,6 +1,6 @@
 /* Shared by the files of a comparison; other folders include compare.h alone.
  *
- * Temporary tables lead from `chosen` to the answer, by the SQL files in the order of compare.c. images.c
+ * Temporary tables lead from `chosen` to the answer, by the parts of SQL files in the order of compare.c. images.c
  * looks at images, words.c puts results into words, table.c shows parts.
  */
 #pragma once

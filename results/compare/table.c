@@ -1,4 +1,4 @@
-/* The parts of a comparison as tables: each is a view of parts.sql, shown as a question's answer is. */
+/* The parts of a comparison as tables: each is a view of answers.sql, shown as a question's answer is. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -7,12 +7,10 @@
 #include "core/text.h"
 #include "results/query/internal.h"
 #include "results/query/question.h"
-#include "results/store/contents.h"
 #include "results/store/live.h"
 #include "results/store/store_internal.h"
 
-EMBEDDED_FILES(filter_question);
-EMBEDDED_FILES(label_scripts);
+EMBEDDED_FILES(filter_scripts);
 
 /* Words of --by beside settings, and what they stand for: whole: settings of any kind; section: what else belongs to them. */
 #define DIMENSION                                                                                                      \
@@ -64,7 +62,7 @@ static status refuse(struct store *store, const char *sql, const struct query_fi
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error)
 {
     struct question question;
-    TRY(question_parse(&question, "filter", "filter", (const char *)filter_question->data, error));
+    TRY(question_parse(&question, "filter", "filter", embedded_text(filter_scripts, "filter.sql"), error));
     status result = refuse(store, question.refuse, filter, error);
     question_free(&question);
     return result;
@@ -137,7 +135,7 @@ status query_choose(struct store *store, const struct query_filter *filter, stru
                          "DROP TABLE IF EXISTS temp.chosen; DROP TABLE IF EXISTS temp.asked; "
                          "CREATE TEMP TABLE asked (place INTEGER PRIMARY KEY, key TEXT UNIQUE); " DIMENSION,
                          error));
-    TRY(question_parse(&question, "filter", "filter", (const char *)filter_question->data, error));
+    TRY(question_parse(&question, "filter", "filter", embedded_text(filter_scripts, "filter.sql"), error));
     status result = fill_chosen(store, question.answer, filter, error);
     question_free(&question);
     return result == OK
@@ -156,9 +154,21 @@ status query_check_chosen(struct store *store, const struct query_filter *filter
     return OK;
 }
 
+status query_contents(struct store *store, const char *runs, struct error *error)
+{
+    struct text script = {0};
+    text_add(&script,
+             "DROP TABLE IF EXISTS temp.valued; CREATE TEMP TABLE valued (place INTEGER PRIMARY KEY, run INTEGER);"
+             " INSERT INTO valued %s; %s",
+             runs, embedded_text(filter_scripts, "contents.sql"));
+    status result = database_execute(store->database, script.data, error);
+    text_free(&script);
+    return result;
+}
+
 status query_label(struct store *store, struct error *error)
 {
-    TRY(database_execute(store->database, (const char *)label_scripts[0].data, error));
-    TRY(contents_read(store, "SELECT place, run FROM alike ORDER BY place", error));
-    return database_execute(store->database, (const char *)label_scripts[1].data, error);
+    TRY(database_execute(store->database, embedded_text(filter_scripts, "labels.sql"), error));
+    TRY(query_contents(store, "SELECT place, run FROM alike ORDER BY place", error));
+    return database_execute(store->database, embedded_text(filter_scripts, "labels-told.sql"), error);
 }

@@ -15,6 +15,17 @@ status query_choose(struct store *store, const struct query_filter *filter, stru
 /* Fills the table `labels` (hash, run, label): what every table and figure calls the configurations of `chosen`. */
 status query_label(struct store *store, struct error *error);
 
+/* What runs were told: their settings, and the contents of their inputs as values among them, so that a comparison of
+ * settings compares contents: the same weights in two places are equal, two files that were at one path in turn are not.
+ *
+ *     TRY(query_contents(store, "SELECT configuration, run FROM configuration", error));
+ *
+ * fills the temporary table run_values (place, key, value, content) for the runs of a query, whose first column is their
+ * place. Values are text: "50", "true", "[1, 2]". Where content is 1, the value names what an input holds: model.weights,
+ * model.configuration (heads and activation), model.vocabulary, data.root (the training images), prompts, test images.
+ * Where no content is recorded, it says so. */
+status query_contents(struct store *store, const char *runs, struct error *error);
+
 /* ERROR_ARGUMENT where the filter chooses no run. */
 status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error);
 

@@ -1,5 +1,5 @@
-/* Questions: each is one SQL file, whose first lines say how its answer is shown. Those of results/questions/ travel in the
- * program; a folder adds a reader's own.
+/* Questions: each is one SQL file, whose first lines say how its answer is shown, or the same below a line "-- === NAME" in a
+ * file of results/questions/, which travel in the program; a folder adds a reader's own.
  *
  *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
  *     -- column: run,"data seed" once     columns and how they are shown, any number of such lines:
@@ -13,8 +13,9 @@
  *     -- empty: no run was merged         said where the chosen runs have no rows
  *     SELECT … FROM chosen …
  *
- * A line `-- each: TEXT` stands for one per metric (results/metrics.h). A line `-- include: NAME`, anywhere, stands for the file results/questions/parts/NAME.sql. Files of results/sections/ are
- * questions that the page of a report shows; they have more lines in their heads (results/report/README.md).
+ * A line `-- each: TEXT` stands for one per metric (results/metrics.h). A line `-- include: NAME`, anywhere, stands for the part
+ * NAME of results/query/parts.sql. Those of results/sections/ are questions that the page of a report shows; they have more lines
+ * in their heads (results/report/README.md).
  *
  * Behind the answer other statements may follow, each behind a line of its own:
  *
@@ -57,7 +58,7 @@ enum question_key {
 };
 
 struct question {
-    char *name; /* of its file, without .sql */
+    char *name; /* of its file or part, without .sql */
     char *title;
     struct question_column *column;
     size_t columns;
@@ -76,7 +77,7 @@ struct questions {
  * replaces it. The caller closes, after a failure too. */
 status questions_open(struct questions *questions, const char *folder, struct error *error);
 
-/* The same of a report's page: the files of results/sections/ and those of the folder that have a line "-- section". */
+/* The same of a report's page: those of results/sections/ and those of the folder that have a line "-- section". */
 status questions_open_page(struct questions *questions, const char *folder, struct error *error);
 void questions_close(struct questions *questions);
 const struct question *questions_find(const struct questions *questions, const char *name); /* NULL: there is none */

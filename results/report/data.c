@@ -8,11 +8,9 @@
 #include "core/file.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
-#include "results/store/contents.h"
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(report_scripts);
-enum script { PAGE_SCRIPT, BOARD_SCRIPT, COLOURS_SCRIPT };
 
 /* --- Memory --- */
 
@@ -53,10 +51,10 @@ status report_stopped(const struct report *report, struct error *error)
 
 /* --- All boards --- */
 
-static status run_script(struct report *report, enum script script, struct error *error)
+static status run_script(struct report *report, const char *name, struct error *error)
 {
     struct text sql = {0};
-    metrics_expand(&sql, (const char *)report_scripts[script].data, NULL);
+    metrics_expand(&sql, embedded_text(report_scripts, name), NULL);
     status result = database_execute(report->store->database, sql.data, error);
     text_free(&sql);
     return result;
@@ -81,7 +79,7 @@ status report_load(struct report *report, struct error *error)
 {
     struct database *database = report->store->database;
     TRY(query_choose(report->store, &report->request->filter, error));
-    TRY(run_script(report, PAGE_SCRIPT, error));
+    TRY(run_script(report, "page.sql", error));
     TRY(database_integer(database, "SELECT count(*) FROM page_members", &report->runs, error));
     TRY(database_integer(database, "SELECT count(DISTINCT hash) FROM page_members", &report->configurations, error));
     TRY(database_integer(database, "SELECT min(max(board), 4) FROM page_configurations", &report->boards, error));
@@ -113,13 +111,13 @@ status report_board(struct report *report, int64_t number, struct error *error)
     struct database *database = report->store->database;
     TRY(database_execute(database, "ROLLBACK TO board", error));
     TRY(take_request(report, number, error));
-    TRY(run_script(report, BOARD_SCRIPT, error));
-    TRY(contents_read(report->store, "SELECT number, run FROM configurations ORDER BY number LIMIT 2000", error));
+    TRY(run_script(report, "board.sql", error));
+    TRY(query_contents(report->store, "SELECT number, run FROM configurations ORDER BY number LIMIT 2000", error));
     TRY(database_execute(database,
                          "INSERT INTO differing SELECT place, key, value, NOT content AND is_incidental(key, value) "
                          "FROM run_values",
                          error));
-    return run_script(report, COLOURS_SCRIPT, error);
+    return run_script(report, "colours.sql", error);
 }
 
 /* --- Values of an answer --- */

@@ -44,9 +44,6 @@ void report_free(struct report *report);
 const char *report_format(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
 void report_release(struct report *report, size_t taken); /* what was taken since there were so many */
 
-/* page.c: the whole page. */
-status page_write(struct report *report, struct text *html, struct error *error);
-
 status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED after a stop request */
 
 /* --- section.c --- */

@@ -1,4 +1,4 @@
-/* The metrics of results/metrics/ once more, written as loops over a matrix of accuracies: what tests hold the SQL against.
+/* The metrics of results/metrics.sql once more, written as loops over a matrix of accuracies: what tests hold the SQL against.
  *
  *     struct accuracy_matrix matrix = {.tasks = 11, .accuracy = rows, .zero_shot = row};
  *     double of_task_3 = metric_of_task(metric_find("transfer"), &matrix, 3);

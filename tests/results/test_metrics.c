@@ -95,7 +95,7 @@ static size_t column_of(const struct table *table, const char *name)
     return column;
 }
 
-/* The files of results/metrics/ and reference.h are two writings of one definition. */
+/* The parts of results/metrics.sql and reference.h are two writings of one definition. */
 TEST(views_agree_with_the_reference)
 {
     char *path = sample_path("results.sqlite");

@@ -4,7 +4,6 @@
 set -u
 export LC_ALL=C
 transcript=$(realpath "$1") mtil=$(realpath "$2") write_sample=$(realpath "$3")
-# shellcheck disable=SC2034 # of the transcripts
 questions=$(realpath "$(dirname "$0")/../../../results/questions")
 folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1
 "$write_sample" sample.db || exit 1
@@ -14,6 +13,9 @@ fresh() { rm -f results.db*; cp sample.db results.db; }
 sql() { "$write_sample" results.db "PRAGMA synchronous = OFF; BEGIN; $*; COMMIT"; }
 q() { "$mtil" query results.db "$@" | sed '/^─/d; s/ *$//'; }
 rows() { q "$@" --format csv --quiet | sed 1d | wc -l; }
+
+# A question of the program as a reader's file: question matrix writes matrix.sql
+question() { sed -n "/^-- === $1\$/,/^-- === /{ /^-- === /d; p }" "$questions"/*.sql >"$1.sql"; }
 
 # columns NAME... -- QUESTION...: these columns of the answer, with six digits
 columns() {

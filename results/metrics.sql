@@ -1,0 +1,94 @@
+-- The metrics, as metrics.h describes them.
+-- === transfer
+-- title: Transfer
+-- place: 10
+-- formula: mean of a(i, j) over the tasks i before j: accuracy on tasks yet to come
+-- source: Zheng et al. (ZSCL, ICCV 2023)
+-- best: highest
+-- low: 0
+-- high: 100
+-- skips: 1
+-- latest: iif(after_task < 0 AND task > 0, accuracy, NULL)
+-- tags: main|paper
+avg(accuracy) FILTER (WHERE after_task < task AND after_task >= 0)
+-- === average
+-- title: Average
+-- place: 20
+-- formula: mean of a(i, j) over all tasks i
+-- source: Zheng et al. (ZSCL, ICCV 2023)
+-- best: highest
+-- low: 0
+-- high: 100
+-- images: 1
+-- latest: iif(after_task < 0, accuracy, NULL)
+-- tags: main|paper
+avg(accuracy) FILTER (WHERE after_task >= 0)
+-- === last
+-- title: Last
+-- place: 30
+-- formula: a(T, j): after the last task
+-- source: Zheng et al. (ZSCL, ICCV 2023)
+-- best: highest
+-- low: 0
+-- high: 100
+-- images: 1
+-- latest: accuracy
+-- tags: main|paper
+max(accuracy) FILTER (WHERE after_task = tasks - 1)
+-- === learning_accuracy
+-- title: Learning accuracy
+-- place: 35
+-- formula: a(j, j): right after the task's own training
+-- source: Riemer et al. (MER, ICLR 2019)
+-- best: highest
+-- low: 0
+max(accuracy) FILTER (WHERE after_task = task)
+-- === forgetting
+-- title: Forgetting
+-- place: 40
+-- formula: greatest a(i, j) from i = j on, less a(T, j); without the last task
+-- source: Chaudhry et al. (ECCV 2018)
+-- best: lowest
+-- low: 0
+-- high: 100
+-- skips: 1
+-- tags: board|paper
+iif(task < tasks - 1, max(accuracy) FILTER (WHERE after_task >= task) - max(accuracy) FILTER (WHERE after_task = tasks - 1), NULL)
+-- === backward_transfer
+-- title: Backward transfer
+-- place: 50
+-- formula: a(T, j) less a(j, j); without the last task
+-- source: Lopez-Paz and Ranzato (NeurIPS 2017)
+-- best: highest
+-- low: -100
+-- high: 100
+-- skips: 1
+iif(task < tasks - 1, max(accuracy) FILTER (WHERE after_task = tasks - 1) - max(accuracy) FILTER (WHERE after_task = task), NULL)
+-- === forward_transfer
+-- title: Forward transfer
+-- place: 60
+-- formula: a(j - 1, j) less zero-shot CLIP's accuracy; without the first task
+-- source: Lopez-Paz and Ranzato (NeurIPS 2017)
+-- best: highest
+-- low: -100
+-- high: 100
+-- skips: 1
+iif(task > 0, max(accuracy) FILTER (WHERE after_task = task - 1) - max(accuracy) FILTER (WHERE after_task = -1), NULL)
+-- === gain
+-- title: Gain
+-- place: 70
+-- formula: a(T, j) less zero-shot CLIP's accuracy
+-- best: highest
+-- low: -100
+-- high: 100
+-- images: 1
+-- tags: board
+max(accuracy) FILTER (WHERE after_task = tasks - 1) - max(accuracy) FILTER (WHERE after_task = -1)
+-- === zero_shot
+-- title: Zero-shot
+-- place: 80
+-- formula: zero-shot CLIP's accuracy
+-- low: 0
+-- high: 100
+-- images: 1
+max(accuracy) FILTER (WHERE after_task = -1)

@@ -1,0 +1,206 @@
+-- Accuracies and metrics of tasks, runs and configurations.
+-- === matrix
+-- title: accuracy on each task after each task, a row per trained task
+-- empty: no task was tested yet
+-- column: run,suite,method,policy,seed once
+-- column: row hidden
+-- column: * right 1
+-- block: run
+-- wide: title value
+WITH
+-- include: accuracies
+SELECT run, after_task AS row, suite, method, policy, seed, after, title, value
+FROM accuracies
+JOIN chosen USING (run)
+ORDER BY run, row, place
+-- === tasks
+-- title: the same per task, with its images and how many were missing or unreadable
+-- empty: no column of their accuracy matrix is whole; mtil query matrix shows what there is
+SELECT run, suite, method, policy, seed, task, name
+-- each: , {name}
+       , training_images, test_images, missing_images, unreadable_images
+FROM chosen
+JOIN task_metrics USING (run)
+JOIN tasks USING (run, task)
+WHERE :dataset IS NULL OR name = :dataset
+ORDER BY run, task
+-- note:
+-- include: incomplete
+-- === metrics
+-- title: transfer, average, last and more of each run whose matrix is complete
+-- empty: their accuracy matrix is not whole; mtil query matrix shows what there is
+-- column: name of-dataset
+WITH
+-- include: measured
+SELECT chosen.run AS run, label AS row, suite, method, policy, seed, name
+-- each: , {name}
+FROM chosen
+JOIN measured USING (run)
+JOIN labels ON labels.hash = chosen.suite_hash
+ORDER BY run
+-- note:
+-- include: incomplete
+-- === leaderboard
+-- title: configurations by their mean over seeds, best Last first
+-- empty: none of them is finished with a whole accuracy matrix; mtil query matrix shows what there is
+-- column: suite_hash hidden
+-- column: name of-dataset
+-- each main: -- column: {name}_sd 2
+-- wide: title value
+WITH
+-- include: settings-asked
+,
+-- include: measured
+, means AS (
+    SELECT suite_hash, name, min(chosen.run) AS run, label AS row, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
+           max(policy) AS policy, max(selector) AS selector, max(selection) AS selection, max(task_order) AS "order",
+           max(model) AS model, substr(suite_hash, 1, 8) AS configuration, count(*) AS runs
+-- each main: , avg({name}) AS {name}, sd({name}) AS {name}_sd
+-- each board: , avg({name}) AS {name}
+    FROM chosen
+    JOIN measured USING (run)
+    JOIN labels ON labels.hash = suite_hash
+    WHERE status = 'finished'
+    GROUP BY suite_hash
+)
+SELECT suite_hash, row, name, shown.key AS title, settings.value AS value, suite, setting, method, policy, selector, selection,
+       "order", model, configuration, runs
+-- each main: , {name}, {name}_sd
+-- each board: , {name}
+FROM means
+LEFT JOIN shown ON true
+LEFT JOIN settings ON settings.run = means.run AND settings.key = shown.key
+ORDER BY means.last DESC, suite_hash, place
+-- note:
+-- include: incomplete
+-- === settings
+-- title: settings in which runs differ and that matter, a column per run (--run 1,4); of one run, all of them
+-- empty: they differ in no setting that matters; mtil query inputs has the files and images that they read
+-- wide: title value
+WITH told AS (
+    SELECT run, key, value, is_incidental(key, value) AS incidental FROM chosen JOIN settings USING (run)
+    UNION ALL
+    SELECT run, 'seed', seed, 0 FROM chosen
+    UNION ALL
+    SELECT run, 'suite', suite, 0 FROM chosen
+), shown AS (
+    SELECT key
+    FROM told
+    GROUP BY key
+    HAVING (SELECT count(*) FROM chosen) = 1
+           OR NOT max(incidental) AND (min(value) <> max(value) OR count(*) < (SELECT count(*) FROM chosen))
+)
+SELECT shown.key AS setting, 'run ' || chosen.run AS title, value
+FROM shown
+CROSS JOIN chosen
+LEFT JOIN told ON told.key = shown.key AND told.run = chosen.run
+ORDER BY instr(shown.key, '.') > 0, shown.key, chosen.run
+-- refuse:
+SELECT count(*) || ' runs are too many to stand side by side; choose up to 50, as in mtil query settings --run 1,4'
+FROM chosen
+HAVING count(*) > 50
+-- === setting-curve
+-- title: Transfer, Average and Last over a setting of numbers: --by merge.every
+-- empty: no finished run with metrics has a number there
+-- column: series once
+-- column: configuration hidden
+-- column: name of-dataset
+-- each main: -- column: "{name} ±" right 1
+-- block: series
+-- wide: key value
+
+-- Configurations that differ in this setting alone are one series, which is named by the others in which any differ.
+WITH
+-- include: measured
+, axis AS (
+    SELECT key FROM asked ORDER BY place LIMIT 1
+), points AS ( -- finished runs with a number there
+    SELECT suite_hash, key, value, measured.*
+    FROM axis
+    JOIN settings USING (key)
+    JOIN chosen USING (run)
+    JOIN measured USING (run)
+    WHERE status = 'finished' AND type IN ('integer', 'real')
+), configurations AS (
+    SELECT suite_hash, min(run) AS run FROM points GROUP BY suite_hash
+), others AS (
+    SELECT key
+    FROM configurations
+    JOIN settings USING (run)
+    WHERE key NOT IN (SELECT key FROM axis)
+    GROUP BY key
+    HAVING (min(value) <> max(value) OR count(*) < (SELECT count(*) FROM configurations)) AND NOT max(is_incidental(key, value))
+), placed AS (
+    SELECT suite_hash, group_concat(title, ', ') AS series
+    FROM (SELECT suite_hash, others.key || ' ' || value AS title
+          FROM configurations
+          CROSS JOIN others
+          LEFT JOIN settings ON settings.run = configurations.run AND settings.key = others.key
+          ORDER BY suite_hash, others.key)
+    GROUP BY suite_hash
+)
+SELECT series, suite_hash AS configuration, name, key, value, count(*) AS runs
+-- each main: , mean({name}) AS {name}, plus_minus(avg({name}), half_width({name}), {low}, {high}) AS "{name} ±"
+FROM points
+LEFT JOIN placed USING (suite_hash)
+GROUP BY suite_hash
+ORDER BY series, value, suite_hash
+-- refuse:
+SELECT 'which setting? Name one with --by, as in mtil query setting-curve --by merge.every' WHERE NOT EXISTS (SELECT 1 FROM asked)
+-- === learning-curves
+-- title: training loss of each configuration by task and iteration, means over seeds
+-- empty: no loss was recorded
+-- column: configuration,suite,method,policy once
+-- column: loss,lowest,highest,balance_loss 4
+-- block: configuration
+SELECT substr(suite_hash, 1, 8) AS configuration, suite, method, policy, task, name, iteration, count(*) AS runs, mean(loss) AS loss,
+       min(loss) AS lowest, max(loss) AS highest, mean(balance_loss) AS balance_loss, max(learning_rate) AS learning_rate
+FROM chosen
+CROSS JOIN steps USING (run)
+JOIN tasks USING (run, task)
+WHERE :dataset IS NULL OR name = :dataset
+GROUP BY suite_hash, task, iteration
+ORDER BY min(chosen.run) OVER (PARTITION BY suite_hash), suite_hash, task, iteration
+-- === outliers
+-- title: runs whose Transfer, Average or Last no seed of their configuration should have: worth a look before they are pooled
+-- empty: no seed stands out
+-- column: value,others 1
+-- column: p 4
+-- column: name of-dataset
+
+-- Grubbs' test: each run against the others of its configuration (Student's t of the deleted residual), p times the seeds. The others
+-- vary at least as numbers do that are rounded to an image of any task, or two that happen to be equal would make any third stand out.
+WITH
+-- include: measured
+, valued AS (
+    SELECT run, suite_hash, measured.name AS name, title AS metric, CASE title
+-- each main: WHEN '{title}' THEN {name}
+           END AS value, (SELECT 100.0 / count(*) * sqrt(avg(1.0 / (test_images * test_images))) FROM tasks
+                          WHERE tasks.run = chosen.run AND coalesce(:dataset, tasks.name) = tasks.name) AS step
+    FROM chosen
+    JOIN measured USING (run)
+    JOIN metric_list ON tags LIKE '%main%'
+    WHERE status = 'finished'
+), spread AS (
+    SELECT suite_hash, metric, count(value) AS seeds, mean(value) AS mean, sd(value) AS sd
+    FROM valued
+    GROUP BY suite_hash, metric
+    HAVING count(value) > 2
+), tested AS (
+    SELECT run, name, metric, value, (seeds * mean - value) / (seeds - 1) AS others, seeds,
+           min(1.0, seeds * t_p((value - mean) * sqrt((seeds - 2)
+                    / max((seeds - 1.0) * (seeds - 1) / seeds * sd * sd - (value - mean) * (value - mean),
+                          (seeds - 2) * step * step / 12)), seeds - 2)) AS p
+    FROM valued
+    JOIN spread USING (suite_hash, metric)
+)
+SELECT chosen.run AS run, label AS row, suite, method, policy, seed, name, metric, value, others, seeds, p
+FROM tested
+JOIN chosen USING (run)
+JOIN labels ON labels.hash = chosen.suite_hash
+WHERE p < 0.05
+ORDER BY p, run, metric
+-- note:
+SELECT count(*) || iif(count(*) = 1, ' configuration has', ' configurations have') || ' fewer than three finished seeds, too few to tell'
+FROM (SELECT suite_hash FROM chosen WHERE status = 'finished' GROUP BY suite_hash HAVING count(*) < 3)
+HAVING count(*) > 0
