@@ -1,7 +1,7 @@
 /* Shared by the files of a comparison; other folders include compare.h alone.
  *
- * Temporary tables lead from `chosen` to the answer, by the parts of SQL files in the order of compare.c. images.c
- * looks at images, words.c puts results into words, table.c shows parts.
+ * Temporary tables lead from `chosen` to the answer, by the parts of SQL files in the order of compare.c. words.c puts results
+ * into words.
  */
 #pragma once
 
@@ -18,6 +18,5 @@ struct compare {
     struct text metrics; /* "transfer|last" */
 };
 
-/* Fills `words`, `images` and `discordance`. */
+/* Fills `words`. */
 status compare_say(const struct compare *c, struct error *error);
-status compare_images(const struct compare *c, struct error *error);

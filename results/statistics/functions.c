@@ -10,7 +10,6 @@
 #include "core/digest.h"
 #include "core/text.h"
 #include "results/statistics/bootstrap.h"
-#include "results/statistics/distribution.h"
 #include "results/statistics/permutation.h"
 #include "results/statistics/statistics.h"
 
@@ -133,7 +132,7 @@ static struct interval of_equivalence(const struct columns *of)
     double distance = fabs(of->parameter) - fabs(mean); /* to the nearer margin, which has the larger p */
     if (error == 0)
         return one(distance > 0 ? 0 : 1);
-    double tail = distribution_t_two_sided(distance / error, (double)of->n - 1) / 2;
+    double tail = statistics_t_two_sided(distance / error, (double)of->n - 1) / 2;
     return one(distance > 0 ? tail : 1 - tail);
 }
 
@@ -266,8 +265,8 @@ static const struct scalar_function {
     {"seeds_needed", 5, 1, .compute = seeds_needed},
     {"sd_low", 2, 2, .compute = sd_interval},
     {"sd_high", 2, 2, .compute = sd_interval, .high = true},
-    {"t_p", 2, 2, .of_2 = distribution_t_two_sided},
-    {"t_quantile", 2, 2, .of_2 = distribution_t_quantile},
+    {"t_p", 2, 2, .of_2 = statistics_t_two_sided},
+    {"t_quantile", 2, 2, .of_2 = statistics_t_quantile},
     {"cos", 1, 1, .of_1 = cos}, /* SQLite's own is not in every build */
 };
 

@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "core/threads.h"
 #include "results/statistics/functions.h"
-#include "results/store/images_table.h"
+#include "results/store/per_image.h"
 
 #define PAUSE_MS 5
 #define LINGER_MS 400           /* wait of a last write after a request to stop */
@@ -260,7 +260,7 @@ static status configure(struct database *database, struct error *error)
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, VALUE_LIMIT);
     int code = functions_register(handle);
     if (code == SQLITE_OK)
-        code = images_table_register(handle);
+        code = per_image_register(handle);
     if (code == SQLITE_OK)
         code =
             sqlite3_exec(handle, "PRAGMA temp_store = MEMORY; EXPLAIN SELECT * FROM images(0, 0, 0)", NULL, NULL, NULL);

@@ -38,3 +38,15 @@ status per_image_pack(const struct per_image *per_image, struct bytes *packed, s
 status per_image_unpack(struct per_image *per_image, enum per_image_kind kind, size_t images, const uint8_t *data,
                         size_t size, struct error *error);
 void per_image_free(struct per_image *per_image);
+
+/* Adds to a connection the results as a table of SQL, unpacked from `per_image` and `test_labels`,
+ *
+ *     SELECT truth, count(*), sum("right") FROM images(1, 0, 10) GROUP BY truth;    -- run, task, after_task
+ *
+ * and the function image_counts, with which `verify` counts what contradicts something else in them.
+ *
+ * Columns: image (its number in the test set), truth (its class; null: not stored), right (0, 1), predicted and router
+ * (null where only bits are kept). A cell that was not kept has no rows; a damaged one is an error.
+ * Returns SQLite's code. */
+struct sqlite3;
+int per_image_register(struct sqlite3 *connection);

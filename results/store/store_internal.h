@@ -7,7 +7,7 @@
 
 /* --- The tables with the rows of a run ---
  * What schema.sql does not say of them; columns and keys are the schema's. Insert, rewind, digest, erase, join and repeat
- * read this list. A new table is a table of schema.sql and a line of tables.c. */
+ * read this list. A new table is a table of schema.sql and a line of store.c. */
 
 enum { STORE_TABLES = 22, TABLE_COLUMNS = 32 /* of a table, at most */ };
 

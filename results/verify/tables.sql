@@ -44,7 +44,7 @@ SELECT run, max(task), sum(steps + more), sum(steps), warm, iif(joint, NULL, rat
 FROM counted
 GROUP BY run, iif(joint, -1, task);
 
--- What contradicts something else in the results per image (results/store/images_table.c); null: data of another size.
+-- What contradicts something else in the results per image (results/store/per_image.c); null: data of another size.
 -- Where tasks are told apart among all classes, those of earlier tasks come before a task's own.
 CREATE TEMP TABLE tested AS
 SELECT per_image.run AS run, per_image.task AS task, per_image.after_task AS after_task, correct, images,
