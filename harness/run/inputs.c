@@ -80,7 +80,9 @@ status surveyor_look(struct surveyor *surveyor, struct survey *survey, struct da
     return dataset_survey(survey, dataset, &surveyor->settings, error);
 }
 
-status surveyor_read(struct surveyor *surveyor, struct file_digest *digest, const char *path, struct error *error)
+/* The digest of a file. */
+static status surveyor_read(struct surveyor *surveyor, struct file_digest *digest, const char *path,
+                            struct error *error)
 {
     surveyor->subject = (struct surveyor_subject){.name = path};
     return file_digest_read(

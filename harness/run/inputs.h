@@ -51,9 +51,6 @@ void surveyor_close(struct surveyor *surveyor);
 status surveyor_look(struct surveyor *surveyor, struct survey *survey, struct dataset *dataset,
                      const struct surveyor_subject *subject, struct error *error);
 
-/* The digest of a file. */
-status surveyor_read(struct surveyor *surveyor, struct file_digest *digest, const char *path, struct error *error);
-
 /* Fills in the tasks' surveys. Images surveyed by earlier runs are not decoded again (run.cache_folder). With
  * on_unreadable: skip, images that cannot be decoded are removed from the tasks' datasets. ERROR_STOPPED on a stop
  * request. */

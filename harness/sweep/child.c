@@ -34,7 +34,8 @@ static void read_tail(const char *path, off_t begin, char tail[TAIL + 1])
         memmove(tail, line + 1, strlen(line + 1) + 1);
 }
 
-const char *log_tail_find(const char *text, const char *beginning)
+/* The last line of a text that is not empty and begins so; NULL: there is none. */
+static const char *find_last(const char *text, const char *beginning)
 {
     const char *found = NULL;
     size_t length = strlen(beginning);
@@ -56,15 +57,15 @@ void log_tail_error(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE
 {
     char tail[TAIL + 1];
     read_tail(path, begin, tail);
-    const char *line = log_tail_find(tail, error_mark);
-    copy_line(line != NULL ? line + sizeof error_mark - 1 : log_tail_find(tail, ""), message);
+    const char *line = find_last(tail, error_mark);
+    copy_line(line != NULL ? line + sizeof error_mark - 1 : find_last(tail, ""), message);
 }
 
 void log_tail_line(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE])
 {
     char tail[TAIL + 1];
     read_tail(path, begin, tail);
-    copy_line(log_tail_find(tail, ""), message);
+    copy_line(find_last(tail, ""), message);
 }
 
 enum { CANNOT_START = 127 };
@@ -158,7 +159,7 @@ static status judge(const char *program, int ended, const struct text *output, s
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == NOT_FOUND)
         return error_set(error, ERROR_IO, "%s: there is no such program; install it, or put its folder into PATH",
                          program);
-    const char *found = log_tail_find(output->data, ""), *line = found != NULL ? found : "";
+    const char *found = find_last(output->data, ""), *line = found != NULL ? found : "";
     bool killed = WIFSIGNALED(ended);
     return error_set(error, ERROR_IO, "%s: %s %d: %.*s", program, killed ? "ended by signal" : "exit status",
                      killed ? WTERMSIG(ended) : WEXITSTATUS(ended), (int)strcspn(line, "\n"), line);

@@ -38,9 +38,6 @@ void log_tail_error(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE
 /* The last line that is not empty. */
 void log_tail_line(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE]);
 
-/* The last line of a text that is not empty and begins so; NULL: there is none. */
-const char *log_tail_find(const char *text, const char *beginning);
-
 struct child {
     pid_t id;
     const char *log; /* borrowed */
