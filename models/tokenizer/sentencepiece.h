@@ -14,9 +14,19 @@
  */
 #pragma once
 
-#include "models/tokenizer/sentencepiece_model.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
 
 struct sentencepiece;
+
+struct sentencepiece_traits {
+    size_t count;     /* of pieces */
+    bool unigram;     /* or byte pairs */
+    int32_t end, pad; /* pad: what stands after the end; of unigrams the end itself */
+};
 
 /* A row that is being filled; count goes on when it is full. */
 struct token_row {
@@ -36,7 +46,7 @@ status sentencepiece_open_memory(struct sentencepiece **pieces, const char *name
                                  struct error *error);
 void sentencepiece_close(struct sentencepiece *pieces); /* NULL is allowed */
 
-const struct piece_model *sentencepiece_model(const struct sentencepiece *pieces); /* borrowed */
+struct sentencepiece_traits sentencepiece_traits(const struct sentencepiece *pieces);
 
 /* Adds the ids of size bytes of UTF-8. Neither start nor end is added. */
 void sentencepiece_encode(const struct sentencepiece *pieces, const char *text, size_t size, struct token_row *row);

@@ -3,22 +3,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include "core/alloc.h"
 #include "core/file.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/sentencepiece.h"
-#include "models/tokenizer/split.h"
 #include "models/tokenizer/vocabulary.h"
 
 struct tokenizer {
     struct vocabulary vocabulary;
-    struct splitter splitter;
+    pcre2_code *expression;       /* by which a text is split */
     struct sentencepiece *pieces; /* SigLIP's, without the others; NULL: CLIP's */
 };
 
 enum { MODEL_LIMIT = 1 << 26 }; /* bytes of a .model file; Gemma's has 4 MB */
 
-static const uint64_t no_merge = UINT64_MAX; /* ranks above every other */
+/* Cuts a cleaned text into the pieces that are merged one by one: words, single digits, runs of punctuation, contractions, and the
+ * words of the special tokens. White space is single spaces after cleaning. Runs are possessive, because backtracking could never
+ * help. U+0345 is a mark whose capital is a letter; the reference's engine, ignoring case, matches it nowhere. */
+static const char expression[] =
+    "<start_of_text>|<end_of_text>|'s|'t|'re|'ve|'m|'ll|'d|\\p{L}++|\\p{N}|[^ \\p{L}\\p{N}\\x{345}]++";
+
+struct piece {
+    const char *text; /* borrowed */
+    size_t size;      /* at least 1 */
+};
 
 /* A piece while it is merged: symbols [count], and the merge of each with its right neighbour (rank << 32 | symbol). */
 struct word {
@@ -37,6 +48,18 @@ status tokenizer_open_model(struct tokenizer **tokenizer, const char *name, cons
     TRY(sentencepiece_open_memory(&pieces, name, bytes, size, error));
     *tokenizer = xcalloc(1, sizeof **tokenizer);
     (*tokenizer)->pieces = pieces;
+    return OK;
+}
+
+static status compile(pcre2_code **code, struct error *error)
+{
+    int number;
+    PCRE2_SIZE offset;
+    *code = pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP | PCRE2_CASELESS,
+                          &number, &offset, NULL);
+    if (*code == NULL)
+        return error_set(error, ERROR_MEMORY, "cannot compile the tokenizer's expression (PCRE2 error %d)", number);
+    pcre2_jit_compile(*code, PCRE2_JIT_COMPLETE); /* without a JIT compiler the expression is interpreted */
     return OK;
 }
 
@@ -59,7 +82,7 @@ status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct err
     }
     struct tokenizer *made = xcalloc(1, sizeof *made);
     status result = vocabulary_load(&made->vocabulary, path, error);
-    NEXT(result, splitter_create(&made->splitter, error));
+    NEXT(result, compile(&made->expression, error));
     if (result == OK)
         *tokenizer = made;
     else
@@ -73,13 +96,13 @@ void tokenizer_close(struct tokenizer *tokenizer)
         return;
     sentencepiece_close(tokenizer->pieces);
     vocabulary_free(&tokenizer->vocabulary);
-    splitter_destroy(&tokenizer->splitter);
+    pcre2_code_free(tokenizer->expression);
     free(tokenizer);
 }
 
 size_t tokenizer_vocabulary(const struct tokenizer *tokenizer)
 {
-    return tokenizer->pieces != NULL ? sentencepiece_model(tokenizer->pieces)->count : tokenizer->vocabulary.size;
+    return tokenizer->pieces != NULL ? sentencepiece_traits(tokenizer->pieces).count : tokenizer->vocabulary.size;
 }
 
 int32_t tokenizer_start(const struct tokenizer *tokenizer)
@@ -89,24 +112,15 @@ int32_t tokenizer_start(const struct tokenizer *tokenizer)
 
 int32_t tokenizer_end(const struct tokenizer *tokenizer)
 {
-    return tokenizer->pieces != NULL ? sentencepiece_model(tokenizer->pieces)->end : tokenizer->vocabulary.end;
+    return tokenizer->pieces != NULL ? sentencepiece_traits(tokenizer->pieces).end : tokenizer->vocabulary.end;
 }
 
 int32_t tokenizer_pad(const struct tokenizer *tokenizer)
 {
-    if (tokenizer->pieces == NULL)
-        return 0;
-    const struct piece_model *model = sentencepiece_model(tokenizer->pieces);
-    return model->unigram ? model->end : model->pad;
+    return tokenizer->pieces != NULL ? sentencepiece_traits(tokenizer->pieces).pad : 0;
 }
 
 /* ---- merging one piece ---- */
-
-static uint64_t merge_of(const struct vocabulary *vocabulary, uint32_t left, uint32_t right)
-{
-    const uint64_t *merge = pairs_find(&vocabulary->merges, left, right);
-    return merge != NULL ? *merge : no_merge;
-}
 
 static void start_word(struct word *word, const struct vocabulary *vocabulary, const struct piece *piece)
 {
@@ -115,13 +129,13 @@ static void start_word(struct word *word, const struct vocabulary *vocabulary, c
         word->symbols[i] = vocabulary->bytes[(unsigned char)piece->text[i]];
     word->symbols[piece->size - 1] = vocabulary->last_bytes[(unsigned char)piece->text[piece->size - 1]];
     for (size_t i = 0; i + 1 < word->count; i++)
-        word->merges[i] = merge_of(vocabulary, word->symbols[i], word->symbols[i + 1]);
+        word->merges[i] = vocabulary_merge(vocabulary, word->symbols[i], word->symbols[i + 1]);
 }
 
-/* The merge of the lowest rank, no_merge when none is left. */
+/* The merge of the lowest rank. */
 static uint64_t best_merge(const struct word *word)
 {
-    uint64_t best = no_merge;
+    uint64_t best = VOCABULARY_NO_MERGE;
     for (size_t i = 0; i + 1 < word->count; i++)
         if (word->merges[i] < best)
             best = word->merges[i];
@@ -135,32 +149,38 @@ static void apply_merge(struct word *word, const struct vocabulary *vocabulary, 
     while (at < word->count) {
         bool merged = at + 1 < word->count && word->merges[at] == merge;
         word->symbols[kept] = merged ? (uint32_t)merge : word->symbols[at];
-        /* Until the neighbours are known, no_merge marks a place to look up again. */
-        word->merges[kept] = merged || at + 1 >= word->count ? no_merge : word->merges[at];
+        /* Until the neighbours are known, VOCABULARY_NO_MERGE marks a place to look up again. */
+        word->merges[kept] = merged || at + 1 >= word->count ? VOCABULARY_NO_MERGE : word->merges[at];
         if (merged && kept > 0)
-            word->merges[kept - 1] = no_merge;
+            word->merges[kept - 1] = VOCABULARY_NO_MERGE;
         kept++;
         at += merged ? 2 : 1;
     }
     word->count = kept;
     for (size_t i = 0; i + 1 < kept; i++)
-        if (word->merges[i] == no_merge &&
+        if (word->merges[i] == VOCABULARY_NO_MERGE &&
             (word->symbols[i] == (uint32_t)merge || word->symbols[i + 1] == (uint32_t)merge))
-            word->merges[i] = merge_of(vocabulary, word->symbols[i], word->symbols[i + 1]);
+            word->merges[i] = vocabulary_merge(vocabulary, word->symbols[i], word->symbols[i + 1]);
 }
 
 /* ---- a whole text ---- */
+
+static bool piece_is(const struct piece *piece, const char *word)
+{
+    return piece->size == strlen(word) && memcmp(piece->text, word, piece->size) == 0;
+}
 
 static void put_piece(struct token_row *row, const struct vocabulary *vocabulary, struct word *word,
                       const struct piece *piece)
 {
     uint64_t merge;
-    if (piece->kind != PIECE_PLAIN) {
-        token_row_add(row, piece->kind == PIECE_START ? vocabulary->start : vocabulary->end);
+    bool start = piece_is(piece, "<start_of_text>");
+    if (start || piece_is(piece, "<end_of_text>")) {
+        token_row_add(row, start ? vocabulary->start : vocabulary->end);
         return;
     }
     start_word(word, vocabulary, piece);
-    while ((merge = best_merge(word)) != no_merge)
+    while ((merge = best_merge(word)) != VOCABULARY_NO_MERGE)
         apply_merge(word, vocabulary, merge);
     for (size_t i = 0; i < word->count; i++)
         token_row_add(row, vocabulary->ids[word->symbols[i]]);
@@ -168,16 +188,18 @@ static void put_piece(struct token_row *row, const struct vocabulary *vocabulary
 
 static void put_text(struct token_row *row, const struct tokenizer *tokenizer, const struct text *clean)
 {
-    struct split split;
-    struct piece piece;
+    const char *text = clean->data != NULL ? clean->data : "";
     struct word word;
-    split_begin(&split, &tokenizer->splitter, clean->data, clean->size);
     uint64_t *scratch = xmalloc((clean->size + 1) * (sizeof *word.merges + sizeof *word.symbols));
     word = (struct word){.merges = scratch, .symbols = (uint32_t *)(scratch + clean->size + 1)};
-    while (split_next(&split, &piece))
-        put_piece(row, &tokenizer->vocabulary, &word, &piece);
+    pcre2_match_data *match = xgiven(pcre2_match_data_create(1, NULL), sizeof(PCRE2_SIZE[2]));
+    const PCRE2_SIZE *range = pcre2_get_ovector_pointer(match);
+    for (size_t at = 0;
+         pcre2_match(tokenizer->expression, (PCRE2_SPTR)text, clean->size, at, PCRE2_NO_UTF_CHECK, match, NULL) >= 0;
+         at = range[1])
+        put_piece(row, &tokenizer->vocabulary, &word, &(struct piece){text + range[0], range[1] - range[0]});
     free(scratch);
-    split_end(&split);
+    pcre2_match_data_free(match);
 }
 
 /* big_vision's canonicalize_text for SigLIP's unigrams: "_" becomes a space, other ASCII punctuation goes. SigLIP 2, whose tokenizer
@@ -201,7 +223,7 @@ static void put_clean(struct token_row *row, const struct tokenizer *tokenizer, 
         put_text(row, tokenizer, clean);
         return;
     }
-    if (sentencepiece_model(tokenizer->pieces)->unigram)
+    if (sentencepiece_traits(tokenizer->pieces).unigram)
         canonicalise(clean);
     sentencepiece_encode(tokenizer->pieces, clean->data, clean->size, row);
 }

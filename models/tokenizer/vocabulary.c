@@ -14,7 +14,7 @@
 #include "core/file.h"
 #include "core/text.h"
 
-enum { BYTES = 256, PRINTABLE_BYTES = 188, MOST_IDS = 1 << 22 };
+enum { BYTES = 256, PRINTABLE_BYTES = 188, MOST_IDS = 1 << 22, PAIRS = 1024 };
 static const size_t text_limit = (size_t)64 << 20;
 
 /* ---- bytes ---- */
@@ -44,6 +44,51 @@ int32_t vocabulary_byte_id(unsigned byte)
     return (int32_t)(place_among(byte) + (is_printable(byte) ? 0 : PRINTABLE_BYTES));
 }
 
+/* ---- merges: a hash table with open addressing and linear probing ---- */
+
+struct vocabulary_pair {
+    uint32_t left, right;
+    uint64_t merge;
+    bool used;
+};
+
+/* The pair's slot, or the free one where it belongs; the table is never full. */
+static struct vocabulary_pair *locate(const struct vocabulary *vocabulary, uint32_t left, uint32_t right)
+{
+    struct vocabulary_pair *pairs = vocabulary->pairs;
+    uint64_t key = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15U; /* Fibonacci hashing */
+    size_t mask = vocabulary->capacity - 1, at = (size_t)(key >> 32) & mask;
+    while (pairs[at].used && (pairs[at].left != left || pairs[at].right != right))
+        at = (at + 1) & mask;
+    return &pairs[at];
+}
+
+static void grow_pairs(struct vocabulary *vocabulary)
+{
+    const struct vocabulary old = *vocabulary;
+    vocabulary->capacity = 2 * old.capacity;
+    vocabulary->pairs = xcalloc(vocabulary->capacity, sizeof *vocabulary->pairs);
+    for (size_t i = 0; i < old.capacity; i++)
+        if (old.pairs[i].used)
+            *locate(vocabulary, old.pairs[i].left, old.pairs[i].right) = old.pairs[i];
+    free(old.pairs);
+}
+
+static void set_merge(struct vocabulary *vocabulary, uint32_t left, uint32_t right, uint64_t merge)
+{
+    if (2 * vocabulary->pair_count >= vocabulary->capacity)
+        grow_pairs(vocabulary);
+    struct vocabulary_pair *pair = locate(vocabulary, left, right);
+    vocabulary->pair_count += !pair->used;
+    *pair = (struct vocabulary_pair){left, right, merge, true};
+}
+
+uint64_t vocabulary_merge(const struct vocabulary *vocabulary, uint32_t left, uint32_t right)
+{
+    const struct vocabulary_pair *pair = locate(vocabulary, left, right);
+    return pair->used ? pair->merge : VOCABULARY_NO_MERGE;
+}
+
 /* ---- names of symbols, needed while loading ---- */
 
 struct loader {
@@ -59,7 +104,8 @@ static status loader_create(struct loader *loader, struct vocabulary *vocabulary
                             size_t pool_size, struct error *error)
 {
     *loader = (struct loader){.vocabulary = vocabulary, .path = path, .capacity = capacity, .pool_size = pool_size};
-    *vocabulary = (struct vocabulary){0};
+    *vocabulary = (struct vocabulary){.capacity = PAIRS};
+    vocabulary->pairs = xcalloc(PAIRS, sizeof *vocabulary->pairs);
     vocabulary->ids = xmalloc(array_size(capacity, sizeof *vocabulary->ids));
     loader->pool = xmalloc(pool_size);
     if (hcreate_r(2 * capacity, &loader->names) == 0)
@@ -148,7 +194,7 @@ static status read_merge(struct loader *loader, char *line, size_t rank, bool id
         if (!find_symbol(loader, names[i], &parts[i]))
             return error_set(error, ERROR_FORMAT, "'%.64s' is no known symbol; the file is damaged", names[i]);
     TRY(merged_symbol(loader, line, right, rank, ids_given, &merged, error));
-    *pairs_at(&loader->vocabulary->merges, parts[0], parts[1]) = (uint64_t)rank << 32 | merged;
+    set_merge(loader->vocabulary, parts[0], parts[1], (uint64_t)rank << 32 | merged);
     return OK;
 }
 
@@ -237,35 +283,23 @@ static status inflate_all(z_stream *stream, const char *name, struct bytes *text
 }
 
 /* A copy of bytes as text, unpacked when they are gzip. The caller frees, also on failure. */
-static status unpack(struct bytes *text, const char *name, const void *bytes, size_t size, struct error *error)
+static status unpack(struct bytes *text, const char *name, const struct bytes *bytes, struct error *error)
 {
     enum { GZIP = 16, WINDOW = 15 };
     *text = (struct bytes){0};
-    if (size > text_limit)
-        return error_set(error, ERROR_FORMAT, "%s: has %zu bytes, a vocabulary may have %zu", name, size, text_limit);
-    if (size >= 2 && memcmp(bytes, "\x1f\x8b", 2) == 0) {
-        z_stream stream = {.next_in = (Bytef *)bytes, .avail_in = (uInt)size};
+    if (bytes->size >= 2 && memcmp(bytes->data, "\x1f\x8b", 2) == 0) {
+        z_stream stream = {.next_in = bytes->data, .avail_in = (uInt)bytes->size};
         if (inflateInit2(&stream, GZIP + WINDOW) != Z_OK)
             return error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", name);
         status result = inflate_all(&stream, name, text, error);
         inflateEnd(&stream);
         return result;
     }
-    text->data = xcalloc(size + 1, 1);
-    if (size > 0)
-        memcpy(text->data, bytes, size);
-    text->size = size;
+    text->data = xcalloc(bytes->size + 1, 1);
+    if (bytes->size > 0)
+        memcpy(text->data, bytes->data, bytes->size);
+    text->size = bytes->size;
     return OK;
-}
-
-static status load_packed(struct vocabulary *vocabulary, const char *name, const void *bytes, size_t size,
-                          struct error *error)
-{
-    struct bytes text;
-    status result = unpack(&text, name, bytes, size, error);
-    NEXT(result, load_openai(vocabulary, name, (char *)text.data, text.size, error));
-    bytes_free(&text);
-    return result;
 }
 
 /* ---- Hugging Face's format ---- */
@@ -388,16 +422,18 @@ status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct e
         free(folder);
         return result;
     }
-    struct bytes bytes;
+    struct bytes bytes, text;
     TRY(file_read(path, text_limit, &bytes, error));
-    status result = load_packed(vocabulary, path, bytes.data, bytes.size, error);
+    status result = unpack(&text, path, &bytes, error);
     bytes_free(&bytes);
+    NEXT(result, load_openai(vocabulary, path, (char *)text.data, text.size, error));
+    bytes_free(&text);
     return result;
 }
 
 void vocabulary_free(struct vocabulary *vocabulary)
 {
     free(vocabulary->ids);
-    pairs_free(&vocabulary->merges);
+    free(vocabulary->pairs);
     *vocabulary = (struct vocabulary){0};
 }

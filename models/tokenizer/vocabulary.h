@@ -3,8 +3,8 @@
  *     struct vocabulary vocabulary;
  *     TRY(vocabulary_load(&vocabulary, "bpe_simple_vocab_16e6.txt.gz", error));
  *     uint32_t left = vocabulary.bytes['a'], right = vocabulary.last_bytes['t'];   // "a", "t</w>"
- *     const uint64_t *merge = pairs_find(&vocabulary.merges, left, right);         // rank << 32 | symbol of "at</w>"
- *     int32_t id = vocabulary.ids[(uint32_t)*merge];
+ *     uint64_t merge = vocabulary_merge(&vocabulary, left, right);                 // rank << 32 | symbol of "at</w>"
+ *     int32_t id = vocabulary.ids[(uint32_t)merge];
  *     vocabulary_free(&vocabulary);
  *
  * The formats are OpenAI's list of merges, where ids follow from the order, and Hugging Face's vocab.json with merges.txt,
@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "core/status.h"
-#include "models/tokenizer/pairs.h"
 
 enum {
     BYTE_NAME = 8,
@@ -28,11 +27,16 @@ struct vocabulary {
     int32_t start, end;
     uint32_t bytes[256], last_bytes[256]; /* symbols of a byte inside and at the end of a word */
     int32_t *ids;                         /* by symbol */
-    struct pairs merges;                  /* rank << 32 | symbol */
+    struct vocabulary_pair *pairs;        /* [capacity], of which pair_count are used */
+    size_t capacity, pair_count;
 };
 
 /* path as in tokenizer_open; on failure nothing is left to free. */
 status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct error *error);
+
+/* What two symbols merge into: rank << 32 | symbol; VOCABULARY_NO_MERGE: nothing. */
+#define VOCABULARY_NO_MERGE UINT64_MAX /* ranks above every other */
+uint64_t vocabulary_merge(const struct vocabulary *vocabulary, uint32_t left, uint32_t right);
 
 void vocabulary_free(struct vocabulary *vocabulary);
 
