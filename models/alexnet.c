@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "models/files/pixels.h"
+#include "models/files/clip_config.h"
 #include "models/files/weights_file.h"
 
 enum { CONVOLUTIONS = 5, POOLS = 2, WINDOW = 9, TOGETHER = 8 /* images at a time: their columns need memory */ };

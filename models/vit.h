@@ -77,9 +77,9 @@ status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, con
 
 /* Reads a model under the names of timm's VisionTransformer or Hugging Face's ViT; vit_load_head reads its head. Files of
  * vit_content state all settings. Files of other programs do not: the caller must state heads and activation, and the class token is
- * pooled. ε of the norms is then the program's, layer_norm_eps of config.json beside it, else 1e-6 (timm) or 1e-12 (Hugging Face), and images are normalised as a
- * configuration beside the file says (pixels.h), else by 0.5, the default of both; with ln_pre the file is timm's form of a
- * CLIP's tower, and both are CLIP's. */
+ * pooled. ε of the norms is then the program's, layer_norm_eps of config.json beside it, else 1e-6 (timm) or 1e-12 (Hugging Face), and
+ * images are normalised as a configuration beside the file says (clip_config.h), else by 0.5, the default of both; with ln_pre the file
+ * is timm's form of a CLIP's tower, and both are CLIP's. */
 status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
                 enum parameters_mode mode, const struct vit_stated *stated, struct error *error);
 status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,

@@ -1,4 +1,4 @@
-#include "models/clip/build.h"
+#include "models/clip.h"
 
 #include <inttypes.h>
 #include <math.h>

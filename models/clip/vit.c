@@ -7,7 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
-#include "models/clip/build.h"
+#include "core/text.h"
 
 static status check_settings(const struct vit_settings *s, struct error *error)
 {
@@ -187,4 +187,331 @@ status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct er
     for (size_t i = 0; i < vit->parameters->count; i++)
         TRY(copy_tensor(vit, clip, &vit->parameters->list[i], error));
     return OK;
+}
+
+/* ---- files: reading ---- */
+
+static const char heads_key[] = "image_heads", activation_key[] = "activation", pool_key[] = "pool",
+                  groups_key[] = "share_groups", norms_key[] = "share_norms", pixels_key[] = "pixels",
+                  epsilon_key[] = "epsilon";
+static const char *const pool_names[] = {[POOL_CLASS_TOKEN] = "class_token", [POOL_MEAN_PATCHES] = "mean"};
+
+static status unknown_metadata(const struct clip_file *file, const char *key, const char *value, struct error *error)
+{
+    return error_set(error, ERROR_FORMAT, "%s: metadata '%s': '%s' is not known", clip_file_path(file), key, value);
+}
+
+static status read_number(const struct clip_file *file, const char *key, size_t *number, struct error *error)
+{
+    const char *value = clip_file_metadata(file, key);
+    int64_t parsed;
+    if (value == NULL)
+        return OK;
+    if (!parse_integer(value, &parsed) || parsed < 0)
+        return unknown_metadata(file, key, value, error);
+    *number = (size_t)parsed;
+    return OK;
+}
+
+static status read_metadata(const struct clip_file *file, struct vit_settings *s, struct error *error)
+{
+    const char *activation = clip_file_metadata(file, activation_key), *pool = clip_file_metadata(file, pool_key),
+               *norms = clip_file_metadata(file, norms_key), *pixels = clip_file_metadata(file, pixels_key),
+               *epsilon = clip_file_metadata(file, epsilon_key);
+    double read;
+    TRY(read_number(file, heads_key, &s->heads, error));
+    TRY(read_number(file, groups_key, &s->share_groups, error));
+    if (activation != NULL && (s->activation = clip_activation_parse(activation)) == ACTIVATION_NONE)
+        return unknown_metadata(file, activation_key, activation, error);
+    if (norms != NULL && !parse_boolean(norms, &s->share_norms))
+        return unknown_metadata(file, norms_key, norms, error);
+    if (pixels != NULL && (s->pixels = pixels_parse(pixels)) == PIXELS_UNSTATED)
+        return unknown_metadata(file, pixels_key, pixels, error);
+    if (epsilon != NULL && (!parse_real(epsilon, &read) || !(read > 0 && read < 1)))
+        return unknown_metadata(file, epsilon_key, epsilon, error);
+    if (epsilon != NULL)
+        s->epsilon = (float)read;
+    if (pool == NULL)
+        return OK;
+    for (s->pool = POOL_CLASS_TOKEN; s->pool <= POOL_MEAN_PATCHES; s->pool++)
+        if (strcmp(pool, pool_names[s->pool]) == 0)
+            return OK;
+    return unknown_metadata(file, pool_key, pool, error);
+}
+
+/* The conventions of the program that a file is from, where it does not state them. */
+static status fill_in_conventions(const struct clip_file *file, struct vit_settings *s, struct error *error)
+{
+    bool clips = clip_file_metadata(file, pool_key) != NULL || s->ln_pre;
+    const char *path = clip_file_path(file);
+    double epsilon = clips ? 1e-5 : clip_file_naming(file) == VIT_HUGGINGFACE ? 1e-12 : 1e-6, resample = 0;
+    enum pixels pixels = PIXELS_UNSTATED;
+    if (s->epsilon > 0 && s->pixels != PIXELS_UNSTATED)
+        return OK;
+    TRY(pixels_beside(&pixels, path, "config.json", "layer_norm_eps", &epsilon, error));
+    TRY(pixels_beside(&pixels, path, "preprocessor_config.json", "resample", &resample, error));
+    if (!(epsilon > 0 && epsilon < 1))
+        return error_set(error, ERROR_FORMAT,
+                         "%s: config.json: layer_norm_eps: expected a number from 0 to 1, found %g", path, epsilon);
+    if (s->epsilon <= 0)
+        s->epsilon = (float)epsilon;
+    if (s->pixels == PIXELS_UNSTATED)
+        s->pixels = pixels;
+    if (s->pixels == PIXELS_UNSTATED)
+        s->pixels = clips ? PIXELS_CLIP : PIXELS_HALF;
+    return OK;
+}
+
+static status apply_stated(const struct clip_file *file, struct vit_settings *s, const struct vit_stated *stated,
+                           struct error *error)
+{
+    const struct vit_stated none = {.by = ""}, *said = stated != NULL ? stated : &none;
+    if (said->heads > 0 && s->heads > 0 && said->heads != s->heads)
+        return error_set(error, ERROR_FORMAT, "%s: its metadata states %zu heads, but %s %zu", clip_file_path(file),
+                         s->heads, said->by, said->heads);
+    if (said->activation != ACTIVATION_NONE && s->activation != ACTIVATION_NONE && said->activation != s->activation)
+        return error_set(error, ERROR_FORMAT, "%s: its metadata states the activation %s, but %s %s",
+                         clip_file_path(file), clip_activation_name(s->activation), said->by,
+                         clip_activation_name(said->activation));
+    s->heads = s->heads > 0 ? s->heads : said->heads;
+    s->activation = s->activation != ACTIVATION_NONE ? s->activation : said->activation;
+    if (s->heads == 0 || s->activation == ACTIVATION_NONE)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: neither its metadata nor the caller states the number of heads and the activation "
+                         "(quick_gelu or gelu), which the weights do not show: state them",
+                         clip_file_path(file));
+    return OK;
+}
+
+static status read_copy(const struct clip_file *file, const struct clip_tensor *tensor, struct parameters *group,
+                        const struct parameter *p, const float *values, struct error *error)
+{
+    float *shared = malloc(array_size(p->size, sizeof *shared));
+    if (shared == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to compare '%s'", clip_file_path(file), tensor->names[0]);
+    status result = parameters_download(group, p, shared, error);
+    if (result == OK && memcmp(shared, values, p->size * sizeof *shared) != 0)
+        result = error_set(error, ERROR_FORMAT,
+                           "%s: tensor '%s': expected the values of the block that it shares them with, found others",
+                           clip_file_path(file), tensor->names[0]);
+    free(shared);
+    return result;
+}
+
+/* p: the tensor itself, or that of the block with which its block shares it. */
+static status read_tensor(const struct clip_file *file, size_t index, bool copy, struct parameters *group,
+                          const struct parameter *p, struct error *error)
+{
+    struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), clip_file_naming(file), index);
+    float *values = malloc(array_size(p->size, sizeof *values));
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to read '%s'", clip_file_path(file), tensor.names[0]);
+    status result = clip_file_read(file, index, values, error);
+    if (result == OK)
+        result = copy ? read_copy(file, &tensor, group, p, values, error) : parameters_upload(group, p, values, error);
+    free(values);
+    return result;
+}
+
+/* The parameter of a tensor of the ViT, which may be another block's; NULL: it is not in this group. */
+static const struct parameter *parameter_of(const struct clip *vit, const struct parameters *group,
+                                            const struct clip_dimensions *dimensions, size_t index, bool *copy)
+{
+    struct clip_tensor tensor = clip_tensor_at(dimensions, CLIP_OPENAI, index);
+    size_t owner = clip_owner(vit, &tensor);
+    *copy = owner != tensor.block;
+    if (*copy)
+        tensor = clip_tensor_at(dimensions, CLIP_OPENAI, index - CLIP_BLOCK_TENSORS * (tensor.block - owner));
+    return parameters_find(group, tensor.openai);
+}
+
+static status read_vit(const struct clip_file *file, struct clip *vit, struct error *error)
+{
+    const struct clip_dimensions *d = clip_file_dimensions(file);
+    for (size_t i = 0; i < clip_tensors(d); i++) {
+        struct clip_tensor tensor = clip_tensor_at(d, clip_file_naming(file), i);
+        bool copy;
+        const struct parameter *p = parameter_of(vit, vit->parameters, d, i, &copy);
+        if (p != NULL && !clip_file_lacks(file, &tensor))
+            TRY(read_tensor(file, i, copy, vit->parameters, p, error));
+    }
+    return OK;
+}
+
+static status read_settings(const struct clip_file *file, struct vit_settings *settings,
+                            const struct vit_stated *stated, struct error *error)
+{
+    const struct clip_dimensions *d = clip_file_dimensions(file);
+    *settings = (struct vit_settings){.resolution = d->resolution,
+                                      .patch = d->patch,
+                                      .width = d->image_width,
+                                      .hidden = d->image_hidden,
+                                      .blocks = d->image_blocks,
+                                      .ln_pre = d->patch_bias == 0};
+    TRY(read_metadata(file, settings, error));
+    TRY(fill_in_conventions(file, settings, error));
+    return apply_stated(file, settings, stated, error);
+}
+
+status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, const struct vit_stated *stated,
+                     struct error *error)
+{
+    struct clip_file *file;
+    *found = (struct vit_file){0};
+    TRY(clip_file_look_vit(&file, path, error));
+    *is_vit = file != NULL;
+    if (!*is_vit)
+        return OK;
+    status result = read_settings(file, &found->settings, stated, error);
+    found->states_pool = clip_file_metadata(file, pool_key) != NULL;
+    found->experts = clip_file_experts(file) != NULL;
+    found->replaced = clip_file_replaced(file);
+    found->classes = clip_file_dimensions(file)->classes;
+    clip_file_close(file);
+    return result;
+}
+
+static status check_experts(const struct clip_file *file, const struct vit_stated *stated, struct error *error)
+{
+    const char *experts = clip_file_experts(file);
+    if (experts == NULL || (stated != NULL && stated->experts))
+        return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s: has experts in place of MLPs (tensor '%s'); expected a model without them",
+                     clip_file_path(file), experts);
+}
+
+status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
+                enum parameters_mode mode, const struct vit_stated *stated, struct error *error)
+{
+    struct clip_file *file;
+    struct vit_settings settings;
+    *vit = NULL;
+    TRY(clip_file_open_vit(&file, path, error));
+    status result = read_settings(file, &settings, stated, error);
+    NEXT(result, check_experts(file, stated, error));
+    if (result == OK && (result = vit_create(vit, backend, arena, &settings, mode, error)) != OK)
+        error_context(error, "%s", path);
+    NEXT(result, read_vit(file, *vit, error));
+    if (result != OK) {
+        clip_destroy(*vit);
+        *vit = NULL;
+    }
+    clip_file_close(file);
+    return result;
+}
+
+static status read_head(const struct clip_file *file, struct linear_head **head, struct backend *backend,
+                        struct arena *arena, enum parameters_mode mode, struct error *error)
+{
+    const struct clip_dimensions *d = clip_file_dimensions(file);
+    const char *name = clip_tensor_named(clip_file_naming(file), false, "head.weight").names[0];
+    if (d->classes == 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor '%s' is missing; expected a linear head for a width of %zu",
+                         clip_file_path(file), name, d->image_width);
+    TRY(linear_head_create(head, backend, arena, d->image_width, d->classes, mode, error));
+    for (size_t i = 0; i < (*head)->parameters->count; i++) {
+        const struct parameter *p = &(*head)->parameters->list[i];
+        size_t index = clip_tensors(d) - (*head)->parameters->count + i;
+        TRY(read_tensor(file, index, false, (*head)->parameters, p, error));
+    }
+    return OK;
+}
+
+status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
+                     enum parameters_mode mode, struct error *error)
+{
+    struct clip_file *file;
+    *head = NULL;
+    TRY(clip_file_open_vit(&file, path, error));
+    status result = read_head(file, head, backend, arena, mode, error);
+    if (result != OK) {
+        linear_head_destroy(*head);
+        *head = NULL;
+    }
+    clip_file_close(file);
+    return result;
+}
+
+/* ---- files: writing ---- */
+
+static status add_tensor(struct vit_content *content, const struct clip_tensor *tensor, const struct parameter *p,
+                         const float *values, const char *path, struct error *error)
+{
+    if (tensor->parts == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: Hugging Face's ViT has no norm before its blocks, which this model has; timm's has",
+                         path);
+    for (size_t part = 0; part < tensor->parts; part++) {
+        struct safetensor *out = &content->tensors[content->tensor_count++];
+        *out = (struct safetensor){.name = tensor->names[part],
+                                   .type = SAFETENSOR_F32,
+                                   .rank = tensor->ones + p->rank,
+                                   .data = values + p->offset + part * (p->size / tensor->parts)};
+        for (int r = 0; r < out->rank; r++)
+            out->shape[r] = r < tensor->ones ? 1 : p->shape[r - tensor->ones];
+        out->shape[0] /= tensor->parts;
+    }
+    return OK;
+}
+
+static status add_group(struct vit_content *content, const struct clip *vit, const struct parameters *group,
+                        const struct clip_dimensions *dimensions, float *values, const char *path, struct error *error)
+{
+    TRY(parameters_download_all(group, values, path, error));
+    for (size_t i = 0; i < clip_tensors(dimensions); i++) {
+        bool copy;
+        const struct parameter *p = parameter_of(vit, group, dimensions, i, &copy);
+        if (p != NULL && group->host_flag[p->first_segment] != CLIP_FLAG_APART)
+            TRY(add_tensor(content, &content->names[i], p, values, path, error));
+    }
+    return OK;
+}
+
+/* Hugging Face's loaders require the key "format". */
+static void describe(struct vit_content *content, const struct vit_settings *s)
+{
+    snprintf(content->heads, sizeof content->heads, "%zu", s->heads);
+    snprintf(content->groups, sizeof content->groups, "%zu", s->share_groups);
+    snprintf(content->epsilon, sizeof content->epsilon, "%.9g", (double)s->epsilon);
+    const struct safetensors_metadata metadata[VIT_METADATA] = {
+        {"format", "pt"},
+        {heads_key, content->heads},
+        {activation_key, clip_activation_name(s->activation)},
+        {pool_key, pool_names[s->pool]},
+        {groups_key, content->groups},
+        {norms_key, s->share_norms ? "true" : "false"},
+        {pixels_key, pixel_norms[s->pixels].name},
+        {epsilon_key, content->epsilon},
+    };
+    memcpy(content->metadata, metadata, sizeof metadata);
+}
+
+status vit_content_take(struct vit_content *content, const struct clip *vit, const struct linear_head *head,
+                        enum clip_naming naming, const char *path, struct error *error)
+{
+    struct vit_settings settings = vit_settings_of(vit);
+    struct clip_dimensions dimensions = vit->dimensions;
+    dimensions.classes = head != NULL ? head->linear.out : 0;
+    size_t count = clip_tensors(&dimensions),
+           sizes[2] = {vit->parameters->values_count, head != NULL ? head->parameters->values_count : 1};
+    *content = (struct vit_content){
+        .names = calloc(count, sizeof *content->names),
+        .tensors = calloc(CLIP_SOURCES * count, sizeof *content->tensors),
+        .values = {malloc(array_size(sizes[0], sizeof(float))), malloc(array_size(sizes[1], sizeof(float)))}};
+    if (content->names == NULL || content->tensors == NULL || content->values[0] == NULL || content->values[1] == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, sizes[0] >> 18);
+    for (size_t i = 0; i < count; i++)
+        content->names[i] = clip_tensor_at(&dimensions, naming, i);
+    describe(content, &settings);
+    TRY(add_group(content, vit, vit->parameters, &dimensions, content->values[0], path, error));
+    return head != NULL ? add_group(content, vit, head->parameters, &dimensions, content->values[1], path, error) : OK;
+}
+
+void vit_content_free(struct vit_content *content)
+{
+    free(content->names);
+    free(content->tensors);
+    for (size_t i = 0; i < 2; i++)
+        free(content->values[i]);
 }

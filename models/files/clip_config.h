@@ -1,4 +1,5 @@
-/* The settings of a CLIP that the shapes of its weights do not show: heads of the attention, and activation of the MLPs.
+/* The settings of a CLIP that the shapes of its weights do not show: heads of the attention, activation of the MLPs, and how images
+ * are normalised.
  *
  *     struct clip_config config;
  *     TRY(clip_config_find(&config, file, NULL, error));
@@ -15,8 +16,24 @@
 
 #include "models/backend.h"
 #include "models/files/clip_file.h"
-#include "models/files/pixels.h"
 #include "models/files/safetensors.h"
+
+/* How images are normalised: (v / 255 − mean) / deviation, per channel. */
+enum pixels { PIXELS_UNSTATED, PIXELS_CLIP, PIXELS_HALF, PIXELS_IMAGENET, PIXEL_NORMS };
+
+struct pixel_norm {
+    const char *name;
+    float mean[3], deviation[3];
+};
+extern const struct pixel_norm pixel_norms[PIXEL_NORMS]; /* none at PIXELS_UNSTATED */
+
+enum pixels pixels_parse(const char *name); /* PIXELS_UNSTATED for other words */
+
+/* What a configuration of this name beside the weights states, in the form of open_clip (preprocess_cfg), timm (pretrained_cfg of
+ * config.json) or transformers (preprocessor_config.json); *pixels stays where there is none, or it states nothing. What differs
+ * from *pixels, and other numbers than those of pixel_norms, are errors. *number, too, stays where key is not there. */
+status pixels_beside(enum pixels *pixels, const char *weights, const char *name, const char *key, double *number,
+                     struct error *error);
 
 struct clip_config {
     size_t image_heads, text_heads; /* 0: not said */

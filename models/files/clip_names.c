@@ -1,4 +1,4 @@
-#include "models/files/clip_names.h"
+#include "models/files/clip_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,6 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "models/files/safetensors_digest.h"
 #include "models/tensor.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian and its data is used in place");
@@ -284,10 +283,10 @@ static status read_header(struct safetensors *file, const uint8_t *bytes, size_t
 static status verify(const struct safetensors *file, struct error *error)
 {
     const char *stated = safetensors_metadata_value(file, SAFETENSORS_DIGEST);
-    struct safetensors_digest digest;
     if (stated == NULL)
         return OK;
-    safetensors_digest(&digest, json_object_get(file->header, "__metadata__"), file->tensors, file->count);
+    struct safetensors_digest digest =
+        safetensors_digest(json_object_get(file->header, "__metadata__"), file->tensors, file->count);
     if (strcmp(stated, digest.text) == 0)
         return OK;
     return error_set(

@@ -100,3 +100,13 @@ status safetensors_expect_finite(const struct safetensors *file, const char *nam
  * data starts at a multiple of 64 bytes. Names must differ and be UTF-8. */
 status safetensors_write(const char *path, const struct safetensor *tensors, size_t count,
                          const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error);
+
+/* A digest of a file's contents that does not depend on their order: "xxh3:0123456789abcdef". metadata may be NULL; its entry
+ * SAFETENSORS_DIGEST is left out. It detects damage and editing, at the speed of memory, but not an attacker who computes it
+ * anew. */
+struct safetensors_digest {
+    char text[24];
+};
+struct json_t; /* jansson's */
+struct safetensors_digest safetensors_digest(const struct json_t *metadata, const struct safetensor *tensors,
+                                             size_t count);

@@ -1,15 +1,51 @@
 #include "models/files/safetensors.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "core/digest.h"
 #include "core/file_writer.h"
-#include "models/files/safetensors_digest.h"
 
 enum { LENGTH_BYTES = 8, DATA_ALIGNMENT = 64, HEADER_LIMIT = 100000000 };
+
+/* The NUL is included, so that "ab", "c" differs from "a", "bc". */
+static uint64_t add_string(uint64_t digest, const char *string)
+{
+    return digest_quick(string, strlen(string) + 1, digest);
+}
+
+static uint64_t digest_tensor(const struct safetensor *tensor)
+{
+    uint64_t digest = add_string(add_string(1, tensor->name), safetensor_type_name(tensor->type));
+    for (int i = 0; i < tensor->rank; i++) {
+        uint64_t size = tensor->shape[i];
+        digest = digest_quick(&size, sizeof size, digest);
+    }
+    return digest_quick(tensor->data, safetensor_elements(tensor) * safetensor_type_size(tensor->type), digest);
+}
+
+/* Entries are summed up, because their order in a file means nothing. */
+struct safetensors_digest safetensors_digest(const json_t *metadata, const struct safetensor *tensors, size_t count)
+{
+    struct safetensors_digest digest;
+    uint64_t sum = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)metadata, key, value)
+    {
+        if (strcmp(key, SAFETENSORS_DIGEST) != 0)
+            sum += add_string(add_string(0, key), json_string_value(value));
+    }
+    for (size_t i = 0; i < count; i++)
+        sum += digest_tensor(&tensors[i]);
+    snprintf(digest.text, sizeof digest.text, "xxh3:%016" PRIx64, sum);
+    return digest;
+}
 
 /* The tensor's size in bytes; false when it cannot be addressed. */
 static bool tensor_bytes(const struct safetensor *tensor, size_t *bytes)
@@ -64,8 +100,7 @@ static status add_metadata(json_t *header, const char *path, const struct safete
 static void add_digest(json_t *header, const struct safetensor *tensors, size_t count)
 {
     json_t *metadata = json_object_get(header, "__metadata__");
-    struct safetensors_digest digest;
-    safetensors_digest(&digest, metadata, tensors, count);
+    struct safetensors_digest digest = safetensors_digest(metadata, tensors, count);
     json_object_set_new(metadata, SAFETENSORS_DIGEST, json_string(digest.text));
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,210 @@
 #include "core/file.h"
 #include "core/file_writer.h"
 #include "core/text.h"
-#include "models/files/torch/archive.h"
 #include "models/files/torch/tensors.h"
+
+/* ---- the archive ---- */
+
+/* Entries below one folder, stored as they are. Nothing is decompressed: a compressed entry is refused, and the entries read must
+ * not be larger together than the file. */
+struct archive {
+    char *path;
+    zip_t *zip;
+    char *folder;  /* "archive/", the beginning of every entry's name */
+    uint64_t size; /* of the file */
+    uint64_t read; /* bytes of the entries read so far */
+};
+
+static const char advice[] = "load it with PyTorch and save it again with torch.save(state_dict, path)";
+
+static zip_int64_t locate(const struct archive *archive, const char *name)
+{
+    char *whole = path_format("%s%s", archive->folder, name);
+    zip_int64_t index = zip_name_locate(archive->zip, whole, ZIP_FL_ENC_RAW);
+    free(whole);
+    return index;
+}
+
+static status check_entry(struct archive *archive, const char *name, zip_int64_t index, size_t *size,
+                          struct error *error)
+{
+    zip_stat_t found;
+    const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
+    if (index < 0)
+        return error_set(error, ERROR_FORMAT, "%s: entry '%s%s' is missing: the file was cut down, fetch it again",
+                         archive->path, archive->folder, name);
+    if (zip_stat_index(archive->zip, (zip_uint64_t)index, 0, &found) != 0 || (found.valid & needed) != needed)
+        return error_set(error, ERROR_FORMAT, "%s: entry '%s%s' is not described by the archive", archive->path,
+                         archive->folder, name);
+    if (found.comp_method != ZIP_CM_STORE || found.encryption_method != ZIP_EM_NONE)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: expected entries that are stored as they are, as PyTorch writes them, found '%s%s' %s; %s",
+            archive->path, archive->folder, name, found.encryption_method != ZIP_EM_NONE ? "encrypted" : "compressed",
+            advice);
+    if (found.size > archive->size - archive->read)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: entry '%s%s' should have %" PRIu64 " bytes, more than are left of the file's %" PRIu64,
+                         archive->path, archive->folder, name, (uint64_t)found.size, archive->size);
+    *size = (size_t)found.size;
+    return OK;
+}
+
+/* Reading on to the end compares the checksum. */
+static bool read_whole(zip_file_t *file, uint8_t *target, size_t size)
+{
+    size_t done = 0;
+    uint8_t more;
+    while (done < size) {
+        zip_int64_t count = zip_fread(file, target + done, size - done);
+        if (count <= 0)
+            return false;
+        done += (size_t)count;
+    }
+    return zip_fread(file, &more, 1) == 0;
+}
+
+/* The caller frees with bytes_free; the data is aligned for every type. */
+static status archive_read(struct archive *archive, const char *name, struct bytes *bytes, struct error *error)
+{
+    enum { ALIGNMENT = 64 };
+    zip_int64_t index = locate(archive, name);
+    *bytes = (struct bytes){0};
+    TRY(check_entry(archive, name, index, &bytes->size, error));
+    bytes->data = aligned_alloc(ALIGNMENT, (bytes->size + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+    if (bytes->data == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for the %zu bytes of '%s%s'", archive->path, bytes->size,
+                         archive->folder, name);
+    bytes->data[bytes->size] = 0;
+    archive->read += bytes->size;
+    zip_file_t *file = zip_fopen_index(archive->zip, (zip_uint64_t)index, 0);
+    bool whole = file != NULL && read_whole(file, bytes->data, bytes->size);
+    if (!whole)
+        error_set(error, ERROR_FORMAT, "%s: entry '%s%s' cannot be read: %s; the file is damaged, fetch it again",
+                  archive->path, archive->folder, name,
+                  file != NULL ? zip_file_strerror(file) : zip_strerror(archive->zip));
+    if (file != NULL)
+        zip_fclose(file);
+    if (!whole)
+        bytes_free(bytes);
+    return whole ? OK : ERROR_FORMAT;
+}
+
+static status refuse(const char *path, zip_error_t *problem, struct error *error)
+{
+    status code = zip_error_code_zip(problem) == ZIP_ER_MEMORY ? ERROR_MEMORY : ERROR_FORMAT;
+    error_set(error, code,
+              "%s: expected a zip archive as torch.save writes it: %s; it is cut off or damaged, fetch it again", path,
+              zip_error_strerror(problem));
+    return code;
+}
+
+static status check_names(const struct archive *archive, const char **names, size_t count, struct error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        names[i] = zip_get_name(archive->zip, i, ZIP_FL_ENC_RAW);
+        if (names[i] == NULL)
+            return error_set(error, ERROR_FORMAT, "%s: entry %zu of the archive has no name", archive->path, i);
+    }
+    qsort(names, count, sizeof *names, array_by_text);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            return error_set(error, ERROR_FORMAT, "%s: expected one entry of each name, found '%s' twice",
+                             archive->path, names[i]);
+    return OK;
+}
+
+/* The folder of the only entry FOLDER/data.pkl. */
+static status find_folder(struct archive *archive, const char *const *names, size_t count, struct error *error)
+{
+    static const char ending[] = "/data.pkl";
+    for (size_t i = 0; i < count; i++) {
+        const char *slash = strchr(names[i], '/');
+        if (slash == NULL || strcmp(slash, ending) != 0)
+            continue;
+        if (archive->folder != NULL)
+            return error_set(error, ERROR_FORMAT, "%s: expected one data.pkl, found '%sdata.pkl' and '%s'",
+                             archive->path, archive->folder, names[i]);
+        archive->folder = xstrndup(names[i], (size_t)(slash - names[i]) + 1);
+    }
+    return archive->folder != NULL
+               ? OK
+               : error_set(
+                     error, ERROR_FORMAT,
+                     "%s: expected a zip archive of PyTorch's with an entry FOLDER/data.pkl, found %zu entries, the "
+                     "first '%s'; if PyTorch reads it, %s",
+                     archive->path, count, count > 0 ? names[0] : "", advice);
+}
+
+static status check_byte_order(struct archive *archive, struct error *error)
+{
+    struct bytes order;
+    if (locate(archive, "byteorder") < 0)
+        return OK;
+    TRY(archive_read(archive, "byteorder", &order, error));
+    bool little = order.size == 6 && memcmp(order.data, "little", 6) == 0;
+    bytes_free(&order);
+    return little ? OK
+                  : error_set(error, ERROR_FORMAT,
+                              "%s: expected little-endian numbers, found another order (entry byteorder); %s on a "
+                              "little-endian machine",
+                              archive->path, advice);
+}
+
+static status look_around(struct archive *archive, struct error *error)
+{
+    size_t count = (size_t)zip_get_num_entries(archive->zip, 0);
+    const char **names = xcalloc(count + 1, sizeof *names);
+    status result = check_names(archive, names, count, error);
+    NEXT(result, find_folder(archive, names, count, error));
+    free(names);
+    NEXT(result, check_byte_order(archive, error));
+    return result;
+}
+
+/* Takes ownership of source. */
+static status open_zip(struct archive *archive, zip_source_t *source, zip_error_t *problem, struct error *error)
+{
+    if (source == NULL)
+        return refuse(archive->path, problem, error);
+    archive->zip = zip_open_from_source(source, ZIP_RDONLY, problem);
+    if (archive->zip == NULL) {
+        zip_source_free(source);
+        return refuse(archive->path, problem, error);
+    }
+    return look_around(archive, error);
+}
+
+static void archive_close(struct archive *archive)
+{
+    if (archive->zip != NULL)
+        zip_discard(archive->zip);
+    free(archive->folder);
+    free(archive->path);
+    free(archive);
+}
+
+static status archive_open(struct archive **archive, const char *path, struct error *error)
+{
+    uint64_t size;
+    zip_error_t problem;
+    *archive = NULL;
+    TRY(file_check_kind(path, error));
+    TRY(file_size(path, &size, error));
+    struct archive *opened = xcalloc(1, sizeof *opened);
+    opened->path = xstrdup(path);
+    opened->size = size;
+    zip_error_init(&problem);
+    status result = open_zip(opened, zip_source_file_create(path, 0, -1, &problem), &problem, error);
+    zip_error_fini(&problem);
+    if (result == OK)
+        *archive = opened;
+    else
+        archive_close(opened);
+    return result;
+}
+
+/* ---- values ---- */
 
 /* Copies of tensors that are not contiguous may take this many times the bytes of the file. */
 enum { COPIES_MOST = 4 };
@@ -39,18 +242,15 @@ static void release(void *owner)
     free(content);
 }
 
-/* ---- values ---- */
-
-static status read_storage(struct torch_archive *archive, const struct torch_storage *storage, struct bytes *bytes,
+static status read_storage(struct archive *archive, const struct torch_storage *storage, struct bytes *bytes,
                            struct error *error)
 {
     char *name = path_format("data/%s", storage->key);
-    status result = torch_archive_read(archive, name, bytes, error);
+    status result = archive_read(archive, name, bytes, error);
     size_t each = safetensor_type_size(storage->type);
     if (result == OK && (bytes->size % each != 0 || bytes->size / each != storage->elements))
         result = error_set(error, ERROR_FORMAT, "%s: entry '%s': expected %zu numbers of type %s, found %zu bytes",
-                           torch_archive_path(archive), name, storage->elements, safetensor_type_name(storage->type),
-                           bytes->size);
+                           archive->path, name, storage->elements, safetensor_type_name(storage->type), bytes->size);
     free(name);
     return result;
 }
@@ -71,7 +271,7 @@ static void gather(const struct torch_tensor *t, size_t each, const uint8_t *sou
     }
 }
 
-static status place(struct torch_archive *archive, struct content *content, size_t i, uint64_t *copied,
+static status place(struct archive *archive, struct content *content, size_t i, uint64_t *copied,
                     struct safetensor *tensor, struct error *error)
 {
     const struct torch_tensor *t = &content->tensors.list[i];
@@ -84,20 +284,20 @@ static status place(struct torch_archive *archive, struct content *content, size
         return OK;
     }
     *copied += size;
-    if (*copied > COPIES_MOST * torch_archive_bytes(archive))
+    if (*copied > COPIES_MOST * archive->size)
         return error_set(error, ERROR_FORMAT,
                          "%s: tensor '%s': its tensors that are not contiguous take more than %d times the file",
-                         torch_archive_path(archive), t->name, COPIES_MOST);
+                         archive->path, t->name, COPIES_MOST);
     content->copies[i] = malloc(size);
     if (content->copies[i] == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for the %zu bytes of tensor '%s'",
-                         torch_archive_path(archive), size, t->name);
+        return error_set(error, ERROR_MEMORY, "%s: no memory for the %zu bytes of tensor '%s'", archive->path, size,
+                         t->name);
     gather(t, each, data, content->copies[i]);
     tensor->data = content->copies[i];
     return OK;
 }
 
-static status read_values(struct torch_archive *archive, struct content *content, struct safetensor *list,
+static status read_values(struct archive *archive, struct content *content, struct safetensor *list,
                           struct error *error)
 {
     const struct torch_tensors *tensors = &content->tensors;
@@ -113,12 +313,12 @@ static status read_values(struct torch_archive *archive, struct content *content
 
 /* ---- the file ---- */
 
-static status find_tensors(struct torch_archive *archive, struct torch_tensors *tensors, struct error *error)
+static status find_tensors(struct archive *archive, struct torch_tensors *tensors, struct error *error)
 {
     struct bytes pickle;
-    TRY(torch_archive_read(archive, "data.pkl", &pickle, error));
-    char *name = path_format("%s: data.pkl", torch_archive_path(archive));
-    status result = torch_tensors_find(tensors, name != NULL ? name : "data.pkl", pickle.data, pickle.size, error);
+    TRY(archive_read(archive, "data.pkl", &pickle, error));
+    char *name = path_format("%s: data.pkl", archive->path);
+    status result = torch_tensors_find(tensors, name, pickle.data, pickle.size, error);
     free(name);
     bytes_free(&pickle);
     return result;
@@ -134,7 +334,7 @@ static void describe(struct safetensor *list, const struct torch_tensors *tensor
 }
 
 /* Takes ownership of content. */
-static status build(struct safetensors **file, struct torch_archive *archive, struct content *content, bool data,
+static status build(struct safetensors **file, struct archive *archive, struct content *content, bool data,
                     struct error *error)
 {
     const struct torch_tensors *tensors = &content->tensors;
@@ -147,32 +347,32 @@ static status build(struct safetensors **file, struct torch_archive *archive, st
     if (data)
         NEXT(result, read_values(archive, content, list, error));
     if (result == OK)
-        safetensors_adopt(file, torch_archive_path(archive), list, tensors->count, tensors->metadata,
-                          tensors->metadata_count, content, release);
+        safetensors_adopt(file, archive->path, list, tensors->count, tensors->metadata, tensors->metadata_count,
+                          content, release);
     else
         release(content);
     free(list);
     return result;
 }
 
-static status open_archive(struct safetensors **file, const char *path, bool data, struct error *error)
+static status open_file(struct safetensors **file, const char *path, bool data, struct error *error)
 {
-    struct torch_archive *archive;
+    struct archive *archive;
     *file = NULL;
-    TRY(torch_archive_open(&archive, path, error));
+    TRY(archive_open(&archive, path, error));
     status result = build(file, archive, xcalloc(1, sizeof(struct content)), data, error);
-    torch_archive_close(archive);
+    archive_close(archive);
     return result;
 }
 
 status torch_file_open(struct safetensors **file, const char *path, struct error *error)
 {
-    return open_archive(file, path, true, error);
+    return open_file(file, path, true, error);
 }
 
 status torch_file_open_header(struct safetensors **file, const char *path, struct error *error)
 {
-    return open_archive(file, path, false, error);
+    return open_file(file, path, false, error);
 }
 
 bool torch_file_is_one(const void *beginning, size_t size)
