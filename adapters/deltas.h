@@ -1,4 +1,4 @@
-/* Low-rank deltas of the matrices of a CLIP's blocks (models/delta.h): their group of parameters, and what is in use. Every task has
+/* Low-rank deltas of the matrices of a CLIP's blocks (models/block.h): their group of parameters, and what is in use. Every task has
  * rows of its own, stacked as segments of A [tasks, rank, in] and B [tasks, rank, out].
  *
  *     TRY(deltas_create(&deltas, clip, &arena, &settings, PARAMETERS_TRAINED, error));
@@ -16,7 +16,7 @@
 #include "adapters/place.h"
 #include "core/option.h"
 #include "models/clip.h"
-#include "models/delta.h"
+#include "models/block.h"
 
 /* Of query, key, value and output of the attention, and of both layers of the MLP. */
 enum delta_matrix { DELTA_QUERY, DELTA_KEY, DELTA_VALUE, DELTA_OUTPUT, DELTA_FC, DELTA_PROJ, DELTA_MATRICES };
@@ -26,7 +26,7 @@ enum delta_start { DELTA_UNIFORM, DELTA_NORMAL };
 enum { DELTA_GATE_NUMBERS = 3 };
 enum delta_part { DELTA_A = 1, DELTA_B = 2, DELTA_MAGNITUDE = 4 };
 
-/* What happens between the halves of a delta (models/delta.h). One file in gates/ and one name here each; "none" is that of a
+/* What happens between the halves of a delta (models/block.h). One file in gates/ and one name here each; "none" is that of a
  * delta of the weight: its hooks are NULL, and the halves follow one another. */
 #define DELTA_GATES(X) X(none) X(magnitude) X(rank_one)
 #define DECLARE(name) extern const struct delta_gate gate_##name;

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "models/delta.h"
+#include "models/backend.h"
 #include "models/parameters.h"
 
 enum tower { TOWER_IMAGE, TOWER_TEXT };
@@ -78,6 +78,36 @@ struct attention_hook {
                        struct error *error);
 };
 
+/* A low-rank update of a layer's weight, kept apart from it (LoRA: Hu et al., ICLR 2022):
+ *
+ *     y[first … first + out) += scale · gate(x Aᵀ) B          A [rows, in], B [rows, out], which is the paper's Bᵀ
+ *
+ * Without a gate this is the weight W + scale · Bᵀ A. Some of the last rows may be trained while the others stay as they are. */
+struct delta;
+
+/* What happens between the halves, for experts of rank one that choose themselves, or directions with a magnitude. p, q and their
+ * gradients are f32 [N, rows]. */
+struct delta_gate {
+    const char *name; /* in files */
+    /* Sets q from p = x Aᵀ. */
+    status (*forward)(const struct delta *delta, struct backend *backend, struct arena *arena, bool training,
+                      struct matrix p, struct matrix q, struct error *error);
+    /* Sets dp from dq, as in training, and adds the gradients of what the gate has itself. */
+    status (*backward)(const struct delta *delta, struct backend *backend, struct arena *arena, struct matrix p,
+                       struct matrix dq, struct matrix dp, struct error *error);
+};
+
+struct delta {
+    float *a, *b;
+    float *da, *db;                /* gradients of the last `trained` rows; NULL: this half is not trained */
+    size_t rows, trained;          /* rows 0: none is in use */
+    size_t first, out;             /* rows of the layer's weight, columns of its output */
+    float scale;                   /* not 0 */
+    bool trains;                   /* halves or gate: a gradient is wanted */
+    const struct delta_gate *gate; /* NULL: none */
+    void *state;                   /* the gate's */
+};
+
 enum { LINEAR_DELTAS = 3 };
 
 struct linear {
@@ -133,6 +163,12 @@ status linear_backward(struct backend *backend, const struct linear *linear, con
 /* The weight's and bias's gradients, where they are trained: dW += dyᵀ x, db += Σ dy. */
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
                                struct error *error);
+
+/* statistics NULL: no backward pass follows. The backward pass gets the operands that are not weights. */
+status layer_norm_forward(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
+                          float *statistics, struct matrix y, struct error *error);
+status layer_norm_backward(struct backend *backend, const struct layer_norm_weights *ln,
+                           struct layer_norm_backward operands, struct error *error);
 
 /* Dropout of a tower (Dosovitskiy et al. 2021): after the positions are added, after the attention, and after each layer of an
  * MLP. Without dropout, or outside training, nothing happens and out stays as it is: see drops. */

@@ -19,7 +19,7 @@
 enum clip_flag { CLIP_FLAG_IMAGE, CLIP_FLAG_TEXT, CLIP_FLAG_APART, CLIP_FLAGS };
 
 /* An image's features, after the final norm: the class token's row, or the mean of the patches' rows; or, in SigLIP, a learned
- * query's attention over the patches and an MLP (clip/attention_pool.h). */
+ * query's attention over the patches and an MLP (clip/pool.c). */
 enum pool { POOL_CLASS_TOKEN, POOL_MEAN_PATCHES, POOL_ATTENTION };
 
 struct clip {
@@ -146,7 +146,7 @@ struct encoding {
 
 enum { CLIP_BLOCKS_MOST = 64 }; /* a tower's; the largest published CLIP has 48 */
 
-/* What attention pooling keeps (clip/attention_pool.h): the patches after the final norm [B, L, d]; query, key and value [B, L,
+/* What attention pooling keeps (clip/pool.c): the patches after the final norm [B, L, d]; query, key and value [B, L,
  * 3d], a sample's query in its first row; the query before its projection, once per sample [B, 1, d]; and per sample the
  * attention, out_proj's output, the MLP's hidden units and the norm between these. */
 struct pool_saved {

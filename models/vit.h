@@ -6,16 +6,16 @@
  *                                  .activation = ACTIVATION_GELU};
  *     TRY(vit_create(&vit, backend, &arena, &small, PARAMETERS_TRAINED, error));
  *     TRY(vit_initialize(vit, seed, error));
- *     TRY(clip_encode_images(vit, &encoding, &batch, &pass, &features, error));     // then models/linear_head.h
+ *     TRY(clip_encode_images(vit, &encoding, &batch, &pass, &features, error));     // then models/class_head.h
  *     TRY(clip_encode_backward(vit, &encoding, &pass, &dfeatures, error));
  *     TRY(vit_content_take(&content, vit, head, VIT_TIMM, "vit.safetensors", error));  // for safetensors_write
  *     clip_destroy(vit);
  */
 #pragma once
 
+#include "models/class_head.h"
 #include "models/clip.h"
 #include "models/files/safetensors.h"
-#include "models/linear_head.h"
 
 struct vit_settings {
     size_t resolution, patch, width, hidden, heads, blocks; /* hidden: units of the MLPs */

@@ -10,7 +10,7 @@
 #include "harness/train/batches.h"
 #include "harness/train/serializer.h"
 #include "harness/train/trainer.h"
-#include "models/schedule.h"
+#include "models/optimizers/optimizer.h"
 
 static const char *const tower_names[TOWERS] = {"image", "text"};
 

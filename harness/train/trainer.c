@@ -8,7 +8,7 @@
 #include "harness/train/image_pass.h"
 #include "harness/train/replicas.h"
 #include "models/clip/cost.h"
-#include "models/schedule.h"
+#include "models/optimizers/optimizer.h"
 
 /* --- The loss: both towers forward, the loss between them, both towers backward --- */
 

@@ -1,5 +1,78 @@
 #include "models/block.h"
 
+/* ---- linear layers and norms ---- */
+
+static status take_rows(struct matrix *rows, struct arena *arena, size_t n, size_t columns, struct error *error)
+{
+    struct tensor tensor;
+    TRY(tensor_take(&tensor, arena, TENSOR_F32, "low rank", 2, (size_t[]){n, columns}, error));
+    *rows = matrix_of(&tensor);
+    return OK;
+}
+
+/* p = x Aᵀ and q = gate(p), which is p itself without one. */
+static status between(const struct delta *d, struct backend *backend, struct arena *arena, bool training,
+                      struct matrix x, struct matrix *p, struct matrix *q, struct error *error)
+{
+    TRY(take_rows(p, arena, x.rows, d->rows, error));
+    TRY(backend->ops->gemm(
+        backend, &(struct gemm){.a = x, .b = matrix_rows(d->a, d->rows, x.columns), .transpose_b = true, .out = *p},
+        error));
+    *q = *p;
+    if (d->gate == NULL)
+        return OK;
+    TRY(take_rows(q, arena, x.rows, d->rows, error));
+    return d->gate->forward(d, backend, arena, training, *p, *q, error);
+}
+
+/* The term of the layer's product that is the delta's, of x [N, in], in memory of the arena. */
+static status delta_forward(const struct delta *d, struct backend *backend, struct arena *arena, bool training,
+                            struct matrix x, struct gemm_term *term, struct error *error)
+{
+    struct matrix p;
+    *term = (struct gemm_term){.b = matrix_rows(d->b, d->rows, d->out), .first = d->first, .scale = d->scale};
+    return between(d, backend, arena, training, x, &p, &term->a, error);
+}
+
+/* gradient [trained, columns of right] += scale · leftᵀ right over the trained rows */
+static status add_gradient(const struct delta *d, struct backend *backend, struct matrix left, struct matrix right,
+                           float scale, float *gradient, struct error *error)
+{
+    if (gradient == NULL)
+        return OK;
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = matrix_columns(left, d->rows - d->trained, d->trained),
+                                             .transpose_a = true,
+                                             .b = right,
+                                             .scale = scale,
+                                             .accumulate = true,
+                                             .out = matrix_rows(gradient, d->trained, right.columns)},
+                              error);
+}
+
+/* Adds to the halves' gradients; the term is that of the product which is dx [N, in]. dy is that of all outputs. */
+static status delta_backward(const struct delta *d, struct backend *backend, struct arena *arena, struct matrix x,
+                             struct matrix dy, size_t in, struct gemm_term *term, struct error *error)
+{
+    struct matrix p = {0}, q = {0}, dq, dp, dout = matrix_columns(dy, d->first, d->out);
+    if (d->trains)
+        TRY(between(d, backend, arena, true, x, &p, &q, error));
+    TRY(take_rows(&dq, arena, dy.rows, d->rows, error));
+    TRY(backend->ops->gemm(
+        backend,
+        &(struct gemm){
+            .a = dout, .b = matrix_rows(d->b, d->rows, d->out), .transpose_b = true, .scale = d->scale, .out = dq},
+        error));
+    TRY(add_gradient(d, backend, q, dout, d->scale, d->db, error));
+    dp = dq;
+    if (d->gate != NULL) {
+        TRY(take_rows(&dp, arena, dy.rows, d->rows, error));
+        TRY(d->gate->backward(d, backend, arena, p, dq, dp, error));
+    }
+    *term = (struct gemm_term){.a = dp, .b = matrix_rows(d->a, d->rows, in), .scale = 1};
+    return add_gradient(d, backend, dp, x, 1, d->da, error);
+}
+
 status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *o,
                       struct error *error)
 {
@@ -77,8 +150,8 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
     return OK;
 }
 
-static status normalised(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
-                         void *statistics, struct matrix y, struct error *error)
+status layer_norm_forward(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
+                          float *statistics, struct matrix y, struct error *error)
 {
     return backend->ops->layer_norm(backend,
                                     &(struct layer_norm){.x = x,
@@ -90,15 +163,16 @@ static status normalised(struct backend *backend, const struct layer_norm_weight
                                     error);
 }
 
-/* The gradient with respect to the norm's input; the caller gives the operands that are not weights. */
-static status normalised_backward(struct backend *backend, const struct layer_norm_weights *ln,
-                                  struct layer_norm_backward operands, struct error *error)
+status layer_norm_backward(struct backend *backend, const struct layer_norm_weights *ln,
+                           struct layer_norm_backward operands, struct error *error)
 {
     operands.gain = ln->gain.value;
     operands.dgain = ln->gain.gradient;
     operands.dbias = ln->bias.gradient;
     return backend->ops->layer_norm_backward(backend, &operands, error);
 }
+
+/* ---- the block ---- */
 
 bool block_is_trained(const struct block *block)
 {
@@ -231,7 +305,7 @@ static status attention_half(const struct block_context *context, const struct b
     struct arena_mark mark = arena_mark(context->arena);
     struct tensor normal, whole, stream = *x;
     TRY(take_operand_like(&normal, context, x, block->width, "layer norm", error));
-    TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
+    TRY(layer_norm_forward(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
     TRY(linear_forward(backend, &block->in_proj,
                        &(struct linear_forward){.x = matrix_of(&normal),
                                                 .y = matrix_of(&saved->qkv),
@@ -307,7 +381,8 @@ status block_forward(const struct block_context *context, const struct block *bl
     struct tensor normal;
     TRY(attention_half(context, block, x, saved, error));
     TRY(take_operand_like(&normal, context, &saved->x_mid, block->width, "layer norm", error));
-    TRY(normalised(context->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
+    TRY(layer_norm_forward(context->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal),
+                           error));
     if (beside)
         TRY(block_mlp(context, block, &normal, context->training ? matrix_of(&saved->hidden) : (struct matrix){0},
                       drops(context) ? NULL : &saved->x_mid, y, error));
@@ -350,7 +425,7 @@ static status mlp_backward(const struct block_context *context, const struct blo
     if (reads_input(&block->c_fc)) {
         TRY(take_operand_like(&other, context, &saved->x_mid, block->width, "layer norm again", error));
         x = matrix_of(&other);
-        TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, x, error));
+        TRY(layer_norm_forward(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, x, error));
         TRY(linear_backward_weights(backend, &block->c_fc, x, dh, error));
     }
     return linear_backward(backend, &block->c_fc,
@@ -413,7 +488,7 @@ static status attention_half_backward(const struct block_context *context, const
     if (reads_input(&block->in_proj)) {
         TRY(take_operand_like(&normal, context, &saved->x, block->width, "layer norm again", error));
         x = matrix_of(&normal);
-        TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, x, error));
+        TRY(layer_norm_forward(backend, &block->ln_1, matrix_of(&saved->x), NULL, x, error));
         TRY(linear_backward_weights(backend, &block->in_proj, x, matrix_of(&dqkv), error));
     }
     bool wanted = below || block->ln_1.gain.gradient != NULL;
@@ -425,7 +500,7 @@ static status attention_half_backward(const struct block_context *context, const
                         error));
     if (!wanted)
         return OK;
-    return normalised_backward(backend, &block->ln_1,
+    return layer_norm_backward(backend, &block->ln_1,
                                (struct layer_norm_backward){.x = matrix_of(&saved->x),
                                                             .dy = matrix_of(&dnormal),
                                                             .dx = matrix_of(dx),
@@ -442,7 +517,8 @@ static status hook_backward(const struct block_context *context, const struct bl
     struct tensor normal = {0}, none = {0};
     if (!hook->stream_alone) {
         TRY(take_operand_like(&normal, context, dout, block->width, "layer norm again", error));
-        TRY(normalised(context->backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
+        TRY(layer_norm_forward(context->backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal),
+                               error));
     }
     return hook->backward(hook->state, context, &saved->x_mid, &normal, dout, dmid, hook->stream_alone ? &none : dln2,
                           error);
@@ -470,7 +546,7 @@ status block_backward(const struct block_context *context, const struct block *b
         TRY(hook_backward(context, block, hook, saved, &dout, attention ? dmid : &none, &dln2, error));
     if (attention) {
         TRY(take_operand_of(&operand, context, dmid, error));
-        TRY(normalised_backward(backend, &block->ln_2,
+        TRY(layer_norm_backward(backend, &block->ln_2,
                                 (struct layer_norm_backward){.x = matrix_of(&saved->x_mid),
                                                              .dy = matrix_of(&dln2),
                                                              .dx = matrix_of(dmid),

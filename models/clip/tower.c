@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "models/clip/learned.h"
 #include "models/clip/pool.h"
+
+/* ---- prompts ---- */
 
 static status check_prompt(const struct clip *clip, const int32_t *row, size_t index, size_t *end, struct error *error)
 {
@@ -58,12 +59,9 @@ static status upload_rows(struct texts *texts, const struct clip *clip, struct a
             *end_rows = rows + 3 * count;
     list_rows(texts, lengths, rows, end_of_two, end_rows);
     status result = upload_numbers(clip, arena, "start and end rows", rows, 2 * count, &texts->last_rows, error);
-    if (result == OK)
-        result = upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error);
-    if (result == OK)
-        result = upload_numbers(clip, arena, "end rows of all", end_rows, count, &texts->end_rows, error);
-    if (result == OK)
-        result = upload_numbers(clip, arena, "prompt lengths", lengths, count, &texts->lengths, error);
+    NEXT(result, upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error));
+    NEXT(result, upload_numbers(clip, arena, "end rows of all", end_rows, count, &texts->end_rows, error));
+    NEXT(result, upload_numbers(clip, arena, "prompt lengths", lengths, count, &texts->lengths, error));
     free(rows);
     return result;
 }
@@ -80,10 +78,9 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
         lengths[c] = (int32_t)end + 1;
         texts->positions = end + 1 > texts->positions ? end + 1 : texts->positions;
     }
-    if (result == OK)
-        result = upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error);
-    if (result == OK)
-        result = upload_rows(texts, clip, arena, lengths, error);
+    NEXT(result,
+         upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error));
+    NEXT(result, upload_rows(texts, clip, arena, lengths, error));
     free(lengths);
     return result;
 }
@@ -103,11 +100,79 @@ status texts_reserve(struct texts *texts, const struct clip *clip, struct arena 
         lengths[c] += (int32_t)learned - (int32_t)texts->learned;
     texts->positions = words + learned;
     texts->learned = learned;
-    if (result == OK)
-        result = upload_rows(texts, clip, arena, lengths, error);
+    NEXT(result, upload_rows(texts, clip, arena, lengths, error));
     free(lengths);
     return result;
 }
+
+/* ---- learned tokens: a sample is a row of [B, L · d], its tokens are columns of the row ---- */
+
+/* Tokens first … first + count − 1 of every sample. */
+static struct matrix tokens_of(const struct tensor *x, size_t first, size_t count)
+{
+    size_t width = x->shape[2];
+    return matrix_columns(matrix_rows(x->data, x->shape[0], x->shape[1] * width), first * width, count * width);
+}
+
+static status copy_tokens(const struct block_context *context, const int32_t *samples, struct matrix from,
+                          struct matrix to, struct error *error)
+{
+    return context->backend->ops->gather_rows(context->backend,
+                                              &(struct gather_rows){.x = from, .out = to, .rows = samples}, error);
+}
+
+static status take_tokens(struct tensor *tokens, const struct embedding_hook *hook, const struct block_context *context,
+                          const struct tensor *like, struct error *error)
+{
+    return tensor_take(tokens, context->arena, TENSOR_F32, "learned tokens", 3,
+                       (size_t[]){like->shape[0], hook->count, like->shape[2]}, error);
+}
+
+/* x [B, L, d] → y [B, L + count, d]: the first token of a sample, those of the hook, the others. */
+static status insert_learned(const struct embedding_hook *hook, const struct block_context *context,
+                             const struct tensor *x, const struct tensor *y, struct error *error)
+{
+    struct tensor tokens;
+    const int32_t *samples;
+    size_t others = x->shape[1] - 1;
+    TRY(take_tokens(&tokens, hook, context, x, error));
+    TRY(hook->forward(hook->state, context, &tokens, error));
+    TRY(pool_rows(context->backend, context->arena, x->shape[0], 1, &samples, error));
+    TRY(copy_tokens(context, samples, tokens_of(x, 0, 1), tokens_of(y, 0, 1), error));
+    TRY(copy_tokens(context, samples, tokens_of(&tokens, 0, hook->count), tokens_of(y, 1, hook->count), error));
+    return copy_tokens(context, samples, tokens_of(x, 1, others), tokens_of(y, 1 + hook->count, others), error);
+}
+
+/* x [B, L, d] += position [L, d] */
+static status add_all_positions(const struct block_context *context, float *position, const struct tensor *x,
+                                struct error *error)
+{
+    const int32_t *samples;
+    struct matrix out = tokens_of(x, 0, x->shape[1]), same = matrix_rows(position, out.rows, out.columns);
+    same.stride = 0; /* one row for all samples */
+    TRY(pool_rows(context->backend, context->arena, out.rows, 1, &samples, error));
+    return context->backend->ops->scatter_rows(context->backend,
+                                               &(struct scatter_rows){.x = same, .out = out, .rows = samples}, error);
+}
+
+/* The gradient of insert_learned: that of the hook's tokens goes to its backward, if they are trained; dx is set. */
+static status take_learned(const struct embedding_hook *hook, const struct block_context *context,
+                           const struct tensor *dy, const struct tensor *dx, struct error *error)
+{
+    struct tensor dtokens;
+    const int32_t *samples;
+    size_t others = dx->shape[1] - 1;
+    TRY(pool_rows(context->backend, context->arena, dy->shape[0], 1, &samples, error));
+    TRY(copy_tokens(context, samples, tokens_of(dy, 0, 1), tokens_of(dx, 0, 1), error));
+    TRY(copy_tokens(context, samples, tokens_of(dy, 1 + hook->count, others), tokens_of(dx, 1, others), error));
+    if (!hook->trained)
+        return OK;
+    TRY(take_tokens(&dtokens, hook, context, dy, error));
+    TRY(copy_tokens(context, samples, tokens_of(dy, 1, hook->count), tokens_of(&dtokens, 0, hook->count), error));
+    return hook->backward(hook->state, context, &dtokens, error);
+}
+
+/* ---- forward ---- */
 
 static status take(struct tensor *tensor, const struct encoding *encoding, const char *name, size_t rows,
                    size_t columns, struct error *error)
@@ -203,17 +268,6 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
     return OK;
 }
 
-/* 0, step, 2 · step, …: one row per sample */
-static status sample_rows(const struct clip *clip, const struct encoding *encoding, size_t batch, size_t step,
-                          const int32_t **rows, struct error *error)
-{
-    struct tensor numbers;
-    TRY(tensor_take(&numbers, encoding->arena, TENSOR_I32, "rows", 1, &batch, error));
-    *rows = numbers.data;
-    return clip->backend->ops->arange(
-        clip->backend, &(struct arange){.count = batch, .step = (int32_t)step, .out = numbers.data}, error);
-}
-
 static bool last_is_whole(const struct clip *clip, const struct encoding *encoding, enum tower tower)
 {
     const struct block_hook *hook = hook_at(encoding, clip->towers[tower].count - 1);
@@ -227,8 +281,8 @@ static status choose_class_rows(const struct clip *clip, const struct encoding *
     bool whole = last_is_whole(clip, encoding, TOWER_IMAGE);
     pass->last_positions = whole ? pass->positions : 1;
     if (!whole)
-        TRY(sample_rows(clip, encoding, pass->batch, pass->positions, &pass->last_rows, error));
-    return sample_rows(clip, encoding, pass->batch, pass->last_positions, &pass->pool_rows, error);
+        TRY(pool_rows(clip->backend, encoding->arena, pass->batch, pass->positions, &pass->last_rows, error));
+    return pool_rows(clip->backend, encoding->arena, pass->batch, pass->last_positions, &pass->pool_rows, error);
 }
 
 /* x = patches + positions, and the class embedding in front where there is one. */
@@ -247,7 +301,7 @@ static status add_positions(struct clip *clip, const struct encoding *encoding, 
                                                                        .position = clip->image_position.value,
                                                                        .x = x->data},
                                              error);
-    TRY(sample_rows(clip, encoding, pass->batch * pass->patch_count, 1, &numbers, error));
+    TRY(pool_rows(clip->backend, encoding->arena, pass->batch * pass->patch_count, 1, &numbers, error));
     return backend->ops->embed_tokens(backend,
                                       &(struct embed_tokens){.batch = pass->batch,
                                                              .positions = pass->patch_count,
@@ -289,7 +343,7 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
     if (encoding->embedding != NULL) {
         struct block_context context = context_of(clip, encoding, pass, 0);
         TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
-        TRY(learned_insert(encoding->embedding, &context, &plain, &pass->embedded, error));
+        TRY(insert_learned(encoding->embedding, &context, &plain, &pass->embedded, error));
     }
     *x = pass->embedded;
     if (clip->ln_pre.gain.value == NULL)
@@ -297,14 +351,8 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
     TRY(take_stream(x, encoding, pass, n->image_width, error));
     TRY(take(&statistics, encoding, "layer norm statistics", pass->batch * pass->positions, 2, error));
     pass->pre_statistics = statistics.data;
-    return backend->ops->layer_norm(backend,
-                                    &(struct layer_norm){.x = matrix_of(&pass->embedded),
-                                                         .y = matrix_of(x),
-                                                         .gain = clip->ln_pre.gain.value,
-                                                         .bias = clip->ln_pre.bias.value,
-                                                         .statistics = pass->pre_statistics,
-                                                         .epsilon = clip->ln_pre.epsilon},
-                                    error);
+    return layer_norm_forward(backend, &clip->ln_pre, matrix_of(&pass->embedded), pass->pre_statistics, matrix_of(x),
+                              error);
 }
 
 static status check_images(const struct clip *clip, const struct tensor *images, struct error *error)
@@ -360,8 +408,8 @@ static status embed_text(struct clip *clip, const struct encoding *encoding, con
     embed.position = none.data;
     embed.x = words.data;
     TRY(backend->ops->embed_tokens(backend, &embed, error));
-    TRY(learned_insert(encoding->embedding, &context, &words, x, error));
-    return learned_add_positions(&context, clip->text_position.value, x, error);
+    TRY(insert_learned(encoding->embedding, &context, &words, x, error));
+    return add_all_positions(&context, clip->text_position.value, x, error);
 }
 
 status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
@@ -383,22 +431,7 @@ status clip_encode_texts(struct clip *clip, const struct encoding *encoding, con
     return pool_forward(clip, encoding, pass, features, error);
 }
 
-/* dembedded is taken from the arena. */
-static status norm_before_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
-                                   const struct tensor *dx, struct tensor *dembedded, struct error *error)
-{
-    struct backend *backend = clip->backend;
-    TRY(take_stream(dembedded, encoding, pass, clip->dimensions.image_width, error));
-    return backend->ops->layer_norm_backward(backend,
-                                             &(struct layer_norm_backward){.x = matrix_of(&pass->embedded),
-                                                                           .dy = matrix_of(dx),
-                                                                           .dx = matrix_of(dembedded),
-                                                                           .gain = clip->ln_pre.gain.value,
-                                                                           .statistics = pass->pre_statistics,
-                                                                           .dgain = clip->ln_pre.gain.gradient,
-                                                                           .dbias = clip->ln_pre.bias.gradient},
-                                             error);
-}
+/* ---- backward ---- */
 
 /* Splits the gradient of the embedded input: that of learned tokens goes to their hook, *dx becomes that of the others. */
 static status learned_part(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
@@ -409,7 +442,7 @@ static status learned_part(const struct clip *clip, const struct encoding *encod
     struct block_context context = context_of(clip, encoding, pass, 0);
     struct tensor others;
     TRY(take_positions(&others, encoding, pass, pass->positions - encoding->embedding->count, dx->shape[2], error));
-    TRY(learned_take(encoding->embedding, &context, dx, &others, error));
+    TRY(take_learned(encoding->embedding, &context, dx, &others, error));
     *dx = others;
     return OK;
 }
@@ -430,7 +463,7 @@ static status positions_backward(struct clip *clip, const struct encoding *encod
                                                .dclass = clip->class_embedding.gradient,
                                                .dposition = clip->image_position.gradient},
             error);
-    TRY(sample_rows(clip, encoding, pass->batch * pass->patch_count, 1, &numbers, error));
+    TRY(pool_rows(clip->backend, encoding->arena, pass->batch * pass->patch_count, 1, &numbers, error));
     TRY(backend->ops->zero(backend, dtokens->data, tensor_bytes(dtokens), error));
     return backend->ops->embed_tokens_backward(
         backend,
@@ -451,8 +484,15 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
     struct backend *backend = clip->backend;
     size_t width = clip->dimensions.image_width;
     struct tensor dembedded = *dx, dtokens;
-    if (clip->ln_pre.gain.value != NULL)
-        TRY(norm_before_backward(clip, encoding, pass, dx, &dembedded, error));
+    if (clip->ln_pre.gain.value != NULL) {
+        TRY(take_stream(&dembedded, encoding, pass, width, error));
+        TRY(layer_norm_backward(backend, &clip->ln_pre,
+                                (struct layer_norm_backward){.x = matrix_of(&pass->embedded),
+                                                             .dy = matrix_of(dx),
+                                                             .dx = matrix_of(&dembedded),
+                                                             .statistics = pass->pre_statistics},
+                                error));
+    }
     TRY(learned_part(clip, encoding, pass, &dembedded, error));
     if (clip->conv1.gradient == NULL)
         return OK;

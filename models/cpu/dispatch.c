@@ -3,6 +3,7 @@
 
 #include "core/rng.h"
 #include "models/cpu/cpu.h"
+#include "models/experts.h"
 #include "models/routing.h"
 
 static const float *first_position(const void *x, size_t b, size_t positions, size_t width)
@@ -461,4 +462,21 @@ status cpu_count_pairs(struct backend *backend, const struct count_pairs *o, str
                     o->counts[(size_t)e * o->experts + (size_t)f]++;
             }
     return OK;
+}
+
+/* ---- experts: a composition of the operations above ---- */
+
+status cpu_experts(struct backend *backend, const struct experts *o, struct error *error)
+{
+    return experts_by_slots(backend, o, error);
+}
+
+status cpu_experts_backward(struct backend *backend, const struct experts_backward *o, struct error *error)
+{
+    return experts_backward_by_slots(backend, o, error);
+}
+
+status cpu_experts_backward_input(struct backend *backend, const struct experts_backward_input *o, struct error *error)
+{
+    return experts_backward_input_by_slots(backend, o, error);
 }

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "models/parameters.h"
 
 struct optimizer {
@@ -30,3 +32,13 @@ OPTIMIZERS(DECLARE)
 
 /* In the order of OPTIMIZERS, which is the order of the option's choices; NULL past the last one. */
 const struct optimizer *optimizer_at(size_t index);
+
+/* The learning rate over a task's iterations: linear warm-up, then cosine to 0 at `iterations`. */
+struct schedule {
+    double peak;
+    size_t warmup, iterations;
+};
+
+/* For iteration i, counted from 0: peak · (i + 1) / warmup while i < warmup, then peak · ½ (1 + cos(π (i − warmup) /
+ * (iterations − warmup))). */
+double schedule_rate(const struct schedule *schedule, size_t iteration);

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "models/schedule.h"
+#include "models/optimizers/optimizer.h"
 #include "tests/test.h"
 
 /* Worked out by hand: lr·(i+1)/warmup, then lr·½(1 + cos(π (i − warmup) / (end − warmup))). */

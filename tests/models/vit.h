@@ -1,7 +1,7 @@
 /* A classifier of a test: a head with drawn weights, and a file of it. */
 #pragma once
 
-#include "models/linear_head.h"
+#include "models/class_head.h"
 #include "models/vit.h"
 #include "tests/models/initialize.h"
 

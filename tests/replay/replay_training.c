@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "adapters/merge.h"
-#include "models/schedule.h"
+#include "models/optimizers/optimizer.h"
 #include "tests/adapters/adapters.h"
 #include "tests/replay/model.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "harness/evaluate/evaluator.h"
-#include "models/linear_head.h"
+#include "models/class_head.h"
 #include "tests/harness/heads/classifiers.h"
 
 enum { ITERATIONS = 24 };

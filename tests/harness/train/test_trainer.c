@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "harness/train/guard.h"
-#include "models/schedule.h"
+#include "models/optimizers/optimizer.h"
 #include "tests/harness/train/outcome.h"
 
 /* Of every optimizer, of pairs of images and prompts, and of all weights, of which logit_scale stays. */
