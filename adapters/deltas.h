@@ -15,8 +15,8 @@
 #include "adapters/files/group_file.h"
 #include "adapters/place.h"
 #include "core/option.h"
-#include "models/clip.h"
 #include "models/block.h"
+#include "models/clip.h"
 
 /* Of query, key, value and output of the attention, and of both layers of the MLP. */
 enum delta_matrix { DELTA_QUERY, DELTA_KEY, DELTA_VALUE, DELTA_OUTPUT, DELTA_FC, DELTA_PROJ, DELTA_MATRICES };

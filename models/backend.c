@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "models/cpu/cpu.h"
-#include "models/cuda/cuda_backend.h"
 
 /* The only code that depends on whether the program is built with CUDA. */
 #ifndef MTIL_CUDA

@@ -592,3 +592,7 @@ status backend_gpus(struct gpus *gpus, struct error *error);
 status backend_gemm_with_terms(struct backend *backend, const struct gemm *product, struct error *error);
 
 void backend_close(struct backend *backend); /* NULL is allowed */
+
+/* What the CUDA backend adds to backend_open and backend_gpus. */
+status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
+status cuda_gpus(struct gpus *gpus, struct error *error);

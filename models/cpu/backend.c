@@ -1,10 +1,116 @@
+#include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#endif
 
 #include "core/alloc.h"
 #include "models/cpu/cpu.h"
-#include "models/cpu/instructions.h"
+
+/* ---- instruction sets ---- */
+
+extern const struct vector_kernels vector_kernels_baseline;
+extern const struct bf16_kernels bf16_kernels_portable;
+#if defined(__x86_64__)
+extern const struct vector_kernels vector_kernels_avx2, vector_kernels_avx512;
+extern const struct bf16_kernels bf16_kernels_amx, bf16_kernels_avx512bf16;
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+
+static bool has_avx512bf16(void)
+{
+    unsigned a, b, c, d;
+    return has_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) != 0;
+}
+
+/* Linux gives a process the tiles' registers on request. */
+static bool has_amx(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, AMX_BF16 = 22, AMX_TILE = 24 };
+    unsigned a, b, c, d;
+    return has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> AMX_BF16 & 1) != 0 &&
+           (d >> AMX_TILE & 1) != 0 && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+#endif
+
+/* Best first; "portable" is never chosen unasked. */
+struct level {
+    const char *name;
+    const struct vector_kernels *vector;
+    const struct bf16_kernels *bf16; /* NULL: it has no unit for them */
+};
+enum { LEVELS = 6 };
+
+static size_t list_levels(struct level levels[LEVELS])
+{
+    size_t count = 0;
+#if defined(__x86_64__)
+    if (has_amx())
+        levels[count++] = (struct level){"amx", &vector_kernels_avx512, &bf16_kernels_amx};
+    if (has_avx512bf16())
+        levels[count++] = (struct level){"avx512bf16", &vector_kernels_avx512, &bf16_kernels_avx512bf16};
+    if (has_avx512())
+        levels[count++] = (struct level){"avx512", &vector_kernels_avx512, NULL};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        levels[count++] = (struct level){"avx2", &vector_kernels_avx2, NULL};
+#endif
+    levels[count++] = (struct level){"baseline", &vector_kernels_baseline, NULL};
+    levels[count++] = (struct level){"portable", &vector_kernels_baseline, &bf16_kernels_portable};
+    return count;
+}
+
+/* The choice among the compiled loops and products for this machine. MTIL_ISA names an instruction set below the best, as far as the
+ * machine has it, or portable, which multiplies bf16 in plain C, far more slowly than f32. It is for tests, and for results that a
+ * lesser machine can repeat. */
+static status choose_level(struct level *chosen, bool *limited, struct error *error)
+{
+    struct level levels[LEVELS];
+    const char *wanted = getenv("MTIL_ISA");
+    size_t count = list_levels(levels), i = 0;
+    *limited = wanted != NULL && wanted[0] != 0;
+    while (*limited && i < count && strcmp(levels[i].name, wanted) != 0)
+        i++;
+    if (i == count)
+        return error_set(error, ERROR_DEVICE,
+                         "cpu backend: MTIL_ISA: expected an instruction set of this machine (%s is its best, baseline "
+                         "and portable are on any), found \"%s\"",
+                         levels[0].name, wanted);
+    *chosen = levels[i];
+    return OK;
+}
+
+/* Each table once. */
+const struct vector_kernels *vector_kernels_at(size_t index)
+{
+    struct level levels[LEVELS];
+    size_t count = list_levels(levels), seen = 0;
+    for (size_t i = 0; i < count; i++)
+        if ((i == 0 || levels[i].vector != levels[i - 1].vector) && seen++ == index)
+            return levels[i].vector;
+    return NULL;
+}
+
+const struct bf16_kernels *bf16_kernels_at(size_t index)
+{
+    struct level levels[LEVELS];
+    size_t count = list_levels(levels), seen = 0;
+    for (size_t i = 0; i < count; i++)
+        if (levels[i].bf16 != NULL && seen++ == index)
+            return levels[i].bf16;
+    return NULL;
+}
+
+/* ---- memory ---- */
 
 status cpu_scratch(struct cpu *cpu, size_t bytes, void *pointer, struct error *error)
 {
@@ -75,6 +181,260 @@ static status copy(struct backend *backend, void *to, const void *from, size_t b
                         copy_pieces, &(struct copying){to, from, bytes});
 }
 
+/* ---- batches: operations read staged data where the host writes it; nothing is copied, and nothing is recorded ---- */
+
+static uint8_t *buffer_of(const struct staging_queue *queue, uint64_t number)
+{
+    return (uint8_t *)queue->owner + number % STAGING_SLOTS * queue->bytes;
+}
+
+static status staging_open(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
+{
+    (void)backend;
+    *queue = (struct staging_queue){.bytes = bytes, .owner = malloc(array_size(bytes, STAGING_SLOTS))};
+    return queue->owner != NULL
+               ? OK
+               : error_set(error, ERROR_MEMORY, "memory: no %d buffers of %zu bytes for batches", STAGING_SLOTS, bytes);
+}
+
+static status staging_acquire(struct backend *backend, struct staging_queue *queue, void **host, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    assert(queue->sent - queue->released < STAGING_SLOTS);
+    *host = buffer_of(queue, queue->sent);
+    return OK;
+}
+
+static status staging_send(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    assert(bytes <= queue->bytes);
+    (void)bytes;
+    queue->sent++;
+    return OK;
+}
+
+static status staging_receive(struct backend *backend, struct staging_queue *queue, const void **device,
+                              struct error *error)
+{
+    (void)backend;
+    (void)error;
+    assert(queue->received < queue->sent && queue->received == queue->released);
+    *device = buffer_of(queue, queue->received++);
+    return OK;
+}
+
+static status staging_release(struct backend *backend, struct staging_queue *queue, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    assert(queue->released < queue->received);
+    queue->released++;
+    return OK;
+}
+
+static void staging_close(struct backend *backend, struct staging_queue *queue)
+{
+    (void)backend;
+    free(queue->owner);
+    *queue = (struct staging_queue){0};
+}
+
+/* ---- results ---- */
+
+static uint8_t *slot_of(const struct fetch_queue *queue, uint64_t number)
+{
+    return (uint8_t *)queue->owner + number % FETCH_SLOTS * queue->bytes;
+}
+
+static status fetch_open(struct backend *backend, struct fetch_queue *queue, size_t bytes, struct error *error)
+{
+    (void)backend;
+    *queue = (struct fetch_queue){.bytes = bytes, .owner = malloc(array_size(bytes, FETCH_SLOTS))};
+    return queue->owner != NULL
+               ? OK
+               : error_set(error, ERROR_MEMORY, "memory: no %d buffers of %zu bytes for results", FETCH_SLOTS, bytes);
+}
+
+static status fetch_copy(struct backend *backend, struct fetch_queue *queue, const void *device, size_t bytes,
+                         struct error *error)
+{
+    (void)backend;
+    (void)error;
+    assert(queue->sent - queue->taken < FETCH_SLOTS && bytes <= queue->bytes - queue->filled);
+    memcpy(slot_of(queue, queue->sent) + queue->filled, device, bytes);
+    queue->filled += bytes;
+    return OK;
+}
+
+static status fetch_send(struct backend *backend, struct fetch_queue *queue, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    queue->sent++;
+    queue->filled = 0;
+    return OK;
+}
+
+static status fetch_take(struct backend *backend, struct fetch_queue *queue, const void **host, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    assert(queue->taken < queue->sent);
+    *host = slot_of(queue, queue->taken++);
+    return OK;
+}
+
+static void fetch_close(struct backend *backend, struct fetch_queue *queue)
+{
+    (void)backend;
+    free(queue->owner);
+    *queue = (struct fetch_queue){0};
+}
+
+/* ---- order ---- */
+
+static status run_branches(struct backend *backend, const struct branches *branches, struct error *error)
+{
+    (void)backend;
+    for (size_t i = 0; i < sizeof branches->list / sizeof *branches->list; i++)
+        TRY(branches->list[i].body(branches->list[i].context, error));
+    return OK;
+}
+
+static status record(struct backend *backend, struct recording *recording, recorded_body body, void *context,
+                     struct error *error)
+{
+    (void)backend;
+    recording->owner = NULL;
+    return body(context, error);
+}
+
+static status replay(struct backend *backend, const struct recording *recording, struct error *error)
+{
+    (void)backend;
+    (void)recording;
+    return error_set(error, ERROR_ARGUMENT, "cpu backend: nothing was recorded that could be replayed");
+}
+
+static void destroy_recording(struct backend *backend, struct recording *recording)
+{
+    (void)backend;
+    recording->owner = NULL;
+}
+
+/* ---- process groups: ranks meet at a barrier, each sums its part of the values over all ranks in their order, and they meet again ---- */
+
+struct barrier {
+    pthread_mutex_t mutex;
+    pthread_cond_t complete;
+    size_t size, arrived;
+    uint64_t number;
+    bool aborted;
+    void *values[]; /* of each rank */
+};
+
+static status bind_thread(struct backend *backend, struct error *error)
+{
+    (void)backend;
+    (void)error;
+    return OK;
+}
+
+static status process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
+{
+    (void)error;
+    (void)ranks;
+    struct barrier *barrier = xcalloc(1, sizeof *barrier + group->size * sizeof *barrier->values);
+    barrier->size = group->size;
+    pthread_mutex_init(&barrier->mutex, NULL);
+    pthread_cond_init(&barrier->complete, NULL);
+    group->owner = barrier;
+    return OK;
+}
+
+/* False when the group was aborted. */
+static bool meet(struct barrier *barrier)
+{
+    pthread_mutex_lock(&barrier->mutex);
+    uint64_t number = barrier->number;
+    if (++barrier->arrived == barrier->size) {
+        barrier->arrived = 0;
+        barrier->number++;
+        pthread_cond_broadcast(&barrier->complete);
+    }
+    while (barrier->number == number && !barrier->aborted)
+        pthread_cond_wait(&barrier->complete, &barrier->mutex);
+    bool met = barrier->number != number;
+    pthread_mutex_unlock(&barrier->mutex);
+    return met;
+}
+
+static void reduce_floats(const struct barrier *barrier, size_t first, size_t last)
+{
+    for (size_t i = first; i < last; i++) {
+        float total = ((const float *)barrier->values[0])[i];
+        for (size_t m = 1; m < barrier->size; m++)
+            total += ((const float *)barrier->values[m])[i];
+        for (size_t m = 0; m < barrier->size; m++)
+            ((float *)barrier->values[m])[i] = total;
+    }
+}
+
+static void reduce_integers(const struct barrier *barrier, enum reduction reduction, size_t first, size_t last)
+{
+    for (size_t i = first; i < last; i++) {
+        int32_t total = ((const int32_t *)barrier->values[0])[i];
+        for (size_t m = 1; m < barrier->size; m++) {
+            int32_t value = ((const int32_t *)barrier->values[m])[i];
+            total = reduction == SUM_INTEGERS ? total + value : value > total ? value : total;
+        }
+        for (size_t m = 0; m < barrier->size; m++)
+            ((int32_t *)barrier->values[m])[i] = total;
+    }
+}
+
+static status all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
+{
+    (void)backend;
+    struct barrier *barrier = o->group->owner;
+    size_t first = o->rank * o->n / barrier->size, last = (o->rank + 1) * o->n / barrier->size;
+    assert(o->rank < barrier->size);
+    barrier->values[o->rank] = o->values;
+    bool met = meet(barrier);
+    if (met && o->reduction == SUM_FLOATS)
+        reduce_floats(barrier, first, last);
+    else if (met)
+        reduce_integers(barrier, o->reduction, first, last);
+    return met && meet(barrier) ? OK : error_set(error, ERROR_STOPPED, "cpu backend: the process group was aborted");
+}
+
+static void process_group_abort(struct backend *backend, struct process_group *group)
+{
+    (void)backend;
+    struct barrier *barrier = group->owner;
+    pthread_mutex_lock(&barrier->mutex);
+    barrier->aborted = true;
+    pthread_cond_broadcast(&barrier->complete);
+    pthread_mutex_unlock(&barrier->mutex);
+}
+
+static void process_group_destroy(struct backend *backend, struct process_group *group)
+{
+    (void)backend;
+    struct barrier *barrier = group->owner;
+    if (barrier == NULL)
+        return;
+    pthread_cond_destroy(&barrier->complete);
+    pthread_mutex_destroy(&barrier->mutex);
+    free(barrier);
+    *group = (struct process_group){0};
+}
+
+/* ---- the table ---- */
+
 static void close_cpu(struct backend *backend)
 {
     struct cpu *cpu = cpu_of(backend);
@@ -105,26 +465,26 @@ static const struct backend_ops cpu_ops = {
     .download = download,
     .zero = zero,
     .copy = copy,
-    .staging_open = cpu_staging_open,
-    .staging_acquire = cpu_staging_acquire,
-    .staging_send = cpu_staging_send,
-    .staging_receive = cpu_staging_receive,
-    .staging_release = cpu_staging_release,
-    .staging_close = cpu_staging_close,
-    .fetch_open = cpu_fetch_open,
-    .fetch_copy = cpu_fetch_copy,
-    .fetch_send = cpu_fetch_send,
-    .fetch_take = cpu_fetch_take,
-    .fetch_close = cpu_fetch_close,
-    .branches = cpu_branches,
-    .record = cpu_record,
-    .replay = cpu_replay,
-    .recording_destroy = cpu_recording_destroy,
-    .bind = cpu_bind,
-    .process_group_create = cpu_process_group_create,
-    .all_reduce = cpu_all_reduce,
-    .process_group_abort = cpu_process_group_abort,
-    .process_group_destroy = cpu_process_group_destroy,
+    .staging_open = staging_open,
+    .staging_acquire = staging_acquire,
+    .staging_send = staging_send,
+    .staging_receive = staging_receive,
+    .staging_release = staging_release,
+    .staging_close = staging_close,
+    .fetch_open = fetch_open,
+    .fetch_copy = fetch_copy,
+    .fetch_send = fetch_send,
+    .fetch_take = fetch_take,
+    .fetch_close = fetch_close,
+    .branches = run_branches,
+    .record = record,
+    .replay = replay,
+    .recording_destroy = destroy_recording,
+    .bind = bind_thread,
+    .process_group_create = process_group_create,
+    .all_reduce = all_reduce,
+    .process_group_abort = process_group_abort,
+    .process_group_destroy = process_group_destroy,
     .close = close_cpu,
 };
 
@@ -144,15 +504,16 @@ static void describe(struct cpu *cpu)
 
 static status choose_kernels(struct cpu *cpu, enum precision precision, struct error *error)
 {
-    struct cpu_instructions chosen;
-    TRY(cpu_instructions_choose(&chosen, error));
+    struct level chosen;
+    bool limited;
+    TRY(choose_level(&chosen, &limited, error));
     if (precision == PRECISION_BF16 && chosen.bf16 == NULL)
         return error_set(error, ERROR_DEVICE,
                          "cpu backend: precision bf16 needs a processor with AMX or AVX-512 BF16, %s %s; set "
                          "run.precision=f32",
-                         chosen.limited ? "and MTIL_ISA allows no more than" : "and the best that this one has is",
+                         limited ? "and MTIL_ISA allows no more than" : "and the best that this one has is",
                          chosen.name);
-    if (chosen.limited)
+    if (limited)
         product_limit(chosen.vector->name);
     cpu->vector = chosen.vector;
     cpu->bf16 = precision == PRECISION_BF16 ? chosen.bf16 : NULL;
@@ -170,10 +531,8 @@ status cpu_backend_open(struct backend **backend, size_t threads, enum precision
                                     .renew = renew,
                                     .forget = renew};
     status result = choose_kernels(cpu, precision, error);
-    if (result == OK)
-        result = threads_create(&cpu->threads, threads, error);
-    if (result == OK)
-        result = arena_create(&cpu->scratch, 0, "scratch", error);
+    NEXT(result, threads_create(&cpu->threads, threads, error));
+    NEXT(result, arena_create(&cpu->scratch, 0, "scratch", error));
     if (result != OK) {
         close_cpu(&cpu->backend);
         return result;

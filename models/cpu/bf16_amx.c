@@ -1,7 +1,7 @@
 /* On AMX: 2 × 2 tiles of 16 × 16 sums, each step a depth of 32. */
 #include <immintrin.h>
 
-#include "models/cpu/bf16.h"
+#include "models/cpu/kernels.h"
 
 enum { SIDE = BF16_SIDE, DEPTH = BF16_DEPTH, CHUNK = 512 /* depths whose strips stay in the first-level cache */ };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/cpu/bf16.h"
+#include "models/cpu/kernels.h"
 
 extern const struct bf16_kernels bf16_kernels_avx512bf16, bf16_kernels_amx;
 

@@ -5,11 +5,9 @@
 
 #include "core/threads.h"
 #include "models/backend.h"
-#include "models/cpu/bf16.h"
-#include "models/cpu/f32.h"
-#include "models/cpu/vector.h"
+#include "models/cpu/kernels.h"
 
-/* Frozen weights as products in bf16 read them, packed once (weights.c). */
+/* Frozen weights as products in bf16 read them, packed once (bf16.c). */
 struct cpu_weights {
     struct packed_weight *list;
     size_t count, capacity;
@@ -144,33 +142,12 @@ void cpu_sort_slots(const struct dispatch *dispatch, size_t limit);
 void cpu_count_selections(const struct dispatch *dispatch, int32_t *counts, int32_t *used, bool add_used,
                           const int32_t *frozen);
 
-status cpu_staging_open(struct backend *, struct staging_queue *, size_t bytes, struct error *);
-status cpu_staging_acquire(struct backend *, struct staging_queue *, void **host, struct error *);
-status cpu_staging_send(struct backend *, struct staging_queue *, size_t bytes, struct error *);
-status cpu_staging_receive(struct backend *, struct staging_queue *, const void **device, struct error *);
-status cpu_staging_release(struct backend *, struct staging_queue *, struct error *);
-void cpu_staging_close(struct backend *, struct staging_queue *);
-status cpu_fetch_open(struct backend *, struct fetch_queue *, size_t bytes, struct error *);
-status cpu_fetch_copy(struct backend *, struct fetch_queue *, const void *device, size_t bytes, struct error *);
-status cpu_fetch_send(struct backend *, struct fetch_queue *, struct error *);
-status cpu_fetch_take(struct backend *, struct fetch_queue *, const void **host, struct error *);
-void cpu_fetch_close(struct backend *, struct fetch_queue *);
-status cpu_branches(struct backend *, const struct branches *, struct error *);
-status cpu_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
-status cpu_replay(struct backend *, const struct recording *, struct error *);
-void cpu_recording_destroy(struct backend *, struct recording *);
-status cpu_bind(struct backend *, struct error *);
-status cpu_process_group_create(struct backend *const *ranks, struct process_group *, struct error *);
-status cpu_all_reduce(struct backend *, const struct all_reduce *, struct error *);
-void cpu_process_group_abort(struct backend *, struct process_group *);
-void cpu_process_group_destroy(struct backend *, struct process_group *);
-
 /* In f32: the operations after the product, on a tile of out; added: the product has added its addend already. */
 struct tile {
     size_t row, column, rows, columns;
 };
 void cpu_finish_tile(const struct cpu *cpu, const struct gemm *gemm, bool added, const struct tile *tile);
-/* A product by the kernel vector->multiply; a is not transposed (gemm_f32.c). */
+/* A product by the kernel vector->multiply; a is not transposed (f32.c). */
 status cpu_gemm_f32(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 
 /* In bf16 precision, where the product is not exact (gemm_bf16.c). */

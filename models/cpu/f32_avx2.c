@@ -1,7 +1,7 @@
 /* Products in f32 on AVX2: 5 or 4 rows by half a strip in registers, over the whole depth. */
 #include <immintrin.h>
 
-#include "models/cpu/f32.h"
+#include "models/cpu/kernels.h"
 
 enum { SIDE = 8, HALF = F32_STRIP / 2, BLOCK = 5 };
 

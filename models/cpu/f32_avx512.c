@@ -1,7 +1,7 @@
 /* Products in f32 on AVX-512: 14 rows by one strip in registers, over the whole depth. */
 #include <immintrin.h>
 
-#include "models/cpu/f32.h"
+#include "models/cpu/kernels.h"
 
 enum { ROWS = F32_ROWS, SIDE = 16 };
 

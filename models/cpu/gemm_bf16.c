@@ -1,5 +1,5 @@
 /* Matrix products in bf16. Operands are rounded and packed first, by all threads; then tiles are multiplied. As no value
- * depends on its tile (bf16.h), tiles are as large as caches like them. */
+ * depends on its tile (kernels.h), tiles are as large as caches like them. */
 #include <assert.h>
 
 #include "models/cpu/cpu.h"

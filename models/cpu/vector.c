@@ -1,11 +1,10 @@
 /* Compiled once per instruction set; VECTOR_TABLE and VECTOR_NAME come from the build. */
-#include "models/cpu/vector.h"
+#include "models/cpu/kernels.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/rng.h"
-#include "models/cpu/f32.h"
 
 enum { VECTOR_LANES = 32 };
 

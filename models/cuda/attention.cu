@@ -7,7 +7,6 @@
  * registers: 4 blocks of 4 warps per multiprocessor with 228 KiB. `gradients` takes 67,936 bytes and at most 168
  * registers: 3 blocks. */
 #include "models/cuda/attention.cuh"
-#include "models/cuda/tensor.cuh"
 
 #include <float.h>
 

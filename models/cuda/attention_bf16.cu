@@ -2,7 +2,7 @@
  * scores in registers, so the softmax is exact and of one pass. Keys and values come to shared memory once for all strips
  * of a head, up to 208 positions. Beyond them, or beyond shared memory, blocks walk over pieces of 64 keys twice: first for
  * the highest score of each query. Both ways give the same bits. */
-#include "models/cuda/attention_bf16.cuh"
+#include "models/cuda/attention.cuh"
 
 enum { SHORT_TILES = 10, LONG_TILES = 26 }; /* of scores a query: the 77 positions of texts, and 197 */
 enum { PIECE_TILES = 8, PIECE = PIECE_TILES * TILE };

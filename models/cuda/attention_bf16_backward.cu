@@ -3,7 +3,7 @@
  * fit, walks over the queries by 32: each warp computes its weights and slopes of them, adds to the gradients of its keys and
  * values, and leaves the slopes in shared memory, from which the block then computes the gradient of the queries over all
  * keys in their order. With more keys than fit, it keeps that sum in f32 from one piece of them to the next. */
-#include "models/cuda/attention_bf16.cuh"
+#include "models/cuda/attention.cuh"
 
 enum { CHUNK = 32, LD_SLOPES = CHUNK + 8 }; /* padded as head_row is */
 

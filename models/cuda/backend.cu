@@ -1,12 +1,15 @@
+/* Opening the backend and its table; recordings, branches and process groups. The only file that calls NCCL, which is opened with the
+ * first process group, so that a program that uses one GPU does not need it. */
+#if __has_include(<nccl.h>)
+#include <atomic>
+#include <nccl.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "models/cuda/cuda.h"
-
-extern "C" {
-#include "models/cuda/cuda_backend.h"
-}
 
 status cuda_done(cudaError_t result, const char *what, struct error *error)
 {
@@ -45,6 +48,264 @@ static status copy(struct backend *backend, void *to, const void *from, size_t b
     return cuda_done(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_of(backend)->stream),
                      "a copy on the device", error);
 }
+
+/* ---- recorded operations are a CUDA graph, captured from the stream; what cannot be captured runs plainly instead. Branches are
+ * two streams that part and meet at events, which a graph keeps as its edges ---- */
+
+/* While the stream is captured, no operation is carried out. */
+static bool capture(struct cuda *cuda, struct recording *recording, recorded_body body, void *context,
+                    cudaGraphExec_t *executable)
+{
+    cudaGraph_t graph = NULL;
+    cudaError_t result = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
+    status ran = OK;
+    if (result == cudaSuccess) {
+        cuda->recording = true;
+        ran = body(context, &recording->refused);
+        cuda->recording = false;
+        result = cudaStreamEndCapture(cuda->stream, &graph);
+    }
+    if (result == cudaSuccess && ran == OK)
+        result = cudaGraphInstantiate(executable, graph, 0);
+    if (graph != NULL)
+        cudaGraphDestroy(graph);
+    cudaGetLastError(); /* the next operation must not report a failed capture */
+    if (ran == OK)
+        cuda_done(result, "capturing", &recording->refused);
+    return result == cudaSuccess && ran == OK;
+}
+
+static status replay(struct backend *backend, const struct recording *recording, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    cuda_copies_update(cuda);
+    return cuda_done(cudaGraphLaunch((cudaGraphExec_t)recording->owner, cuda->stream), "a recorded step", error);
+}
+
+static status record(struct backend *backend, struct recording *recording, recorded_body body, void *context,
+                     struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch), side = arena_mark(&cuda->side.scratch);
+    cudaGraphExec_t executable = NULL;
+    *recording = {};
+    cuda_copies_update(cuda);
+    if (capture(cuda, recording, body, context, &executable)) {
+        recording->owner = executable;
+        return replay(backend, recording, error);
+    }
+    arena_release(&cuda->scratch, mark);
+    arena_release(&cuda->side.scratch, side);
+    return body(context, error);
+}
+
+static void destroy_recording(struct backend *backend, struct recording *recording)
+{
+    if (recording->owner == NULL)
+        return;
+    cudaStreamSynchronize(cuda_of(backend)->stream); /* it may still be carried out */
+    cudaGraphExecDestroy((cudaGraphExec_t)recording->owner);
+    recording->owner = NULL;
+}
+
+static void change_sides(struct cuda *cuda)
+{
+    cudaStream_t stream = cuda->stream;
+    struct arena scratch = cuda->scratch;
+    cuda->stream = cuda->side.stream;
+    cuda->scratch = cuda->side.scratch;
+    cuda->side.stream = stream;
+    cuda->side.scratch = scratch;
+    cuda->on_side = !cuda->on_side;
+}
+
+/* The streams meet also after a failure: a capture ends in one stream alone. */
+static status run_branches(struct backend *backend, const struct branches *branches, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    const auto *main = &branches->list[0], *side = &branches->list[1];
+    assert(!cuda->on_side);
+    cudaError_t result = cudaEventRecord(cuda->side.forked, cuda->stream);
+    if (result == cudaSuccess)
+        result = cudaStreamWaitEvent(cuda->side.stream, cuda->side.forked, 0);
+    TRY(cuda_done(result, "parting branches", error));
+    status ran = main->body(main->context, error);
+    change_sides(cuda);
+    NEXT(ran, side->body(side->context, error));
+    change_sides(cuda);
+    result = cudaEventRecord(cuda->side.joined, cuda->side.stream);
+    if (result == cudaSuccess)
+        result = cudaStreamWaitEvent(cuda->stream, cuda->side.joined, 0);
+    return ran == OK ? cuda_done(result, "joining branches", error) : ran;
+}
+
+/* ---- process groups: sums over several GPUs ---- */
+
+static status bind_thread(struct backend *backend, struct error *error)
+{
+    return cuda_done(cudaSetDevice((int)cuda_of(backend)->device), "choosing the device", error);
+}
+
+#if __has_include(<nccl.h>)
+
+#ifndef NCCL_LIBRARY
+#define NCCL_LIBRARY "libnccl.so.2"
+#endif
+
+enum { RANKS = GPUS };
+
+#define FUNCTIONS(f)                                                                                                   \
+    f(ncclCommInitAll) f(ncclCommDestroy) f(ncclCommAbort) f(ncclGroupStart) f(ncclGroupEnd) f(ncclAllReduce)          \
+        f(ncclGetErrorString)
+struct library {
+    void *handle;
+    FUNCTIONS(CUDA_FUNCTION)
+};
+
+struct communicators {
+    struct library library;
+    bool made;
+    std::atomic<bool> aborted;
+    std::atomic<bool> asking[RANKS]; /* the rank's thread is inside the library */
+    ncclComm_t of[RANKS];
+};
+
+static status open_library(struct library *library, struct error *error)
+{
+    const struct cuda_function wanted[] = {FUNCTIONS(CUDA_WANTED)};
+    return cuda_library_open(&library->handle, NCCL_LIBRARY, "NCCL", "use one GPU (run.gpus=1)", wanted,
+                             sizeof wanted / sizeof *wanted, error);
+}
+
+static status check(const struct communicators *c, ncclResult_t result, const char *what, struct error *error)
+{
+    return result == ncclSuccess
+               ? OK
+               : error_set(error, ERROR_DEVICE, "NCCL: %s failed: %s", what, c->library.ncclGetErrorString(result));
+}
+
+static status create(struct communicators *c, struct backend *const *ranks, size_t size, struct error *error)
+{
+    int devices[RANKS];
+    if (size == 0 || size > RANKS)
+        return error_set(error, ERROR_ARGUMENT, "cuda: %zu GPUs were asked for, but at most %d can work together", size,
+                         RANKS);
+    for (size_t i = 0; i < size; i++)
+        devices[i] = (int)cuda_of(ranks[i])->device;
+    TRY(open_library(&c->library, error));
+    setenv("NCCL_ALGO", "Ring", 0);            /* sums in the order of the ring, whatever their size */
+    setenv("NCCL_P2P_DIRECT_DISABLE", "1", 1); /* our arenas are mapped for their own device alone */
+    TRY(check(c, c->library.ncclCommInitAll(c->of, (int)size, devices), "starting the process group", error));
+    c->made = true;
+    return OK;
+}
+
+static status all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
+{
+    struct communicators *c = (struct communicators *)o->group->owner;
+    c->asking[o->rank] = true;
+    bool together = !c->aborted;
+    ncclResult_t result = ncclSuccess;
+    if (together)
+        result = c->library.ncclAllReduce(
+            o->values, o->values, o->n, o->reduction == SUM_FLOATS ? ncclFloat32 : ncclInt32,
+            o->reduction == MAX_INTEGERS ? ncclMax : ncclSum, c->of[o->rank], cuda_of(backend)->stream);
+    c->asking[o->rank] = false;
+    return together ? check(c, result, "a sum over all GPUs", error)
+                    : error_set(error, ERROR_STOPPED, "cuda: the process group was aborted");
+}
+
+/* Waits until no thread is inside the library, so that none reads freed memory. A thread that stays there waits for another
+ * rank, and aborting releases it. */
+static void wait_for_threads(const struct communicators *c, size_t size)
+{
+    enum { TRIES = 1000, MICROSECONDS = 1000 };
+    for (int i = 0; i < TRIES; i++) {
+        bool asking = false;
+        for (size_t m = 0; m < size; m++)
+            asking = asking || c->asking[m];
+        if (!asking)
+            return;
+        usleep(MICROSECONDS);
+    }
+}
+
+/* All at once: each waits for the others of its machine. */
+static void end_all(struct communicators *c, size_t size, ncclResult_t (*end)(ncclComm_t))
+{
+    c->library.ncclGroupStart();
+    for (size_t i = 0; i < size; i++)
+        end(c->of[i]);
+    c->library.ncclGroupEnd();
+}
+
+static void process_group_abort(struct backend *backend, struct process_group *group)
+{
+    (void)backend;
+    struct communicators *c = (struct communicators *)group->owner;
+    if (!c->made || c->aborted.exchange(true))
+        return;
+    wait_for_threads(c, group->size);
+    end_all(c, group->size, c->library.ncclCommAbort);
+}
+
+static void process_group_destroy(struct backend *backend, struct process_group *group)
+{
+    (void)backend;
+    struct communicators *c = (struct communicators *)group->owner;
+    if (c == NULL)
+        return;
+    if (c->made && !c->aborted)
+        end_all(c, group->size, c->library.ncclCommDestroy);
+    if (c->library.handle != NULL)
+        dlclose(c->library.handle);
+    delete c;
+    *group = {};
+}
+
+static status process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
+{
+    struct communicators *c = new communicators();
+    group->owner = c;
+    status created = create(c, ranks, group->size, error);
+    if (created != OK)
+        process_group_destroy(ranks[0], group);
+    return created;
+}
+
+#else
+
+static status process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
+{
+    (void)ranks;
+    *group = {};
+    return error_set(error, ERROR_DEVICE,
+                     "cuda: this program was built without NCCL (its header nccl.h was not found); use one GPU "
+                     "(run.gpus=1)");
+}
+
+static status all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
+{
+    (void)backend;
+    (void)o;
+    return error_set(error, ERROR_DEVICE, "cuda: this program was built without NCCL");
+}
+
+static void process_group_abort(struct backend *backend, struct process_group *group)
+{
+    (void)backend;
+    (void)group;
+}
+
+static void process_group_destroy(struct backend *backend, struct process_group *group)
+{
+    (void)backend;
+    *group = {};
+}
+
+#endif
+
+/* ---- the table ---- */
 
 static void close_cuda(struct backend *backend)
 {
@@ -88,15 +349,15 @@ static const struct backend_ops cuda_ops = {
     .fetch_send = cuda_fetch_send,
     .fetch_take = cuda_fetch_take,
     .fetch_close = cuda_fetch_close,
-    .branches = cuda_branches,
-    .record = cuda_record,
-    .replay = cuda_replay,
-    .recording_destroy = cuda_recording_destroy,
-    .bind = cuda_bind,
-    .process_group_create = cuda_process_group_create,
-    .all_reduce = cuda_all_reduce,
-    .process_group_abort = cuda_process_group_abort,
-    .process_group_destroy = cuda_process_group_destroy,
+    .branches = run_branches,
+    .record = record,
+    .replay = replay,
+    .recording_destroy = destroy_recording,
+    .bind = bind_thread,
+    .process_group_create = process_group_create,
+    .all_reduce = all_reduce,
+    .process_group_abort = process_group_abort,
+    .process_group_destroy = process_group_destroy,
     .close = close_cuda,
 };
 

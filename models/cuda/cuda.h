@@ -14,6 +14,8 @@
 #include <cuda_runtime.h>
 
 #include <assert.h>
+#include <dlfcn.h>
+#include <string.h>
 
 extern "C" {
 #include "core/alloc.h"
@@ -27,7 +29,7 @@ struct cuda_products; /* the library's handle and the plans of products seen bef
 
 struct cuda_uploads; /* pinned memory that small uploads go through */
 
-/* Weights and biases as products in bf16 read them (weights.cu). */
+/* Weights and biases as products in bf16 read them (gemm.cu). */
 struct cuda_copies {
     struct bf16_copy *list;
     size_t count;
@@ -130,7 +132,7 @@ void cuda_round(struct cuda *cuda, struct matrix matrix, void *bf16);
 status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool kept, struct error *error);
 
 /* The copy of a matrix of parameters takes its place; false: there is none, because no memory is left or operations are recorded
- * (weights.cu). */
+ * (gemm.cu). */
 bool cuda_copies_find(struct cuda *cuda, struct matrix *matrix);
 /* The copies of what an optimizer is about to change, from number *next on, as many as a launch takes: it writes them too, at
  * values `first` and the `n` after it. Past all of them *next is the number of copies. */
@@ -149,7 +151,7 @@ void cuda_copies_destroy(struct cuda *cuda);
 void cuda_renew(struct backend *, const float *values, size_t n);
 void cuda_forget(struct backend *, const float *values, size_t n);
 
-enum { SUMMED_ROWS = 256 }; /* of one partial sum (reduce.cu) */
+enum { SUMMED_ROWS = 256 }; /* of one partial sum (rows.cu) */
 /* out [columns] += partial sums [chunks, columns], in their order */
 void cuda_add_chunks(struct cuda *cuda, size_t chunks, size_t columns, const float *partial, float *out);
 
@@ -172,7 +174,7 @@ struct selections {
     const int32_t *frozen;
 };
 
-/* The last step of routing (slots.cu): assigns slots to the choices by expert, then by sample, and counts what was selected
+/* The last step of routing (dispatch.cu): assigns slots to the choices by expert, then by sample, and counts what was selected
  * (NULL: nothing is). An expert keeps at most `limit` choices (0: all), first choices before second ones; the gates of the
  * others become 0. */
 status cuda_sort_slots(struct cuda *cuda, const struct slots *d, size_t limit, const struct selections *selections,
@@ -199,15 +201,43 @@ status cuda_fetch_send(struct backend *, struct fetch_queue *, struct error *);
 status cuda_fetch_take(struct backend *, struct fetch_queue *, const void **host, struct error *);
 void cuda_fetch_close(struct backend *, struct fetch_queue *);
 
-/* record.cu */
-status cuda_branches(struct backend *, const struct branches *, struct error *);
-status cuda_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
-status cuda_replay(struct backend *, const struct recording *, struct error *);
-void cuda_recording_destroy(struct backend *, struct recording *);
+/* Functions that are looked up at run time, so that the program starts without their libraries. Each is listed once:
+ *
+ *     #define FUNCTIONS(f) f(ncclGroupStart) f(ncclGroupEnd)
+ *     struct library { void *handle; FUNCTIONS(CUDA_FUNCTION) } *library;           // library->ncclGroupStart()
+ *     const struct cuda_function wanted[] = {FUNCTIONS(CUDA_WANTED)};
+ *     TRY(cuda_library_open(&library->handle, "libnccl.so.2", "NCCL", "use one GPU", wanted, 2, error));
+ */
+struct cuda_function {
+    const char *name;
+    void *pointer; /* the address of a pointer to the function */
+};
+#define CUDA_FUNCTION(function) decltype(&::function) function;
+#define CUDA_WANTED(function) {#function, &library->function},
 
-/* process_group.cu */
-status cuda_bind(struct backend *, struct error *);
-status cuda_process_group_create(struct backend *const *ranks, struct process_group *, struct error *);
-status cuda_all_reduce(struct backend *, const struct all_reduce *, struct error *);
-void cuda_process_group_abort(struct backend *, struct process_group *);
-void cuda_process_group_destroy(struct backend *, struct process_group *);
+/* find: as dlsym, from a handle. Returns the first function that is missing; NULL: none is. */
+static inline const struct cuda_function *cuda_functions_find(const struct cuda_function *wanted, size_t count,
+                                                              void *(*find)(void *from, const char *name), void *from)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *found = find(from, wanted[i].name);
+        if (found == NULL)
+            return &wanted[i];
+        memcpy(wanted[i].pointer, &found, sizeof found);
+    }
+    return NULL;
+}
+
+/* The caller closes the handle, also after an error, unless it is NULL. name and otherwise: for messages. */
+static inline status cuda_library_open(void **handle, const char *file, const char *name, const char *otherwise,
+                                       const struct cuda_function *wanted, size_t count, struct error *error)
+{
+    *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (*handle == NULL)
+        return error_set(error, ERROR_DEVICE, "cuda: %s cannot be opened: %s; put its folder on LD_LIBRARY_PATH, or %s",
+                         name, dlerror(), otherwise);
+    const struct cuda_function *missing = cuda_functions_find(wanted, count, dlsym, *handle);
+    if (missing == NULL)
+        return OK;
+    return error_set(error, ERROR_DEVICE, "cuda: %s lacks %s; a newer one is needed", name, missing->name);
+}

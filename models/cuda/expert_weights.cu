@@ -40,7 +40,7 @@ static __device__ inline float *partial_of(const struct expert_gradients *g, siz
     return g->partial + (2 * (size_t)g->stack.d.offsets[e] / SLOTS + within) * values_of_unit(&g->stack);
 }
 
-/* Units are numbered through all experts, as tiles in grouped.cu; some numbers have none. */
+/* Units are numbered through all experts, as tiles in gemm.cu; some numbers have none. */
 static __device__ inline size_t first_unit(const struct slots *d, size_t e)
 {
     return (size_t)d->offsets[e] / SLOTS + e;

@@ -2,7 +2,7 @@
  * gradients of the weights. */
 #pragma once
 
-#include "models/cuda/tile.cuh"
+#include "models/cuda/tensor.cuh"
 
 /* The experts of struct expert_stack_operands. units and dunits of a choice b · K + k lie where the choice does, [B · K, L,
  * m], in the backend's type of operands. */

@@ -1,7 +1,9 @@
-/* Matrix products by the library, and the operations before and after them. */
-#include "models/cuda/kernel.cuh"
+/* Matrix products by the library, and the operations before and after them; products grouped by expert. */
+#include <stdlib.h>
 
-/* --- Operands for products: rounded from f32 to bf16, and aligned --- */
+#include "models/cuda/tensor.cuh"
+
+/* ---- operands for products: rounded from f32 to bf16, and aligned ---- */
 
 /* A thread has eight neighbours; by_eight: they are in one row and go together. */
 static __global__ void round_values(struct typed_rows from, bool by_eight, __nv_bfloat16 *to)
@@ -22,6 +24,137 @@ void cuda_round(struct cuda *cuda, struct matrix matrix, void *bf16)
     struct typed_rows from = typed_rows_of(matrix);
     CUDA_LAUNCH(cuda, round_values, blocks_for(from.count * from.columns, BLOCK * EIGHT), BLOCK, 0, from,
                 goes_by_eight(from), (__nv_bfloat16 *)bf16);
+}
+
+/* ---- Copies of weights and biases in bf16, for products: of frozen ones, and of experts, which the optimizer writes in both
+ * types. A copy is rounded once, and again in the same place after its parameters have changed otherwise, so that a recorded
+ * step finds it where it was. ---- */
+
+/* UNUSED: the parameters were released; the memory waits for a copy of the same size, because returning it would wait for
+ * the device. */
+enum copy_state { UNUSED, OUTDATED, CURRENT };
+
+struct bf16_copy {
+    struct matrix matrix; /* in f32 */
+    void *memory;         /* contiguous */
+    enum copy_state state;
+};
+
+static size_t values_of(struct matrix m)
+{
+    return m.rows * m.columns;
+}
+
+static bool same(const struct bf16_copy *copy, struct matrix m)
+{
+    return copy->state != UNUSED && copy->matrix.data == m.data && copy->matrix.rows == m.rows &&
+           copy->matrix.columns == m.columns && copy->matrix.stride == m.stride;
+}
+
+static struct bf16_copy *find(struct cuda_copies *copies, struct matrix m)
+{
+    for (size_t i = 0; i < copies->count; i++)
+        if (same(&copies->list[i], m))
+            return &copies->list[i];
+    return NULL;
+}
+
+static struct bf16_copy *find_unused(struct cuda_copies *copies, size_t values)
+{
+    for (size_t i = 0; i < copies->count; i++)
+        if (copies->list[i].state == UNUSED && values_of(copies->list[i].matrix) == values)
+            return &copies->list[i];
+    return NULL;
+}
+
+/* A further copy; NULL: no memory is left for it. */
+static struct bf16_copy *grow(struct cuda_copies *copies, struct matrix m)
+{
+    GROW(copies->list, copies->count);
+    void *memory;
+    if (cudaMalloc(&memory, values_of(m) * tensor_type_size(TENSOR_BF16)) != cudaSuccess) {
+        cudaGetLastError(); /* products round the weight each time, to the same values in scratch memory */
+        return NULL;
+    }
+    struct bf16_copy *copy = &copies->list[copies->count++];
+    *copy = {m, memory, UNUSED};
+    return copy;
+}
+
+static void update(struct cuda *cuda, struct bf16_copy *copy)
+{
+    cuda_round(cuda, copy->matrix, copy->memory);
+    copy->state = CURRENT;
+}
+
+/* What is recorded is not carried out now, and memory cannot be allocated meanwhile. */
+bool cuda_copies_find(struct cuda *cuda, struct matrix *matrix)
+{
+    struct bf16_copy *copy = find(&cuda->bf16_copies, *matrix);
+    if (cuda->recording && (copy == NULL || copy->state == OUTDATED))
+        return false;
+    if (copy == NULL) {
+        copy = find_unused(&cuda->bf16_copies, values_of(*matrix));
+        if (copy == NULL)
+            copy = grow(&cuda->bf16_copies, *matrix);
+        if (copy == NULL)
+            return false;
+        copy->matrix = *matrix;
+        copy->state = OUTDATED;
+    }
+    if (copy->state == OUTDATED)
+        update(cuda, copy);
+    *matrix = {copy->memory, TENSOR_BF16, matrix->rows, matrix->columns, matrix->columns};
+    return true;
+}
+
+static void mark_copies(struct cuda_copies *copies, const float *values, size_t n, enum copy_state state)
+{
+    for (size_t i = 0; i < copies->count; i++) {
+        struct bf16_copy *copy = &copies->list[i];
+        const float *first = (const float *)copy->matrix.data, *last = first + copy->matrix.rows * copy->matrix.stride;
+        if (copy->state != UNUSED && first < values + n && values < last)
+            copy->state = state;
+    }
+}
+
+void cuda_copies_list(struct cuda *cuda, const float *values, size_t n, size_t *next,
+                      struct cuda_trained_copies *trained)
+{
+    trained->count = 0;
+    for (; *next < cuda->bf16_copies.count && trained->count < TRAINED_COPIES; ++*next) {
+        struct bf16_copy *copy = &cuda->bf16_copies.list[*next];
+        const float *first = (const float *)copy->matrix.data;
+        if (copy->state != CURRENT || first < values || first >= values + n)
+            continue;
+        assert(copy->matrix.stride == copy->matrix.columns && (uintptr_t)first % 16 == 0); /* as experts.cu has them */
+        trained->list[trained->count++] = {(size_t)(first - values), values_of(copy->matrix), copy->memory};
+    }
+}
+
+void cuda_renew(struct backend *backend, const float *values, size_t n)
+{
+    mark_copies(&cuda_of(backend)->bf16_copies, values, n, OUTDATED);
+}
+
+void cuda_forget(struct backend *backend, const float *values, size_t n)
+{
+    mark_copies(&cuda_of(backend)->bf16_copies, values, n, UNUSED);
+}
+
+void cuda_copies_update(struct cuda *cuda)
+{
+    for (size_t i = 0; i < cuda->bf16_copies.count; i++)
+        if (cuda->bf16_copies.list[i].state == OUTDATED)
+            update(cuda, &cuda->bf16_copies.list[i]);
+}
+
+void cuda_copies_destroy(struct cuda *cuda)
+{
+    for (size_t i = 0; i < cuda->bf16_copies.count; i++)
+        cudaFree(cuda->bf16_copies.list[i].memory);
+    free(cuda->bf16_copies.list);
+    cuda->bf16_copies = {};
 }
 
 status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool kept, struct error *error)
@@ -50,7 +183,7 @@ static status bias_as(struct cuda *cuda, enum tensor_type type, bool frozen, con
     return OK;
 }
 
-/* --- Products --- */
+/* ---- products ---- */
 
 struct finish {
     enum activation activation;
@@ -127,4 +260,200 @@ status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *er
         finish(cuda, o);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "gemm", error);
+}
+
+/* ---- Products grouped by expert, in one launch for all experts. Operands come through shared memory, in bf16 precision rounded on
+ * the way. ---- */
+
+enum { GROUP_TILE = 64 }; /* a block has 64 × 64 values of the result */
+
+struct group {
+    size_t groups, rows_per_slot;
+    const int32_t *offsets, *frozen;
+    struct typed_rows a, b, out; /* b of GROUPED_ROWS: the first expert's */
+    const float *bias;
+    size_t n, k; /* of GROUPED_ROWS: columns of out and of a; of GROUPED_WEIGHTS: columns of b and of a */
+    bool transpose_b;
+    enum activation activation;
+};
+
+/* The number of group e's first row tile, computed without counting the tiles before; some numbers have no tile. */
+static __device__ inline size_t first_tile(const struct group *g, size_t e)
+{
+    return (size_t)g->offsets[e] * g->rows_per_slot / GROUP_TILE + e;
+}
+
+/* Row tiles are numbered through all groups; tile `number` is tile `within` of group e, or of none. */
+static __device__ inline bool find_tile(const struct group *g, size_t number, size_t *e, size_t *within)
+{
+    size_t end = g->groups;
+    for (*e = 0; end - *e > 1;) {
+        size_t middle = (*e + end) / 2;
+        if (first_tile(g, middle) <= number)
+            *e = middle;
+        else
+            end = middle;
+    }
+    *within = number - first_tile(g, *e);
+    return *within * GROUP_TILE < (size_t)(g->offsets[*e + 1] - g->offsets[*e]) * g->rows_per_slot;
+}
+
+static __device__ inline bool is_frozen(const struct group *g, size_t e)
+{
+    return g->frozen != NULL && g->frozen[e] != 0;
+}
+
+template <typename T> struct tiles {
+    enum { LD = padded<T, GROUP_TILE>, LD_RESULT = GROUP_TILE + EIGHT };
+    union {
+        struct {
+            alignas(16) T a[GROUP_TILE * LD], b[GROUP_TILE * LD];
+        } operands;
+        float result[GROUP_TILE * LD_RESULT];
+    };
+    __device__ inline float sum(unsigned int i) const
+    {
+        return result[i / GROUP_TILE * LD_RESULT + i % GROUP_TILE];
+    }
+};
+
+/* 64 rows from `first` on, below `last`, and 64 columns of a matrix; zero where it has none */
+template <typename T>
+static __device__ void load_part(T *to, struct typed_rows from, bool by_eight, size_t first, size_t last, size_t column)
+{
+    enum { ACROSS = GROUP_TILE / EIGHT };
+    for (unsigned int i = threadIdx.x; i < GROUP_TILE * ACROSS; i += TILE_THREADS) {
+        size_t row = first + i / ACROSS, own = column + i % ACROSS * EIGHT;
+        float values[EIGHT] = {};
+        if (row < last && by_eight && own < from.columns)
+            load_eight(from.data, from.type, row * from.stride + own, values);
+        else if (row < last)
+            for (size_t n = 0; n < EIGHT && own + n < from.columns; n++)
+                values[n] = row_value(from, row, own + n);
+        store_eight(to, operand_type<T>::type, i / ACROSS * tiles<T>::LD + i % ACROSS * EIGHT, values);
+    }
+}
+
+/* total += a b of the operands in shared memory, before others take their place */
+template <typename T, bool A_DEEP, bool B_DEEP>
+static __device__ inline void multiply(struct tile<T, GROUP_TILE, A_DEEP, B_DEEP> *total, const struct tiles<T> *shared)
+{
+    __syncthreads();
+    total->multiply(shared->operands.a, tiles<T>::LD, shared->operands.b, tiles<T>::LD, GROUP_TILE, GROUP_TILE);
+    __syncthreads();
+}
+
+/* out[rows of e] = act(a[rows of e] · op(b[e]) + bias[e]); b: the rows of all experts */
+template <typename T, bool TRANSPOSE_B>
+static __global__ void group_rows(struct group g, struct typed_rows b, bool a_by_eight, bool b_by_eight)
+{
+    __shared__ struct tiles<T> shared;
+    size_t e, within;
+    if (!find_tile(&g, blockIdx.x, &e, &within))
+        return;
+    size_t row = (size_t)g.offsets[e] * g.rows_per_slot + within * GROUP_TILE,
+           end = (size_t)g.offsets[e + 1] * g.rows_per_slot, column = (size_t)blockIdx.y * GROUP_TILE;
+    size_t begin = e * (TRANSPOSE_B ? g.n : g.k), last = begin + (TRANSPOSE_B ? g.n : g.k);
+    struct tile<T, GROUP_TILE, true, TRANSPOSE_B> total;
+    total.clear();
+    for (size_t k = 0; k < g.k; k += GROUP_TILE) {
+        load_part(shared.operands.a, g.a, a_by_eight, row, end, k);
+        load_part(shared.operands.b, b, b_by_eight, begin + (TRANSPOSE_B ? column : k), last, TRANSPOSE_B ? k : column);
+        multiply(&total, &shared);
+    }
+    total.store(shared.result, tiles<T>::LD_RESULT, GROUP_TILE);
+    __syncthreads();
+    for (unsigned int i = threadIdx.x; i < GROUP_TILE * GROUP_TILE; i += TILE_THREADS) {
+        size_t r = row + i / GROUP_TILE, c = column + i % GROUP_TILE;
+        float sum = shared.sum(i);
+        if (r < end && c < g.n)
+            set_row_value(g.out, r, c, activated(g.activation, g.bias != NULL ? sum + g.bias[e * g.n + c] : sum));
+    }
+}
+
+/* out[e] += aᵀ[rows of e] · b[rows of e]; a block has a tile of one expert's gradient and walks over its rows. */
+template <typename T> static __global__ void group_weights(struct group g, bool a_by_eight, bool b_by_eight)
+{
+    __shared__ struct tiles<T> shared;
+    size_t e = blockIdx.z, begin = (size_t)g.offsets[e] * g.rows_per_slot,
+           end = (size_t)g.offsets[e + 1] * g.rows_per_slot, row = (size_t)blockIdx.y * GROUP_TILE,
+           column = (size_t)blockIdx.x * GROUP_TILE;
+    if (begin == end || is_frozen(&g, e))
+        return;
+    struct tile<T, GROUP_TILE, false, false> total;
+    total.clear();
+    for (size_t first = begin; first < end; first += GROUP_TILE) {
+        load_part(shared.operands.a, g.a, a_by_eight, first, end, row);
+        load_part(shared.operands.b, g.b, b_by_eight, first, end, column);
+        multiply(&total, &shared);
+    }
+    total.store(shared.result, tiles<T>::LD_RESULT, GROUP_TILE);
+    __syncthreads();
+    float *out = (float *)g.out.data;
+    for (unsigned int i = threadIdx.x; i < GROUP_TILE * GROUP_TILE; i += TILE_THREADS) {
+        size_t r = row + i / GROUP_TILE, c = column + i % GROUP_TILE;
+        if (r < g.k && c < g.n)
+            out[(e * g.k + r) * g.n + c] += shared.sum(i);
+    }
+}
+
+/* column_sums[e] += sums over a's rows of e: a warp has 32 columns of one expert, its lanes one each */
+static __global__ void group_column_sums(struct group g, float *column_sums)
+{
+    size_t column = (size_t)blockIdx.x * WARP + threadIdx.x, e = blockIdx.y;
+    size_t begin = (size_t)g.offsets[e] * g.rows_per_slot, end = (size_t)g.offsets[e + 1] * g.rows_per_slot;
+    if (column >= g.k || is_frozen(&g, e))
+        return;
+    float total = 0;
+    for (size_t i = begin; i < end; i++)
+        total += row_value(g.a, i, column);
+    column_sums[e * g.k + column] += total;
+}
+
+template <typename T> static void launch_rows(struct cuda *cuda, const struct group *g)
+{
+    unsigned int tiles = blocks_for(g->a.count, GROUP_TILE) + (unsigned int)g->groups; /* the most there can be */
+    dim3 grid(tiles, blocks_for(g->n, GROUP_TILE)); /* the second axis allows 65,535 alone */
+    struct typed_rows b = g->b;
+    b.columns = b.stride = g->transpose_b ? g->k : g->n;
+    if (g->transpose_b)
+        CUDA_LAUNCH(cuda, (group_rows<T, true>), grid, TILE_THREADS, 0, *g, b, goes_by_eight(g->a), goes_by_eight(b));
+    else
+        CUDA_LAUNCH(cuda, (group_rows<T, false>), grid, TILE_THREADS, 0, *g, b, goes_by_eight(g->a), goes_by_eight(b));
+}
+
+template <typename T> static void launch_weights(struct cuda *cuda, const struct group *g, float *column_sums)
+{
+    unsigned int groups = (unsigned int)g->groups;
+    CUDA_LAUNCH(cuda, group_weights<T>, dim3(blocks_for(g->n, GROUP_TILE), blocks_for(g->k, GROUP_TILE), groups),
+                TILE_THREADS, 0, *g, goes_by_eight(g->a), goes_by_eight(g->b));
+    if (column_sums != NULL)
+        CUDA_LAUNCH(cuda, group_column_sums, dim3(blocks_for(g->k, WARP), groups), WARP, 0, *g, column_sums);
+}
+
+status cuda_grouped_gemm(struct backend *backend, const struct grouped_gemm *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    bool bf16 = backend->precision == PRECISION_BF16;
+    struct group g = {};
+    g.groups = o->groups;
+    g.rows_per_slot = o->rows_per_slot;
+    g.offsets = o->offsets;
+    g.frozen = o->frozen;
+    g.a = typed_rows_of(o->a);
+    g.b = typed_rows_of(o->b);
+    g.out = typed_rows_of(o->out);
+    g.bias = (const float *)o->bias;
+    g.transpose_b = o->transpose_b;
+    g.activation = o->activation;
+    g.k = o->a.columns;
+    g.n = o->kind == GROUPED_ROWS ? o->out.columns : o->b.columns;
+    if (g.groups == 0 || g.k == 0 || g.n == 0 || g.a.count == 0)
+        return OK;
+    float *sums = (float *)o->column_sums;
+    if (o->kind == GROUPED_ROWS)
+        bf16 ? launch_rows<__nv_bfloat16>(cuda, &g) : launch_rows<float>(cuda, &g);
+    else
+        bf16 ? launch_weights<__nv_bfloat16>(cuda, &g, sums) : launch_weights<float>(cuda, &g, sums);
+    return cuda_finish(cuda, "grouped_gemm", error);
 }

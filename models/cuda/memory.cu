@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "models/cuda/library.cuh"
+#include "models/cuda/cuda.h"
 
 enum { CHUNK = 32 << 20 }; /* bytes mapped at a time, rounded to the device's granularity */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/cuda/library.cuh"
+#include "models/cuda/cuda.h"
 
 enum { PLANS = 1024, WORKSPACE = 32 << 20, ROWS = 4096 };
 

@@ -1,4 +1,4 @@
-/* Softmax top-k with capacity, and random partitions. */
+/* Softmax top-k with capacity, random partitions, and the balance losses of noisy top-k and of softmax top-k. */
 #include "models/cuda/kernel.cuh"
 #include "models/routing.h"
 
@@ -266,4 +266,231 @@ status cuda_partition(struct backend *backend, const struct partition *o, struct
     TRY(cuda_sort_slots(cuda, &d, 0, o->counts != NULL ? &selections : NULL, error));
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "partition", error);
+}
+
+/* ---- The balance losses of noisy top-k and of softmax top-k: sums by expert, gradients by sample. ---- */
+
+struct balance_values {
+    size_t samples, experts, top_k;
+    const int32_t *chosen;
+    const float *gates, *noise_logits, *drawn;
+    float epsilon, weight;
+    float *logits, *dnoise_logits, *dgates, *loss, *unweighted;
+    float share;
+    int32_t *next;             /* [B] the expert of the (K + 1)-th largest z; −1: none */
+    float *probability;        /* [B, E] of being chosen; 0 where all or none are */
+    double *importance, *load; /* [E], then their slopes */
+};
+
+/* A block has a sample. */
+static __global__ void find_probabilities(struct balance_values v)
+{
+    __shared__ int32_t next;
+    size_t b = blockIdx.x, row = b * v.experts;
+    const int32_t *chosen = v.chosen + b * v.top_k;
+    const float *z = v.logits + row;
+    if (threadIdx.x == 0) {
+        next = chosen[0] < 0 ? -1 : routing_next(z, v.experts, v.top_k, chosen);
+        v.next[b] = next;
+    }
+    __syncthreads();
+    for (size_t e = threadIdx.x; e < v.experts; e += blockDim.x) {
+        float p = 0;
+        if (next >= 0) {
+            float threshold = z[routing_is_chosen(chosen, v.top_k, e) ? next : chosen[v.top_k - 1]];
+            p = routing_probability(routing_margin(z[e], routing_deviation(v.noise_logits[row + e], v.epsilon),
+                                                   v.drawn[row + e], threshold));
+        }
+        v.probability[row + e] = p;
+    }
+}
+
+/* A thread has an expert and takes the samples in order. */
+static __global__ void add_experts(struct balance_values v)
+{
+    size_t e = global_thread();
+    if (e >= v.experts)
+        return;
+    double importance = 0, load = 0;
+    for (size_t b = 0; b < v.samples; b++) {
+        for (size_t k = 0; k < v.top_k; k++)
+            importance += v.chosen[b * v.top_k + k] == (int32_t)e ? (double)v.gates[b * v.top_k + k] : 0.0;
+        load += (double)v.probability[b * v.experts + e];
+    }
+    v.importance[e] = importance;
+    v.load[e] = load;
+}
+
+/* One thread. */
+static __global__ void add_variations(struct balance_values v)
+{
+    double weight = (double)v.weight;
+    double variation =
+        routing_variation(v.importance, v.experts, weight) + routing_variation(v.load, v.experts, weight);
+    *v.loss += (float)(weight * variation);
+    if (v.unweighted != NULL)
+        *v.unweighted += (float)((double)v.share * variation);
+}
+
+/* A block has a sample. Shared memory: from [E], what each expert's probability takes back from its threshold */
+static __global__ void find_gradients(struct balance_values v)
+{
+    DYNAMIC_SHARED(float, from);
+    size_t b = blockIdx.x, row = b * v.experts;
+    const int32_t *chosen = v.chosen + b * v.top_k;
+    int32_t next = v.next[b];
+    float *z = v.logits + row, *du = v.dnoise_logits + row;
+    const float *u = v.noise_logits + row, *n = v.drawn + row;
+    for (size_t k = threadIdx.x; k < v.top_k; k += blockDim.x)
+        v.dgates[b * v.top_k + k] = chosen[k] >= 0 ? (float)v.importance[chosen[k]] : 0.0f;
+    float kth = next >= 0 ? z[chosen[v.top_k - 1]] : 0.0f, after = next >= 0 ? z[next] : 0.0f;
+    __syncthreads(); /* the thresholds are overwritten from here on */
+    for (size_t e = threadIdx.x; e < v.experts; e += blockDim.x) {
+        if (next < 0) {
+            z[e] = du[e] = 0;
+            continue;
+        }
+        float threshold = routing_is_chosen(chosen, v.top_k, e) ? after : kth, load = (float)v.load[e];
+        struct routing_slopes slopes = routing_slopes(z[e], u[e], n[e], threshold, v.epsilon);
+        from[e] = load * slopes.clean;
+        z[e] = load * slopes.clean;
+        du[e] = load * slopes.noise;
+    }
+    __syncthreads();
+    if (next < 0 || threadIdx.x > 0)
+        return;
+    float from_kth = 0, from_after = 0;
+    for (size_t e = 0; e < v.experts; e++) {
+        if (routing_is_chosen(chosen, v.top_k, e))
+            from_after -= from[e];
+        else
+            from_kth -= from[e];
+    }
+    int32_t last = chosen[v.top_k - 1];
+    z[last] += from_kth;
+    du[last] += from_kth * n[last] * routing_sigmoid(u[last]);
+    z[next] += from_after;
+    du[next] += from_after * n[next] * routing_sigmoid(u[next]);
+}
+
+status cuda_balance(struct backend *backend, const struct balance *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    const struct dispatch *d = o->dispatch;
+    struct balance_values v = {d->samples,       d->experts, d->top_k,   d->chosen,     d->gates,
+                               o->noise_logits,  o->drawn,   o->epsilon, o->weight,     o->logits,
+                               o->dnoise_logits, o->dgates,  o->loss,    o->unweighted, o->share};
+    if (d->samples == 0)
+        return OK;
+    TRY(cuda_scratch(cuda, d->samples * sizeof *v.next, &v.next, error));
+    TRY(cuda_scratch(cuda, d->samples * d->experts * sizeof *v.probability, &v.probability, error));
+    TRY(cuda_scratch(cuda, 2 * d->experts * sizeof *v.importance, &v.importance, error));
+    v.load = v.importance + d->experts;
+    CUDA_LAUNCH(cuda, find_probabilities, (unsigned int)d->samples, BLOCK, 0, v);
+    CUDA_LAUNCH(cuda, add_experts, blocks_for(d->experts, BLOCK), BLOCK, 0, v);
+    CUDA_LAUNCH(cuda, add_variations, 1, 1, 0, v);
+    CUDA_LAUNCH(cuda, find_gradients, (unsigned int)d->samples, BLOCK, d->experts * sizeof(float), v);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "balance", error);
+}
+
+/* --- Of softmax top-k --- */
+
+enum { CHUNK_SAMPLES = 64 };
+
+struct softmax_values {
+    enum balance_softmax_kind kind;
+    size_t chunks;
+    const float *probabilities;
+    float weight, share;
+    float *dprobabilities, *loss, *unweighted;
+    double *sums, *sent; /* [chunks, E]: Σ p, or of kept gates (RMoE); choices */
+    double *slopes;      /* [E]: of the loss along p (WideNet) or along a kept gate */
+};
+
+/* A block has CHUNK_SAMPLES samples, a thread experts, and takes the samples in order. */
+static __global__ void sum_samples(struct slots d, struct softmax_values v)
+{
+    size_t first = (size_t)blockIdx.x * CHUNK_SAMPLES,
+           last = first + CHUNK_SAMPLES < d.samples ? first + CHUNK_SAMPLES : d.samples;
+    for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
+        double sum = 0, sent = 0;
+        for (size_t b = first; v.kind == BALANCE_WIDENET && b < last; b++)
+            sum += (double)v.probabilities[b * d.experts + e];
+        for (size_t i = first * d.top_k; i < last * d.top_k; i++) {
+            bool own = d.chosen[i] == (int32_t)e;
+            sent += own ? 1.0 : 0.0;
+            sum += own && v.kind == BALANCE_RMOE ? (double)d.gates[i] : 0.0; /* 0 beyond the limit */
+        }
+        v.sums[blockIdx.x * d.experts + e] = sum;
+        v.sent[blockIdx.x * d.experts + e] = sent;
+    }
+}
+
+/* One block; a thread has experts. Shared memory: sums [E], sent [E] */
+static __global__ void add_balance(struct slots d, struct softmax_values v)
+{
+    DYNAMIC_SHARED(double, sums);
+    double *sent = sums + d.experts, loss = 0, choices = 0, weight = (double)v.weight;
+    for (size_t e = threadIdx.x; e < d.experts; e += blockDim.x) {
+        sums[e] = sent[e] = 0;
+        for (size_t c = 0; c < v.chunks; c++) {
+            sums[e] += v.sums[c * d.experts + e];
+            sent[e] += v.sent[c * d.experts + e];
+        }
+    }
+    __syncthreads();
+    for (size_t e = 0; v.kind == BALANCE_WIDENET && e < d.experts; e++)
+        choices += sent[e];
+    double samples = choices > 0 ? choices / (double)d.top_k : 1;
+    for (size_t e = threadIdx.x; v.kind == BALANCE_WIDENET && e < d.experts; e += blockDim.x)
+        v.slopes[e] = (double)d.experts * sent[e] / samples / samples;
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    for (size_t e = 0; v.kind == BALANCE_WIDENET && e < d.experts; e++)
+        loss += v.slopes[e] * sums[e];
+    for (size_t e = 0; v.kind == BALANCE_WIDENET && e < d.experts; e++)
+        v.slopes[e] *= weight;
+    if (v.kind == BALANCE_RMOE) {
+        loss = routing_population_variation(sums, d.experts, weight);
+        for (size_t e = 0; e < d.experts; e++)
+            v.slopes[e] = sums[e];
+    }
+    *v.loss += (float)(weight * loss);
+    if (v.unweighted != NULL)
+        *v.unweighted += (float)((double)v.share * loss);
+}
+
+static __global__ void probability_gradients(struct slots d, struct softmax_values v)
+{
+    size_t at = global_thread(), e = at % d.experts, b = at / d.experts;
+    if (b >= d.samples)
+        return;
+    bool has_part = v.kind == BALANCE_WIDENET && d.chosen[b * d.top_k] >= 0;
+    for (size_t i = b * d.top_k; v.kind == BALANCE_RMOE && i < (b + 1) * d.top_k; i++)
+        has_part = has_part || (d.chosen[i] == (int32_t)e && d.slot[i] >= 0);
+    v.dprobabilities[at] = has_part ? (float)v.slopes[e] : 0.0f;
+}
+
+status cuda_balance_softmax(struct backend *backend, const struct balance_softmax *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct slots d = slots_of(o->dispatch);
+    if (d.samples == 0)
+        return OK;
+    size_t chunks = blocks_for(d.samples, CHUNK_SAMPLES), each = chunks * d.experts;
+    void *memory;
+    TRY(cuda_scratch(cuda, (2 * each + d.experts) * sizeof(double), &memory, error));
+    double *sums = (double *)memory;
+    struct softmax_values v = {o->kind,           chunks,  o->probabilities, o->weight, o->share,
+                               o->dprobabilities, o->loss, o->unweighted,    sums,      sums + each,
+                               sums + 2 * each};
+    CUDA_LAUNCH(cuda, sum_samples, (unsigned int)chunks, BLOCK, 0, d, v);
+    CUDA_LAUNCH(cuda, add_balance, 1, BLOCK, 2 * d.experts * sizeof(double), d, v);
+    CUDA_LAUNCH(cuda, probability_gradients, blocks_for(d.samples * d.experts, BLOCK), BLOCK, 0, d, v);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "balance_softmax", error);
 }

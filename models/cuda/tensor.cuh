@@ -126,3 +126,179 @@ static __device__ inline void as_left(uint32_t a[4], const float x[2][4])
     for (int i = 0; i < 4; i++)
         a[i] = pack_bf16(x[i / 2][i % 2 * 2], x[i / 2][i % 2 * 2 + 1]);
 }
+
+/* ---- Products of tiles in shared memory by a block of 256 threads: f32 by multiply-adds on registers, bf16 on tensor cores,
+ * sums in f32.
+ *
+ *     struct tile<T, 128, true, false> sum;                 // 64 × 128 values; a[row][k], b[k][column]
+ *     sum.clear();
+ *     sum.multiply(a, lda, b, ldb, depth, rows);            // += a b; rows of a from `rows` on, a multiple of 16, are left out
+ *     sum.store(result, ld, rows);                          // result[row][column], f32 in shared memory
+ *
+ * A value's sum runs over k in order, whatever its row and column. Leading dimensions of operands are padded by 16 bytes
+ * against bank conflicts, those of results by 8 values.
+ */
+enum { TILE_ROWS = 64, TILE_THREADS = 256, STRIP = 16 };
+
+/* Four neighbours, one access. */
+template <typename T> struct alignas(4 * sizeof(T)) four {
+    T value[4];
+};
+
+struct alignas(8) pair {
+    float first, second;
+};
+
+template <typename T> struct operand_type;
+template <> struct operand_type<float> {
+    static constexpr enum tensor_type type = TENSOR_F32;
+    static __device__ inline float of(float x)
+    {
+        return x;
+    }
+    static __device__ inline float widen(float x)
+    {
+        return x;
+    }
+};
+template <> struct operand_type<__nv_bfloat16> {
+    static constexpr enum tensor_type type = TENSOR_BF16;
+    static __device__ inline __nv_bfloat16 of(float x)
+    {
+        return __float2bfloat16(x);
+    }
+    static __device__ inline float widen(__nv_bfloat16 x)
+    {
+        return __bfloat162float(x);
+    }
+};
+
+/* Depth of an operand's tile, 128 bytes of a row, and the leading dimension of rows of n values. */
+template <typename T> static constexpr unsigned int tile_depth = 128 / sizeof(T);
+template <typename T, int N> static constexpr unsigned int padded = N + 16 / sizeof(T);
+
+/* A_DEEP, B_DEEP: whether neighbours in memory are neighbours along the depth. */
+template <typename T, int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile;
+
+/* A thread of 16 × 16 has 4 rows and COLUMNS / 16 columns: neighbours where the operand has neighbours along them, so that
+ * every access is one of 16 bytes, else every sixteenth. */
+template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<float, COLUMNS, A_DEEP, B_DEEP> {
+    enum { SIDE = 16, HIGH = TILE_ROWS / SIDE, ACROSS = COLUMNS / SIDE };
+    float sum[HIGH][ACROSS];
+
+    static __device__ inline unsigned int row(unsigned int i)
+    {
+        unsigned int y = threadIdx.x / SIDE;
+        return A_DEEP ? y + SIDE * i : HIGH * y + i;
+    }
+
+    static __device__ inline unsigned int column(unsigned int j)
+    {
+        unsigned int x = threadIdx.x % SIDE;
+        return B_DEEP ? x + SIDE * j : 4 * x + 4 * SIDE * (j / 4) + j % 4;
+    }
+
+    __device__ inline void clear()
+    {
+        for (int i = 0; i < HIGH; i++)
+            for (int j = 0; j < ACROSS; j++)
+                sum[i][j] = 0;
+    }
+
+    static __device__ inline void load_b(const float *b, unsigned int ldb, unsigned int k, float values[4][ACROSS])
+    {
+        for (int j = 0; j < ACROSS; j += B_DEEP ? 1 : 4)
+            for (int n = 0; n < (B_DEEP ? 1 : 4); n++) {
+                struct four<float> some =
+                    *(const struct four<float> *)(B_DEEP ? b + column(j) * ldb + k : b + (k + n) * ldb + column(j));
+                for (int m = 0; m < 4; m++)
+                    values[B_DEEP ? m : n][B_DEEP ? j : j + m] = some.value[m];
+            }
+    }
+
+    static __device__ inline void load_a(const float *a, unsigned int lda, unsigned int k, float values[4][HIGH])
+    {
+        for (int n = 0; n < 4; n++) {
+            struct four<float> some =
+                *(const struct four<float> *)(A_DEEP ? a + row(n) * lda + k : a + (k + n) * lda + row(0));
+            for (int m = 0; m < 4; m++)
+                values[A_DEEP ? m : n][A_DEEP ? n : m] = some.value[m];
+        }
+    }
+
+    __device__ inline void multiply(const float *a, unsigned int lda, const float *b, unsigned int ldb,
+                                    unsigned int depth, unsigned int rows)
+    {
+        for (unsigned int k = 0; k < depth; k += 4) {
+            float more[4][HIGH], others[4][ACROSS];
+            load_a(a, lda, k, more);
+            load_b(b, ldb, k, others);
+            for (int i = 0; i < HIGH; i++)
+                if (!A_DEEP || (unsigned int)(STRIP * i) < rows)
+                    for (int n = 0; n < 4; n++)
+                        for (int j = 0; j < ACROSS; j++)
+                            sum[i][j] += more[n][i] * others[n][j];
+        }
+    }
+
+    __device__ inline void store(float *result, unsigned int ld, unsigned int rows) const
+    {
+        for (int i = 0; i < HIGH; i++)
+            for (int j = 0; j < ACROSS; j++)
+                if (!A_DEEP || (unsigned int)(STRIP * i) < rows)
+                    result[row(i) * ld + column(j)] = sum[i][j];
+    }
+};
+
+/* A warp of eight has a strip of 16 rows and half of the columns. */
+template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<__nv_bfloat16, COLUMNS, A_DEEP, B_DEEP> {
+    enum { PARTS = COLUMNS / 2 / EIGHT };
+    float sum[PARTS][4];
+
+    static __device__ inline unsigned int strip()
+    {
+        return threadIdx.x / WARP % 4 * STRIP;
+    }
+
+    static __device__ inline unsigned int column()
+    {
+        return threadIdx.x / WARP / 4 * (COLUMNS / 2);
+    }
+
+    __device__ inline void clear()
+    {
+        for (int i = 0; i < PARTS * 4; i++)
+            sum[i / 4][i % 4] = 0;
+    }
+
+    __device__ inline void multiply(const __nv_bfloat16 *a, unsigned int lda, const __nv_bfloat16 *b, unsigned int ldb,
+                                    unsigned int depth, unsigned int rows)
+    {
+        for (unsigned int k = 0; k < depth && strip() < rows; k += STRIP) {
+            uint32_t left[4], right[4];
+            if (A_DEEP)
+                load_left(left, a + strip() * lda + k, lda);
+            else
+                load_left_transposed(left, a + k * lda + strip(), lda);
+#pragma unroll
+            for (int p = 0; p < PARTS; p += 2) {
+                unsigned int j = column() + (unsigned int)p * EIGHT;
+                if (B_DEEP)
+                    load_right_transposed(right, b + j * ldb + k, ldb);
+                else
+                    load_right(right, b + k * ldb + j, ldb);
+                mma_m16n8k16(sum[p], left, right);
+                mma_m16n8k16(sum[p + 1], left, right + 2);
+            }
+        }
+    }
+
+    __device__ inline void store(float *result, unsigned int ld, unsigned int rows) const
+    {
+        result += (strip() + lane() / 4) * ld + column() + lane() % 4 * 2;
+        for (int p = 0; p < PARTS && strip() < rows; p++)
+            for (int half = 0; half < 2; half++)
+                *(struct pair *)(result + (unsigned int)half * EIGHT * ld + p * EIGHT) = {sum[p][2 * half],
+                                                                                          sum[p][2 * half + 1]};
+    }
+};

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "models/cpu/bf16.h"
-#include "models/cpu/vector.h"
+#include "models/cpu/kernels.h"
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
 
