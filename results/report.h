@@ -30,7 +30,7 @@ struct report_request {
     size_t by_count;         /* 0: nothing is compared */
     size_t best;             /* configurations to draw for each sequence of tasks; 1 to REPORT_BEST */
     bool figures;            /* files for papers too */
-    const char *questions;   /* a folder of more sections, as results/sections/ has them; NULL: none */
+    const char *questions;   /* a folder of more sections, a file for each; NULL: none */
     const struct stop *stop; /* a request ends with ERROR_STOPPED; NULL: nobody asks */
 };
 

@@ -21,7 +21,7 @@ static const struct option options[] = {
      .help = "add published numbers: in paper-table, and for SQL as the tables published and published_matrix"},
     {.name = "questions",
      .type = OPTION_TEXT,
-     .help = "a folder of more questions, files *.sql as results/questions/ has them"},
+     .help = "a folder of more questions, a file NAME.sql each: a head and SQL (results/README.md)"},
     {0},
 };
 
@@ -177,7 +177,7 @@ const struct command command_query = {
     .arguments = "[DATABASE] WHAT",
     .summary = "print the contents of a results database",
     .details = "WHAT is a question by name (mtil list questions: leaderboard, paper-table, matrix, ...), a file of\n"
-               "SQL (FILE.sql, with a head as those of results/questions/ have it), or a SELECT in quotes.\n\n"
+               "SQL (FILE.sql, with a head as each part of results/questions/ has it), or a SELECT in quotes.\n\n"
                "DATABASE defaults to results.db, where mtil run writes; with --published and no DATABASE\n"
                "only published numbers are shown, else those of the runs' settings and orders.\n"
                "transfer: accuracy on tasks not trained yet; average: after each task, on all of them;\n"

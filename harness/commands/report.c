@@ -23,7 +23,7 @@ static const struct option report_options[] = {
     {.name = "figures", .type = OPTION_BOOLEAN, .fallback = "true", .help = "write the figures for papers too"},
     {.name = "questions",
      .type = OPTION_TEXT,
-     .help = "a folder of more sections of the page, files *.sql as results/sections/ has them"},
+     .help = "a folder of more sections, a file NAME.sql each: a head and SQL (results/report/README.md)"},
     FILTER_OPTIONS,
     {0},
 };

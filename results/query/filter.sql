@@ -1,7 +1,6 @@
 -- Which runs a filter chooses, what they are called, and what they were told.
 -- === filter
 -- title: the runs that a filter chooses
-WITH
 -- include: wanted
 SELECT run, suite, suite_hash, settings_hash, setting, method, policy, selector, selection, task_order, model, backend, "precision",
        program_version, seed, tasks, trainable_parameters, status, message, started, finished, host, process, folder
@@ -18,7 +17,6 @@ ORDER BY run
 -- refuse:
 -- What a filter names and no run has: a sentence or, of a name, what is expected (null: the names), its kind, it, and a name that
 -- there is.
-WITH
 -- include: wanted
 , given (kind, name) AS (
     SELECT 'run', trim(value) FROM json_each('[' || replace(json_quote(:runs), ',', '","') || ']') WHERE :runs IS NOT NULL

@@ -1,6 +1,7 @@
--- What several questions and sections of a page begin with: a line "-- include: NAME" stands for such a part.
+-- What several questions and sections of a page begin with: a line "-- include: NAME" stands for such a part;
+-- one that begins with WITH begins the statement.
 -- === accuracies
-cells AS MATERIALIZED (
+WITH cells AS MATERIALIZED (
     SELECT run, after_task, task, name, correct, images, 100.0 * correct / images AS accuracy
     FROM chosen
     JOIN evaluations USING (run)
@@ -54,7 +55,7 @@ tested AS (
 -- What mtil compare finds (results/compare/): groups of the board, their contexts by number where there are several, and the questions about
 -- them, each on the board of its first context.
 -- A section with this part is left out where nothing is compared.
-compared_groups AS MATERIALIZED (
+WITH compared_groups AS MATERIALIZED (
     SELECT grp, context, name, compared AS "by", iif(several, dense_rank() OVER (ORDER BY context), NULL) AS number
     FROM (SELECT *, max(context) OVER () > min(context) OVER () AS several
           FROM configuration AS one
@@ -70,7 +71,7 @@ compared_groups AS MATERIALIZED (
 -- === frozen
 -- Frozen experts of each block of the drawn runs after each task that their configuration's first run has trained; a task that
 -- freezes nothing new keeps the count.
-freezes AS MATERIALIZED (
+WITH freezes AS MATERIALIZED (
     SELECT run, encoder, block, target, min(task) AS task
     FROM drawn
     JOIN expert_events USING (run)
@@ -102,20 +103,8 @@ WHERE status = 'finished' AND (SELECT count(*)
                                WHERE evaluations.run = chosen.run AND after_task BETWEEN 0 AND tasks - 1)
                               < iif(setting = 'class_incremental', tasks * (tasks + 1) / 2, tasks * tasks)
 HAVING count(*) > 0
--- === left-out
-SELECT count(*) || iif(count(*) = 1, ' configuration without a finished run is not drawn.',
-                       ' configurations without a finished run are not drawn.')
-FROM configurations
-WHERE finished = 0
-HAVING count(*) > 0 AND (SELECT max(finished) FROM configurations) > 0
-UNION ALL
-SELECT iif(count(colour) = 1, 'Drawn is the configuration', 'Drawn are the ' || count(colour) || ' configurations')
-       || ' with the highest Last of ' || count(*) || '.'
-FROM configurations
-WHERE finished > 0 OR (SELECT max(finished) FROM configurations) = 0
-HAVING count(colour) < count(*)
 -- === measured
-measured AS ( -- the metrics of each run or, with a dataset, of its task
+WITH measured AS ( -- the metrics of each run or, with a dataset, of its task
     SELECT run, NULL AS name
 -- each: , {name}
     FROM metrics
@@ -129,7 +118,7 @@ measured AS ( -- the metrics of each run or, with a dataset, of its task
 )
 -- === merges
 -- What the merges of each drawn run did, as means; of runs in which iterations followed a merge.
-merged AS MATERIALIZED (
+WITH merged AS MATERIALIZED (
     SELECT number, run, avg(use) AS use, 100.0 * avg(use = 0) AS unused,
            avg(next_use) FILTER (WHERE NOT overwritten) AS next_use, avg(distance) AS distance, max(members.transfer) AS transfer
     FROM drawn
@@ -140,7 +129,7 @@ merged AS MATERIALIZED (
 )
 -- === recognised
 -- The first run of the best drawn configuration of whose test images anything is kept, its tasks, and its last tests.
-recognised AS MATERIALIZED (
+WITH recognised AS MATERIALIZED (
     SELECT run, label, drawn.label || ', run ' || run AS of FROM drawn
     WHERE turn = 0 AND run IN (SELECT run FROM test_labels UNION SELECT run FROM task_classes)
     ORDER BY number
@@ -158,7 +147,7 @@ routed AS ( -- where the images of each task were sent after the last one, in ru
 -- === served
 -- The first run of the best drawn configuration with experts by class: experts of different runs have nothing to do with one
 -- another. Its choices in the last test, and its experts.
-served AS MATERIALIZED (
+WITH served AS MATERIALIZED (
     SELECT run, label || ', seed ' || seed AS of FROM drawn
     WHERE turn = 0 AND run IN (SELECT run FROM class_experts)
     ORDER BY number
@@ -173,37 +162,6 @@ served AS MATERIALIZED (
     SELECT 0
     UNION ALL
     SELECT expert + 1 FROM experts WHERE expert < (SELECT max(expert) FROM expert_counts WHERE run IN (SELECT run FROM served))
-)
--- === settings-asked
-called AS ( -- what a configuration is called
-    SELECT min(run) AS run, json_array(suite, setting, method, policy, selector, selection, task_order, model) AS name
-    FROM chosen
-    WHERE status = 'finished'
-    GROUP BY suite_hash
-), twins AS (
-    SELECT name, count(*) AS configurations FROM called GROUP BY name HAVING count(*) > 1
-), told AS ( -- keys in which configurations that are called the same differ, a row's name first, for it says most
-    SELECT key, max(value) AS value
-    FROM (
-        SELECT key, max(value) AS value
-        FROM twins
-        JOIN called USING (name)
-        JOIN settings USING (run)
-        GROUP BY name, key
-        HAVING count(DISTINCT value) > 1 OR count(*) < configurations
-    )
-    GROUP BY key
-), shown AS ( -- where only contents differ, the paths lead to them
-    SELECT place, key FROM asked
-    UNION ALL
-    SELECT * FROM (
-        SELECT row_number() OVER (ORDER BY key <> 'run.row', key), key
-        FROM told
-        WHERE NOT EXISTS (SELECT 1 FROM asked)
-              AND (key = 'run.row' OR key LIKE 'model.%' OR key = 'data.root' OR NOT is_incidental(key, value))
-        ORDER BY 1
-        LIMIT 4
-    )
 )
 -- === tested
 -- Of the runs of `examined`: the last test of each task.
@@ -221,7 +179,7 @@ placed AS ( -- the number of a task's first class among those of all tasks
 )
 -- === wanted
 -- The settings that --where asks for: words without "=" continue the list before them.
-words (place, word) AS (
+WITH words (place, word) AS (
     SELECT key, value FROM json_each('[' || replace(json_quote(:where), ',', '","') || ']') WHERE :where IS NOT NULL
 ), wanted AS (
     SELECT trim(substr(condition, 1, instr(condition, '=') - 1)) AS key, trim(substr(condition, instr(condition, '=') + 1)) AS value
@@ -254,7 +212,7 @@ WHERE status = 'finished'
 -- tasks. Published rows are those of the settings and orders of the runs, or all where there are no runs; one is left out
 -- of blocks in which it has no number.
 -- What stands out is the best and whatever a test does not tell from it, where it tells anything from it.
-sequences AS (
+WITH sequences AS (
     SELECT *
     FROM chosen
     WHERE status = 'finished' AND setting NOT IN ('class_incremental', 'domain_incremental')

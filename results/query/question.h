@@ -14,8 +14,8 @@
  *     SELECT … FROM chosen …
  *
  * A line `-- each: TEXT` stands for one per metric (results/metrics.h). A line `-- include: NAME`, anywhere, stands for the part
- * NAME of results/query/parts.sql. Those of results/sections/ are questions that the page of a report shows; they have more lines
- * in their heads (results/report/README.md).
+ * NAME of results/query/parts.sql, its WITH included. Those of results/sections/ are questions that the page of a report shows;
+ * they have more lines in their heads (results/report/README.md).
  *
  * Behind the answer other statements may follow, each behind a line of its own:
  *

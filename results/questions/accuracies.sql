@@ -7,7 +7,6 @@
 -- column: * right 1
 -- block: run
 -- wide: title value
-WITH
 -- include: accuracies
 SELECT run, after_task AS row, suite, method, policy, seed, after, title, value
 FROM accuracies
@@ -30,7 +29,6 @@ ORDER BY run, task
 -- title: transfer, average, last and more of each run whose matrix is complete
 -- empty: their accuracy matrix is not whole; mtil query matrix shows what there is
 -- column: name of-dataset
-WITH
 -- include: measured
 SELECT chosen.run AS run, label AS row, suite, method, policy, seed, name
 -- each: , {name}
@@ -47,11 +45,37 @@ ORDER BY run
 -- column: name of-dataset
 -- each main: -- column: {name}_sd 2
 -- wide: title value
-WITH
--- include: settings-asked
-,
 -- include: measured
-, means AS (
+, called AS ( -- what a configuration is called
+    SELECT min(run) AS run, json_array(suite, setting, method, policy, selector, selection, task_order, model) AS name
+    FROM chosen
+    WHERE status = 'finished'
+    GROUP BY suite_hash
+), twins AS (
+    SELECT name, count(*) AS configurations FROM called GROUP BY name HAVING count(*) > 1
+), told AS ( -- keys in which configurations that are called the same differ, a row's name first, for it says most
+    SELECT key, max(value) AS value
+    FROM (
+        SELECT key, max(value) AS value
+        FROM twins
+        JOIN called USING (name)
+        JOIN settings USING (run)
+        GROUP BY name, key
+        HAVING count(DISTINCT value) > 1 OR count(*) < configurations
+    )
+    GROUP BY key
+), shown AS ( -- where only contents differ, the paths lead to them
+    SELECT place, key FROM asked
+    UNION ALL
+    SELECT * FROM (
+        SELECT row_number() OVER (ORDER BY key <> 'run.row', key), key
+        FROM told
+        WHERE NOT EXISTS (SELECT 1 FROM asked)
+              AND (key = 'run.row' OR key LIKE 'model.%' OR key = 'data.root' OR NOT is_incidental(key, value))
+        ORDER BY 1
+        LIMIT 4
+    )
+), means AS (
     SELECT suite_hash, name, min(chosen.run) AS run, label AS row, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
            max(policy) AS policy, max(selector) AS selector, max(selection) AS selection, max(task_order) AS "order",
            max(model) AS model, substr(suite_hash, 1, 8) AS configuration, count(*) AS runs
@@ -110,7 +134,6 @@ HAVING count(*) > 50
 -- wide: key value
 
 -- Configurations that differ in this setting alone are one series, which is named by the others in which any differ.
-WITH
 -- include: measured
 , axis AS (
     SELECT key FROM asked ORDER BY place LIMIT 1
@@ -170,7 +193,6 @@ ORDER BY min(chosen.run) OVER (PARTITION BY suite_hash), suite_hash, task, itera
 
 -- Grubbs' test: each run against the others of its configuration (Student's t of the deleted residual), p times the seeds. The others
 -- vary at least as numbers do that are rounded to an image of any task, or two that happen to be equal would make any third stand out.
-WITH
 -- include: measured
 , valued AS (
     SELECT run, suite_hash, measured.name AS name, title AS metric, CASE title

@@ -7,7 +7,6 @@
 -- block: block
 -- wide: title value
 -- mark: supported
-WITH
 -- include: paper-table
 SELECT block, own, number, metric, method, seeds, title, value, supported
 FROM entries
@@ -159,7 +158,6 @@ WHERE :baseline IS NOT NULL
 -- block: block
 -- wide: title value
 -- mark: supported
-WITH
 -- include: paper-table
 SELECT block, own, number, metric, method, seeds, title, value, supported
 FROM entries

@@ -81,7 +81,6 @@ ORDER BY run
 -- wide: title value
 
 -- The last row of each run's accuracy matrix.
-WITH
 -- include: accuracies
 SELECT run, after, title, value
 FROM accuracies
@@ -93,7 +92,6 @@ ORDER BY run, place
 -- wide: title value
 
 -- The end of a run: its accuracy matrix and, with more than one task and a whole matrix, Transfer, Average and Last below it.
-WITH
 -- include: accuracies
 , of_run AS MATERIALIZED (
     SELECT metrics.* FROM chosen JOIN metrics USING (run) WHERE tasks > 1

@@ -6,7 +6,6 @@
 -- caption: Mean differences over all contexts and common seeds, with 95% intervals (Student); right of the dotted line the first is
 -- caption: better. No interval where there is one seed.{cut}
 -- x: difference, points
-WITH
 -- include: compared
 , ranked AS (
     SELECT *, row_number() OVER (PARTITION BY metric ORDER BY place) AS rank, count(*) OVER (PARTITION BY metric) AS count
@@ -22,7 +21,6 @@ ORDER BY metric, rank
 -- section: 22
 -- draw: list
 -- details: {details}
-WITH
 -- include: compared
 SELECT words, iif(count(*) OVER () > 9, 'In words', NULL) AS details
 FROM compared_pairs
@@ -35,7 +33,6 @@ LIMIT 600
 -- name: contexts
 -- details: {details}
 -- caption: Runs stand beside one another where they agree in these settings.
-WITH
 -- include: compared
 SELECT DISTINCT number AS context, context.name AS settings, iif(max(number) OVER () > 9, max(number) OVER () || ' contexts', NULL) AS details
 FROM compared_groups
@@ -52,7 +49,6 @@ ORDER BY number
 -- column: place hidden
 -- column: contexts, dataset optional
 -- column: difference, sd, low, high, r 2
-WITH
 -- include: compared
 SELECT place, baseline, "by", other, metric_name AS metric, dataset_name AS dataset,
        iif(max(contexts) OVER () > 1, contexts, NULL) AS contexts, seeds, difference, sd, low, high, p, p_holm, r, verdict,
@@ -63,7 +59,6 @@ LIMIT 600
 -- === comparison-notes
 -- section: 26
 -- draw: list
-WITH
 -- include: compared
 SELECT note || '.' AS note
 FROM note
@@ -80,7 +75,6 @@ ORDER BY place
 -- column: place hidden
 -- column: dataset optional
 -- column: difference, sd, low, high, median, effect 2
-WITH
 -- include: compared
 SELECT detail.rowid AS place, number AS context, question.baseline AS baseline, compared AS "by", question.other AS other,
        metric.name AS metric, dataset.name AS dataset, runs, difference, sd, low, high, median, effect, p,

@@ -7,7 +7,6 @@
 -- x: tasks trained
 -- y: frozen experts
 -- range: 0
-WITH
 -- include: frozen
 SELECT encoder || ' encoder' AS panel, label AS series, colour, task + 1 AS x, avg(frozen) AS y, min(frozen) AS low,
        max(frozen) AS high
@@ -27,7 +26,6 @@ ORDER BY encoder, number, task
 -- value: frozen experts
 -- range: 0 {experts}
 -- wide: column value
-WITH
 -- include: frozen
 SELECT label AS choice, number, seeds, max(experts) OVER (PARTITION BY number) AS experts, encoder || ' ' || block AS block,
        board.name AS column, avg(frozen) AS value
@@ -103,7 +101,6 @@ WHERE (SELECT count(DISTINCT number) FROM drawn JOIN expert_counts USING (run)) 
 -- caption: {of}: effective number of experts, of {most}, that the test images choose in the last test, all of them and those of
 -- caption: one class (exp of the entropy, for classes of its mean). The same number twice: the choice does not
 -- caption: depend on the class. Images without a router are left out.
-WITH
 -- include: served
 , of_classes AS (
     SELECT block, sum(count) AS count, entropy(count) AS bits FROM usage GROUP BY block, task, class
@@ -131,7 +128,6 @@ ORDER BY block
 -- y: {unit}
 -- value: {what}
 -- range: 0
-WITH
 -- include: served
 , drawings(drawing, thing, what) AS (
     VALUES ('served', 'Experts', 'share, %'), ('gates', 'Mean gates', 'mean gate')
@@ -242,7 +238,6 @@ ORDER BY encoders.encoder, kind, number, board.task
 -- caption: Use in the 50 iterations after each merge, fewer where the task ends, and, of merged experts that no later merge
 -- caption: overwrites, in the whole next task, whose router is another. Means over the merges of a run, then over runs, with 95%
 -- caption: intervals (Student); no interval where there is one run. The axes of the panels differ.
-WITH
 -- include: merges
 SELECT panel, label AS series, colour, mean(value) AS y, max(0, mean(value) - half_width(value)) AS low,
        min(mean(value) + half_width(value), CASE part WHEN 1 THEN 100 WHEN 3 THEN 1 WHEN 4 THEN 100 ELSE 9e99 END) AS high
@@ -268,7 +263,6 @@ ORDER BY part, number
 -- caption: r: correlation of a run's mean use with its Transfer over the runs of the configuration, r next: of the use in the
 -- caption: next task, with Fisher's 95% intervals, which fewer than four runs do not have. Each merge: mtil query merges.
 -- column: "merged experts never chosen, %","Transfer, %" 1
-WITH
 -- include: merges
 , pairs AS (
     SELECT label, number, count(*) AS runs, mean(use) AS use, mean(unused) AS unused, mean(next_use) AS next_use,

@@ -5,7 +5,6 @@
 -- name: class-accuracy
 -- details: Accuracy on each of {classes} classes
 -- caption: Percent of the test images of each class, {of}.
-WITH
 -- include: recognised
 , examined AS (
     SELECT run, task FROM recognised JOIN tasks USING (run)
@@ -23,7 +22,6 @@ LEFT JOIN counted ON counted.task = labels.task AND truth = labels.class
 GROUP BY labels.task, labels.class
 ORDER BY labels.task, labels.class
 -- note:
-WITH
 -- include: recognised
 SELECT 'One run: ' || of || '.' FROM recognised
 -- === class-confusion
@@ -38,7 +36,6 @@ SELECT 'One run: ' || of || '.' FROM recognised
 -- y: class
 -- value: share, %
 -- range: 0 100
-WITH
 -- include: recognised
 , examined AS (
     SELECT run FROM recognised
