@@ -1,4 +1,4 @@
-#include "results/statistics/functions.h"
+#include "results/statistics/statistics.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -11,7 +11,6 @@
 #include "core/text.h"
 #include "results/statistics/bootstrap.h"
 #include "results/statistics/permutation.h"
-#include "results/statistics/statistics.h"
 
 enum { NUMBERS_MOST = 3, ARGUMENTS_MOST = 5 };
 

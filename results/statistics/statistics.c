@@ -67,7 +67,9 @@ static double beta_fraction(double x, double y, double a, double b)
     return value;
 }
 
-double statistics_beta(double x, double complement, double a, double b)
+/* The regularised incomplete beta function I_x(a, b), a and b > 0, by its continued fraction (Didonato and Morris,
+ * "Algorithm 708", ACM TOMS 1992). complement is 1 − x, which the caller often knows with more digits than 1 − x has. */
+static double beta(double x, double complement, double a, double b)
 {
     if (!(a > 0 && b > 0 && x >= 0 && complement >= 0))
         return (double)NAN;
@@ -84,10 +86,11 @@ double statistics_t_two_sided(double t, double degrees)
     if (!(degrees > 0) || isnan(t))
         return (double)NAN;
     double square = t * t, sum = degrees + square;
-    return isinf(square) ? 0 : statistics_beta(degrees / sum, square / sum, degrees / 2, 0.5);
+    return isinf(square) ? 0 : beta(degrees / sum, square / sum, degrees / 2, 0.5);
 }
 
-double statistics_normal_quantile(double confidence)
+/* The z with P(|Z| <= z) = confidence for a standard normal Z. */
+static double normal_quantile(double confidence)
 {
     if (!(confidence >= 0 && confidence < 1))
         return (double)NAN;
@@ -103,7 +106,7 @@ double statistics_normal_quantile(double confidence)
  * come down to it. The derivative, −2 t f(t)/P, has the density f(t) = beta_front/t. */
 double statistics_t_quantile(double confidence, double degrees)
 {
-    double t = statistics_normal_quantile(confidence);
+    double t = normal_quantile(confidence);
     if (!(degrees > 0) || !(t > 0))
         return degrees > 0 ? t : (double)NAN;
     for (int step = 0; step < 100; step++) {
@@ -138,7 +141,9 @@ static double gamma_lower(double a, double x)
     return 1 - front * a * value;
 }
 
-double statistics_chi_square_quantile(double p, double degrees)
+/* The x with P(X <= x) = p of the chi-square distribution with ν degrees of freedom, 0 < p < 1, to about 1e-12: the
+ * incomplete gamma function by its series or continued fraction (Abramowitz and Stegun 6.5.29, 6.5.31), halved to p. */
+static double chi_square_quantile(double p, double degrees)
 {
     double low = -745, high = log(degrees) + 50; /* of x, as logarithms */
     if (!(degrees > 0 && p > 0 && p < 1))
@@ -169,7 +174,10 @@ static double reach(double degrees, double sign)
     return high;
 }
 
-double statistics_noncentral_t_two_sided(double t, double degrees, double noncentrality)
+/* P(|T| > t) for T of the noncentral t distribution with ν degrees of freedom and noncentrality δ, the power of a
+ * t-test. T = (Z + δ)/S with ν·S² chi-squared; the integral over ln S is summed in even steps, which converge
+ * exponentially for such integrands (Trefethen and Weideman, SIAM Review 2014). */
+static double noncentral_t_two_sided(double t, double degrees, double noncentrality)
 {
     if (!(degrees > 0) || !(t >= 0) || isnan(noncentrality))
         return (double)NAN;
@@ -239,7 +247,7 @@ struct interval statistics_correlation_interval(double r, size_t n, size_t contr
 {
     if (isnan(r) || n <= controlled + 3)
         return (struct interval){(double)NAN, (double)NAN};
-    double half = statistics_normal_quantile(confidence) / sqrt((double)(n - controlled - 3));
+    double half = normal_quantile(confidence) / sqrt((double)(n - controlled - 3));
     return (struct interval){tanh(atanh(r) - half), tanh(atanh(r) + half)};
 }
 
@@ -338,14 +346,14 @@ double statistics_holm(double p, double *family, size_t n)
 double statistics_mcnemar(uint64_t only_a, uint64_t only_b)
 {
     double fewer = (double)(only_a < only_b ? only_a : only_b), more = (double)(only_a < only_b ? only_b : only_a);
-    return only_a == only_b ? 1 : fmin(1, 2 * statistics_beta(0.5, 0.5, more, fewer + 1));
+    return only_a == only_b ? 1 : fmin(1, 2 * beta(0.5, 0.5, more, fewer + 1));
 }
 
 struct interval statistics_sd_interval(double sd, double degrees, double confidence)
 {
     double outside = (1 - confidence) / 2;
-    return (struct interval){sd * sqrt(degrees / statistics_chi_square_quantile(1 - outside, degrees)),
-                             sd * sqrt(degrees / statistics_chi_square_quantile(outside, degrees))};
+    return (struct interval){sd * sqrt(degrees / chi_square_quantile(1 - outside, degrees)),
+                             sd * sqrt(degrees / chi_square_quantile(outside, degrees))};
 }
 
 double statistics_log2_choices(double a, double b)
@@ -373,8 +381,7 @@ static double power_of(double effect, size_t n, double cells, double level)
     if (n < 2)
         return (double)NAN;
     double degrees = cells * (double)(n - 1);
-    return statistics_noncentral_t_two_sided(statistics_t_quantile(1 - level, degrees), degrees,
-                                             fabs(effect) * sqrt((double)n));
+    return noncentral_t_two_sided(statistics_t_quantile(1 - level, degrees), degrees, fabs(effect) * sqrt((double)n));
 }
 
 size_t statistics_seeds_needed(double effect, double cells, double level, double power)

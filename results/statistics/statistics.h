@@ -74,12 +74,8 @@ size_t statistics_least_seeds(double level, size_t contexts, bool unpaired);
  * this power, where the deviation is known with cells·(n − 1) degrees of freedom; 0: more than a million. */
 size_t statistics_seeds_needed(double effect, double cells, double level, double power);
 
-/* --- Distributions of tests and intervals ---
+/* --- Student's distribution ---
  * Relative errors stay below 1e-12, in the tails too. Outside their domain the functions are NAN. */
-
-/* The regularised incomplete beta function I_x(a, b), a and b > 0, by its continued fraction (Didonato and Morris,
- * "Algorithm 708", ACM TOMS 1992). complement is 1 − x, which the caller often knows with more digits than 1 − x has. */
-double statistics_beta(double x, double complement, double a, double b);
 
 /* P(|T| >= |t|) of Student's distribution with ν degrees of freedom, ν > 0. Infinite t has probability 0. */
 double statistics_t_two_sided(double t, double degrees);
@@ -87,14 +83,15 @@ double statistics_t_two_sided(double t, double degrees);
 /* The t with P(|T| <= t) = confidence, 0 <= confidence < 1. */
 double statistics_t_quantile(double confidence, double degrees);
 
-/* The z with P(|Z| <= z) = confidence for a standard normal Z. */
-double statistics_normal_quantile(double confidence);
+/* --- In SQL --- */
 
-/* The x with P(X <= x) = p of the chi-square distribution with ν degrees of freedom, 0 < p < 1, to about 1e-12: the
- * incomplete gamma function by its series or continued fraction (Abramowitz and Stegun 6.5.29, 6.5.31), halved to p. */
-double statistics_chi_square_quantile(double p, double degrees);
+struct sqlite3;
 
-/* P(|T| > t) for T of the noncentral t distribution with ν degrees of freedom and noncentrality δ, the power of a
- * t-test. T = (Z + δ)/S with ν·S² chi-squared; the integral over ln S is summed in even steps, which converge
- * exponentially for such integrands (Trefethen and Weideman, SIAM Review 2014). */
-double statistics_noncentral_t_two_sided(double t, double degrees, double noncentrality);
+/* The statistics of this folder as functions of SQL, for every statement of a connection (METRICS.md lists them).
+ *
+ *     SELECT policy, mean(last), half_width(last) FROM runs JOIN metrics USING (run) GROUP BY policy;
+ *     SELECT permutation_p(b.last - a.last) FROM …;
+ *
+ * Aggregates leave out nulls and sort their values first, so that the order of rows does not change a bit. What is
+ * undefined, such as the deviation of one value, is null. Returns SQLite's code. */
+int functions_register(struct sqlite3 *connection);

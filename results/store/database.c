@@ -12,7 +12,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "core/threads.h"
-#include "results/statistics/functions.h"
+#include "results/statistics/statistics.h"
 #include "results/store/per_image.h"
 
 #define PAUSE_MS 5

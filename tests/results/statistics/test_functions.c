@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "core/rng.h"
-#include "results/statistics/functions.h"
 #include "results/statistics/permutation.h"
+#include "results/statistics/statistics.h"
 
 /* "n/a", "error" or a number with the tolerance that stands before an expression. */
 static void check_line(sqlite3 *connection, const char *line)
