@@ -10,7 +10,6 @@
 
 #include "core/file.h"
 #include "core/file_writer.h"
-#include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 
 struct joining {

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 
 static status count_rows(struct store *store, const char *table, int64_t run, int64_t *rows, struct error *error)

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "results/store/live.h"
-#include "results/store/run_rows.h"
+#include "results/store/store_internal.h"
 
 static const char *const status_names[] = {"running", "stopped", "finished", "failed"};
 

@@ -1,5 +1,5 @@
-#include "results/store/run_rows.h"
-
+/* The rows of one run in a database, table by table: compares them with another database's, copies, deletes and digests
+ * them. `run` does not count, whose number differs between files; nor does, in comparisons, a row's own number. */
 #include <stdio.h>
 #include <string.h>
 

@@ -254,6 +254,8 @@ status store_read_per_image(struct store *store, int64_t run, int64_t after_task
     return result;
 }
 
+/* --- The schema --- */
+
 #define SCHEMA_APPLICATION 0x4d54494c    /* SQLite's application_id: "MTIL" */
 #define SCHEMA_BEFORE_RELEASE 0x6d74696c /* that of files of before the first release */
 #define SCHEMA_LOCK 0                    /* runs count from 1 */
@@ -262,8 +264,6 @@ status store_read_per_image(struct store *store, int64_t run, int64_t after_task
 enum { SCHEMA_VERSION = 1 }; /* SQLite's user_version */
 
 EMBEDDED_FILES(schema_files); /* the tables, then the views */
-
-/* --- The schema --- */
 
 /* *empty: the file has nothing yet. Refuses another program's database, and another schema. */
 static status recognise(struct database *database, bool *empty, struct error *error)

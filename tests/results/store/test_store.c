@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "results/store/join.h"
-#include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 #include "tests/results/matrix.h"
 #include "tests/results/sample.h"
