@@ -119,6 +119,7 @@ void table_free(struct table *table)
 /* --- The forms of a table: how each writes a cell, and what stands around --- */
 
 enum { WIDTH_LIMIT = 72 /* characters of a cell */ };
+#define DECIMALS_EXACT (-2) /* all digits that tell a number from others */
 
 /* --- Numbers --- */
 
@@ -135,23 +136,17 @@ void table_number(double value, int decimals, char number[TABLE_NUMBER])
 const char *table_cell_text(const struct table_cell *cell, int decimals, char number[TABLE_NUMBER])
 {
     number[0] = 0;
-    if (cell->kind == CELL_INTEGER)
+    if (cell->kind == CELL_INTEGER) {
         snprintf(number, TABLE_NUMBER, "%" PRId64, cell->integer);
-    else if (cell->kind == CELL_REAL)
+    } else if (cell->kind == CELL_REAL && decimals == DECIMALS_EXACT) {
+        struct text digits = {0};
+        text_add_real(&digits, cell->real);
+        snprintf(number, TABLE_NUMBER, "%s", digits.data);
+        text_free(&digits);
+    } else if (cell->kind == CELL_REAL) {
         table_number(cell->real, decimals, number);
+    }
     return cell->kind == CELL_TEXT ? cell->text : number;
-}
-
-/* Numbers with all of their digits. */
-static const char *exact_text(const struct table_cell *cell, char number[TABLE_NUMBER])
-{
-    if (cell->kind != CELL_REAL)
-        return table_cell_text(cell, 0, number);
-    struct text digits = {0};
-    text_add_real(&digits, cell->real);
-    snprintf(number, TABLE_NUMBER, "%s", digits.data);
-    text_free(&digits);
-    return number;
 }
 
 void table_find_best(const struct table *table, size_t first, size_t end, size_t column, char best[TABLE_NUMBER])
@@ -320,7 +315,7 @@ static void render_json(const struct table *table, struct text *text)
         if (cell->kind == CELL_TEXT)
             add_json_string(text, cell->text);
         else
-            text_add(text, "%s", cell->kind == CELL_EMPTY ? "null" : exact_text(cell, number));
+            text_add(text, "%s", cell->kind == CELL_EMPTY ? "null" : table_cell_text(cell, DECIMALS_EXACT, number));
     }
     text_add(text, table->count > 0 ? "}\n]\n" : "[]\n");
 }
@@ -442,7 +437,8 @@ static void render(const struct form *form, const struct table *table, struct co
             if (row > 0)
                 form->above_block(table, columns, text);
         }
-        const char *reads = form->exact ? exact_text(cell, number) : shown_text(table, row, column, number);
+        const char *reads =
+            form->exact ? table_cell_text(cell, DECIMALS_EXACT, number) : shown_text(table, row, column, number);
         add_shown(form, reads,
                   (struct shown){&columns[column], .number = is_number, .colour = colour,
                                  .best = is_number && *reads != 0 &&
