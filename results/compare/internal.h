@@ -8,8 +8,6 @@
 #include "results/compare.h"
 #include "results/store/store_internal.h"
 
-#define COMPARE_LEVEL 0.05
-
 /* A comparison in the making. */
 struct compare {
     struct store *store;

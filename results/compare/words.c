@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "results/compare/internal.h"
 
+#define LEVEL 0.05
 #define PAIRS                                                                                                          \
     "SELECT place, title, dataset_name, said_baseline, said_other, runs, seeds, contexts, above, below, family, "      \
     "equal_family, tier, "                                                                                             \
@@ -82,12 +83,12 @@ static void add_difference(struct text *text, const struct pair *pair)
 /* What no seeds, or runs, of this number can show. */
 static bool add_limit(struct text *text, const struct pair *pair, bool unpaired)
 {
-    bool alone = pair->least > COMPARE_LEVEL, together = pair->least * (double)pair->family > COMPARE_LEVEL;
+    bool alone = pair->least > LEVEL, together = pair->least * (double)pair->family > LEVEL;
     size_t count = unpaired ? pair->runs : pair->seeds;
     const char *what = unpaired ? "run" : "seed", *side = unpaired ? " seeds on each side" : "";
     if (alone) {
         text_add(text, "With %zu %s%s no p below %.4g is possible; %zu%s are needed for %.2f", count, what,
-                 plural(count), pair->least, pair->seeds_alone, side, COMPARE_LEVEL);
+                 plural(count), pair->least, pair->seeds_alone, side, LEVEL);
     } else if (together) {
         text_add(text, "By itself exact p ");
         add_p(text, pair->p);
@@ -102,8 +103,8 @@ static bool add_limit(struct text *text, const struct pair *pair, bool unpaired)
 
 static void add_verdict(struct text *text, const struct pair *pair)
 {
-    bool shown = pair->p_holm <= COMPARE_LEVEL, alone = pair->p <= COMPARE_LEVEL;
-    bool needs = shown && pair->seeds_holm > COMPARE_LEVEL;
+    bool shown = pair->p_holm <= LEVEL, alone = pair->p <= LEVEL;
+    bool needs = shown && pair->seeds_holm > LEVEL;
     text_add(text, "%s%s: %s p ",
              shown   ? "Supported"
              : alone ? "Not established"
@@ -138,8 +139,7 @@ static void add_equivalence(struct text *text, const struct pair *pair, double m
         return;
     }
     text_add(text, " %s within %.4g point%s (90%% interval %+.2f to %+.2f): one-sided p ",
-             pair->equal_holm <= COMPARE_LEVEL ? "Equal" : "Not shown to be equal", margin, points, pair->low90,
-             pair->high90);
+             pair->equal_holm <= LEVEL ? "Equal" : "Not shown to be equal", margin, points, pair->low90, pair->high90);
     add_p(text, pair->p_equal);
     if (pair->equal_family > 1) {
         text_add(text, ", after Holm's correction for %zu tests ", pair->equal_family);
@@ -189,7 +189,7 @@ static void say(struct text *text, const struct pair *pair, const struct compari
     }
     add_difference(text, pair);
     add_sample(text, pair, request->unpaired);
-    bool limited = !(pair->p_holm <= COMPARE_LEVEL) && add_limit(text, pair, request->unpaired);
+    bool limited = !(pair->p_holm <= LEVEL) && add_limit(text, pair, request->unpaired);
     if (limited && pair->sd > SPREAD)
         add_interval(text, pair, request->unpaired);
     else if (limited)

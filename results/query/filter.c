@@ -15,6 +15,7 @@ EMBEDDED_FILES(filter_scripts);
 
 /* --- Rows of a statement, to which the texts of a filter are bound, as they come --- */
 
+#define CELLS_LIMIT 10000000 /* of an answer */
 #define BYTES_LIMIT ((size_t)256 << 20)
 
 /* Parameters of SQL; the first ones are filters. */
@@ -39,7 +40,8 @@ const char **query_filter_text(struct query_filter *filter, size_t place)
     return (const char **)((char *)filter + filters[place].at);
 }
 
-status query_bind(struct statement *statement, const struct query_filter *filter, struct error *error)
+/* The filter's texts as parameters of a statement: :policy and so on. */
+static status bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error)
 {
     struct query_filter copy = *filter;
     struct named_value values[TEXTS + 2] = {{":run", value_count(filter->run)},
@@ -96,11 +98,11 @@ static status fill(const struct store *store, struct statement *statement, struc
         for (size_t column = 0; row && column < table->columns; column++) {
             struct value value = statement_value(statement, column);
             bytes += text_size(&value);
-            if (table->count >= QUERY_CELLS_LIMIT || bytes > BYTES_LIMIT)
+            if (table->count >= CELLS_LIMIT || bytes > BYTES_LIMIT)
                 return error_set(error, ERROR_ARGUMENT,
                                  "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with "
                                  "LIMIT",
-                                 store_path(store), QUERY_CELLS_LIMIT, BYTES_LIMIT);
+                                 store_path(store), CELLS_LIMIT, BYTES_LIMIT);
             add_value(table, &value);
         }
         if (!row)
@@ -113,7 +115,7 @@ status query_rows(struct store *store, const char *sql, const struct query_filte
 {
     struct statement *statement;
     TRY(statement_open_reader(&statement, store->database, sql, error));
-    status result = query_bind(statement, filter, error);
+    status result = bind_filter(statement, filter, error);
     NEXT(result, fill(store, statement, table, error));
     statement_close(statement);
     return result;
@@ -230,7 +232,7 @@ static status fill_chosen(struct store *store, const char *answer, const struct 
     bool row;
     text_add(&sql, "CREATE TEMP TABLE chosen AS %s", answer);
     status result = statement_open(&statement, store->database, sql.data, error);
-    NEXT(result, query_bind(statement, filter, error));
+    NEXT(result, bind_filter(statement, filter, error));
     NEXT(result, statement_step(statement, &row, error));
     statement_close(statement);
     text_free(&sql);

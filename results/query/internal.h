@@ -29,9 +29,6 @@ status query_contents(struct store *store, const char *runs, struct error *error
 /* ERROR_ARGUMENT where the filter chooses no run. */
 status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error);
 
-/* The filter's texts as parameters of a statement: :policy and so on. */
-status query_bind(struct statement *statement, const struct query_filter *filter, struct error *error);
-
 /* The rows of one statement of a question, as they come. */
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error);
@@ -43,8 +40,6 @@ status query_show(const struct question *question, const struct table *rows, siz
 
 size_t query_column(const struct table *rows, const char *name); /* SIZE_MAX: there is none */
 bool query_same_cell(const struct table_cell *a, const struct table_cell *b);
-
-#define QUERY_CELLS_LIMIT 10000000 /* of an answer */
 
 /* Adds a setting of --by, or those behind a word, to `asked`. ERROR_ARGUMENT when no run has any. */
 status query_ask_key(struct store *store, const char *key, struct error *error);
