@@ -63,7 +63,7 @@ SELECT context, seed, grp, metric, dataset, value FROM configuration JOIN measur
 
 CREATE TEMP TABLE words (place INTEGER PRIMARY KEY, words TEXT);
 
--- Of single images: what images.c finds, by seed and by task, and what follows.
+-- Of single images: what compare.c finds, by seed and by task, and what follows.
 CREATE TEMP TABLE looked (two, dataset, seed, images, only_a, only_b, router_a, router_b, class_a, class_b);
 CREATE TEMP TABLE bounds (two, dataset, difference, low, high);
 CREATE TEMP TABLE imaged (baseline, other, dataset, seeds, images, difference, low, high, router_a, router_b, class_a,
