@@ -14,7 +14,6 @@
  *     struct continuation continuation;
  *     TRY(continuation_choose(&continuation, store, run, &inputs, error));
  *     … continuation.run …
- *     continuation_free(&continuation);
  *
  * An accuracy matrix is never computed from two versions of a file. Other contents at another path make another run;
  * changed contents at the same path are an error, unless no stored result depends on them.

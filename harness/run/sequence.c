@@ -443,8 +443,7 @@ static status resume(struct session *s, struct checkpoint_place *place, struct e
                  s->run->data.task_count, place->iteration, s->resume);
     else if (s->begun)
         log_warn(s->run->model.log,
-                 "run %" PRId64 " of %s was begun before, but there is no %s: it begins anew; if the run's folder lies "
-                 "below another current folder, stop now and name it in run.folder",
+                 "run %" PRId64 " of %s was begun before, but there is no %s: it begins anew, without the rows it had",
                  s->recorder.id, store_path(s->sequence->store), s->resume);
     workload_count(s->run, place->task, place->iteration, &s->work);
     TRY(record_tasks(&s->recorder, error));
