@@ -3,8 +3,6 @@
  *
  *     struct progress_work work;
  *     workload_count(run, 3, 40, &work);               // work.total: all; work.done: before iteration 40 of task 3
- *     struct estimate estimate = workload_estimate(run);
- *     rates_print(&rates, &estimate, seeds, stdout);   // what the work comes to
  */
 #pragma once
 
@@ -40,7 +38,7 @@ struct estimate workload_estimate(const struct run *run);
 
 /* --- What it takes on this machine --- */
 
-/* How fast this machine works, and what the counted work of a run (workload.h) comes to.
+/* How fast this machine works, and what the counted work of a run comes to.
  *
  *     struct rates rates = {0};
  *     TRY(rates_measure(&rates, run, error));           // a second
