@@ -58,7 +58,8 @@ void product_library(char *text, size_t capacity)
 
 enum { SIDE = 16, ROWS = F32_ROWS, STRIP = F32_STRIP };
 
-void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels)
+/* Packs a's rows [first, first + count). Rows that the last panel lacks are left as they are and enter no result. */
+static void pack_left(struct matrix a, size_t first, size_t count, float *panels)
 {
     size_t panel = ROWS * f32_row_values(a.columns);
     for (size_t i = 0; i < count; i++) {
@@ -91,7 +92,8 @@ static void copy_strips(struct matrix b, size_t first, size_t last, float *strip
         }
 }
 
-void f32_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, float *strips)
+/* Packs strips [first, last) of op(b), with zeros in missing columns. */
+static void pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, float *strips)
 {
     if (!transpose) {
         copy_strips(b, first, last, strips);
@@ -126,8 +128,8 @@ void f32_run(struct cpu *cpu, const struct product *p, float *workspace)
     float *strips = workspace + bf16_padded(p->m, ROWS) * f32_row_values(p->k);
     a.stride = p->lda;
     b.stride = p->ldb;
-    f32_pack_left(a, 0, p->m, workspace);
-    f32_pack_right(cpu, b, p->transpose_b, 0, bf16_padded(p->n, STRIP) / STRIP, strips);
+    pack_left(a, 0, p->m, workspace);
+    pack_right(cpu, b, p->transpose_b, 0, bf16_padded(p->n, STRIP) / STRIP, strips);
     cpu->vector->multiply(&(struct f32_product){
         .m = p->m, .n = p->n, .k = p->k, .a = workspace, .b = strips, .c = p->c, .ldc = p->ldc, .scale = p->scale});
 }
@@ -149,13 +151,8 @@ static void pack_some_strips(struct cpu *cpu, const void *operation, size_t firs
 {
     const struct gemm_run *run = operation;
     size_t strips = divide_up(run->gemm->out.columns, F32_STRIP);
-    f32_pack_right(cpu, run->gemm->b, run->gemm->transpose_b, first * PACK_STRIPS, smaller(last * PACK_STRIPS, strips),
-                   run->strips);
-}
-
-static size_t values_of_workspace(const struct gemm_run *run)
-{
-    return bf16_padded(run->rows, F32_ROWS) * f32_row_values(run->depth);
+    pack_right(cpu, run->gemm->b, run->gemm->transpose_b, first * PACK_STRIPS, smaller(last * PACK_STRIPS, strips),
+               run->strips);
 }
 
 static void multiply_tile(void *context, size_t job, size_t worker)
@@ -164,8 +161,8 @@ static void multiply_tile(void *context, size_t job, size_t worker)
     const struct gemm *g = run->gemm;
     size_t row = job % run->row_tiles * run->rows, column = job / run->row_tiles * TILE_COLUMNS,
            rows = smaller(g->out.rows - row, run->rows), columns = smaller(g->out.columns - column, TILE_COLUMNS);
-    float *panels = run->workspaces + worker * values_of_workspace(run);
-    f32_pack_left(g->a, row, rows, panels);
+    float *panels = run->workspaces + worker * values_of(run->rows, 0, run->depth);
+    pack_left(g->a, row, rows, panels);
     run->cpu->vector->multiply(&(struct f32_product){.m = rows,
                                                      .n = columns,
                                                      .k = run->depth,
@@ -202,7 +199,7 @@ status cpu_gemm_f32(struct cpu *cpu, const struct gemm *g, struct error *error)
                            .rows = rows_of_tiles(cpu, g->out, g->a.columns)};
     run.row_tiles = divide_up(g->out.rows, run.rows);
     TRY(cpu_scratch(cpu, array_size(bf16_padded(columns, F32_STRIP) * run.depth, sizeof(float)), &run.strips, error));
-    TRY(cpu_scratch(cpu, array_size(threads_count(cpu->threads) * values_of_workspace(&run), sizeof(float)),
+    TRY(cpu_scratch(cpu, array_size(threads_count(cpu->threads) * values_of(run.rows, 0, run.depth), sizeof(float)),
                     &run.workspaces, error));
     cpu_run_rows(cpu, divide_up(columns, PACK_STRIPS * F32_STRIP), PACK_STRIPS * F32_STRIP * run.depth,
                  pack_some_strips, &run);

@@ -5,8 +5,6 @@
  *     vector->softmax(n, scale, scores, scores);
  *     const struct bf16_kernels *bf16 = bf16_kernels_at(0);
  *     bf16->multiply(&(struct bf16_product){.m = 197, .n = 64, .k = 224, .a = a, .lda = 224, .b = b, .c = c, .ldc = 64});
- *     f32_pack_left(a, 0, rows, panels);
- *     f32_pack_right(cpu, b, transpose_b, 0, strips, packed);
  *     vector->multiply(
  *         &(struct f32_product){.m = rows, .n = columns, .k = depth, .a = panels, .b = packed, .c = c, .ldc = n, .scale = 1});
  */
@@ -178,12 +176,6 @@ static inline size_t f32_row_values(size_t depth)
 {
     return (depth + F32_DEPTH - 1) / F32_DEPTH * F32_STRIDE;
 }
-
-/* Packs a's rows [first, first + count). Rows that the last panel lacks are left as they are and enter no result. */
-void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels);
-
-/* Packs strips [first, last) of op(b), with zeros in missing columns. */
-void f32_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, float *strips);
 
 /* A whole product of few rows, a not transposed, by the kernel, or by product_run where there is none. workspace, aligned to 64
  * bytes, has f32_workspace values: enough for any product of m rows whose columns and depth are m and n in either order. */
