@@ -283,6 +283,12 @@ bool text_has_word(const char *list, const char *word)
     return text_find_word(list, word, &position);
 }
 
+bool text_ends_with(const char *string, const char *ending)
+{
+    size_t size = strlen(string), tail = strlen(ending);
+    return size >= tail && strcmp(string + size - tail, ending) == 0;
+}
+
 const char *nearest_word(const char *word, const char *const *candidates, size_t count)
 {
     const char *best = NULL;

@@ -65,6 +65,8 @@ size_t edit_distance(const char *a, const char *b);
 bool text_has_word(const char *list, const char *word);
 bool text_find_word(const char *list, const char *word, size_t *position);
 
+bool text_ends_with(const char *string, const char *ending);
+
 /* The candidate nearest to word; NULL if none is close enough. */
 const char *nearest_word(const char *word, const char *const *candidates, size_t count);
 

@@ -14,6 +14,7 @@
 
 #include "core/alloc.h"
 #include "core/file_writer.h"
+#include "core/text.h"
 
 uint32_t cache_checksum(const void *data, size_t size)
 {
@@ -283,18 +284,12 @@ char *cache_folder_file(const char *folder, const struct cache_label *label, con
                        list);
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t length = strlen(name), end = strlen(ending);
-    return length > end && strcmp(name + length - end, ending) == 0;
-}
-
 /* False: the file is not the cache's, or gone. */
 static bool describe(struct cache_item *item)
 {
     struct stat information;
-    bool unfinished = ends_with(item->path, CACHE_FILE_ENDING CACHE_FILE_UNFINISHED);
-    if ((!unfinished && !ends_with(item->path, CACHE_FILE_ENDING)) || stat(item->path, &information) != 0 ||
+    bool unfinished = text_ends_with(item->path, CACHE_FILE_ENDING CACHE_FILE_UNFINISHED);
+    if ((!unfinished && !text_ends_with(item->path, CACHE_FILE_ENDING)) || stat(item->path, &information) != 0 ||
         !S_ISREG(information.st_mode))
         return false;
     item->bytes = (uint64_t)information.st_blocks * 512;

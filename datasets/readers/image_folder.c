@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "datasets/readers/reader.h"
 
 /* --- listed ------------------------------------------------------------------------------------------------------- */
@@ -91,9 +92,9 @@ static bool has_images(const char *folder)
 /* Whether a reader looks into this folder of the root, or it belongs to a download. */
 static bool is_claimed(const char *name)
 {
-    size_t count, size = strlen(name), ending = strlen(".download");
+    size_t count, size = strlen(name);
     const struct dataset_reader *const *readers = dataset_readers(&count);
-    if (name[0] == '.' || (size > ending && strcmp(name + size - ending, ".download") == 0))
+    if (name[0] == '.' || text_ends_with(name, ".download"))
         return true;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; readers[i]->folders[k] != NULL; k++)

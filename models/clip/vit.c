@@ -75,24 +75,18 @@ struct vit_settings vit_settings_of(const struct clip *clip)
                                  .share_norms = clip->share_norms};
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t length = strlen(name), tail = strlen(ending);
-    return length >= tail && strcmp(name + length - tail, ending) == 0;
-}
-
 static void draw(const struct clip *vit, const struct parameter *p, struct rng rng, float *values)
 {
     size_t patch = vit->dimensions.patch;
     float bound = 1.0f / sqrtf((float)(3 * patch * patch)), deviation = VIT_START_DEVIATION;
     bool patches = strstr(p->name, ".conv1.") != NULL, norm = strstr(p->name, ".ln_") != NULL;
-    if (ends_with(p->name, "class_embedding"))
+    if (text_ends_with(p->name, "class_embedding"))
         deviation = 1e-6f;
     for (size_t i = 0; i < p->size; i++) {
         if (patches)
             values[i] = bound * (2.0f * rng_uniform(&rng, i) - 1.0f);
-        else if (norm || ends_with(p->name, "bias"))
-            values[i] = norm && ends_with(p->name, "weight") ? 1.0f : 0.0f;
+        else if (norm || text_ends_with(p->name, "bias"))
+            values[i] = norm && text_ends_with(p->name, "weight") ? 1.0f : 0.0f;
         else
             values[i] = deviation * rng_normal(&rng, i);
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "models/clip.h"
 
 /* What a model must have, all of it, for a row to be among its tensors. CLIP: a CLIP or a ViT, with a class token. */
@@ -279,12 +280,6 @@ bool clip_block_of(const char *name, enum clip_naming naming, enum tower tower, 
     return *end == '.';
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t length = strlen(name), tail = strlen(ending);
-    return length >= tail && strcmp(name + length - tail, ending) == 0;
-}
-
 bool clip_name_is_harmless(const char *name, enum clip_naming naming)
 {
     enum place { WHOLE, AT_START, AT_END, IN_A_BLOCK, BESIDE_A_VIT };
@@ -307,7 +302,7 @@ bool clip_name_is_harmless(const char *name, enum clip_naming naming)
         bool starts = strncmp(name, word, strlen(word)) == 0;
         bool fits[] = {[WHOLE] = strcmp(name, word) == 0,
                        [AT_START] = starts,
-                       [AT_END] = ends_with(name, word),
+                       [AT_END] = text_ends_with(name, word),
                        [IN_A_BLOCK] = in_block && strstr(name, word) != NULL,
                        [BESIDE_A_VIT] = starts};
         if (vit == (list[i].place == BESIDE_A_VIT) && fits[list[i].place])

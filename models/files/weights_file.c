@@ -6,15 +6,14 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "models/files/torch/torch_file.h"
 
 enum { INDEX_LIMIT = 64 << 20, SHARDS_MOST = 10000 };
 
 bool weights_shards_is_index(const char *path)
 {
-    static const char ending[] = ".index.json";
-    size_t size = strlen(path), tail = sizeof ending - 1;
-    return size > tail && strcmp(path + size - tail, ending) == 0;
+    return text_ends_with(path, ".index.json");
 }
 
 /* ---- the index ---- */

@@ -52,18 +52,12 @@ static bool is_of_adapters(const char *name)
     return has_part(name, parts, sizeof parts / sizeof *parts);
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t size = strlen(name), tail = strlen(ending);
-    return size >= tail && strcmp(name + size - tail, ending) == 0;
-}
-
 /* Tensors that the public code saves and never reads: the last expert once more, a norm, and two buffers. */
 static bool is_unused(const char *name)
 {
     static const char *const parts[] = {".adaptmlp.", ".ln_3."};
     return strstr(name, "transformer.resblocks.") != NULL &&
-           (has_part(name, parts, sizeof parts / sizeof *parts) || ends_with(name, ".mean") || ends_with(name, ".std"));
+           (has_part(name, parts, sizeof parts / sizeof *parts) || text_ends_with(name, ".mean") || text_ends_with(name, ".std"));
 }
 
 /* With one router for all tasks the public code has no list of routers. */
@@ -71,7 +65,7 @@ static bool rename_single(const char *name, char renamed[NAME_MOST])
 {
     static const char *const endings[][2] = {{".router1", ".router_list.0"}, {".w_noise", ".w_noise_list.0"}};
     for (size_t i = 0; i < 2; i++)
-        if (ends_with(name, endings[i][0]) && strlen(name) + 8 < NAME_MOST) {
+        if (text_ends_with(name, endings[i][0]) && strlen(name) + 8 < NAME_MOST) {
             snprintf(renamed, NAME_MOST, "%.*s%s", (int)(strlen(name) - strlen(endings[i][0])), name, endings[i][1]);
             return true;
         }
@@ -190,7 +184,7 @@ static status take_all(struct content *content, const struct command_call *call,
 
 static bool is_of_pytorch(const char *path)
 {
-    return ends_with(path, ".pth") || ends_with(path, ".pt") || ends_with(path, ".bin");
+    return text_ends_with(path, ".pth") || text_ends_with(path, ".pt") || text_ends_with(path, ".bin");
 }
 
 /* Whether the setting equals the public code's constant. */
@@ -233,7 +227,7 @@ static status write_content(const struct content *content, const struct command_
 
 static status check_target(const char *out, struct error *error)
 {
-    return is_of_pytorch(out) || ends_with(out, ".safetensors")
+    return is_of_pytorch(out) || text_ends_with(out, ".safetensors")
                ? OK
                : error_set(
                      error, ERROR_ARGUMENT,
