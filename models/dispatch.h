@@ -12,6 +12,7 @@
 
 #include "models/tensor.h"
 
+struct backend;
 struct step_state;
 
 /* The slots of each sample's chosen experts, sorted by expert, then by sample. */
@@ -244,6 +245,21 @@ struct experts_backward_input {
     const void *dunits;
     float *dx;
 };
+
+/* The same three as a composition of other operations, for backends without kernels of their own for them: samples are sorted into
+ * slots, all slots of an expert go through one product, and the outputs are combined. */
+status experts_by_slots(struct backend *backend, const struct experts *o, struct error *error);
+status experts_backward_by_slots(struct backend *backend, const struct experts_backward *o, struct error *error);
+status experts_backward_input_by_slots(struct backend *backend, const struct experts_backward_input *o,
+                                       struct error *error);
+
+/* Whether a GPU has kernels of its own for stacks of this shape, where samples choose. In bf16 precision these read copies of the
+ * weights, which it keeps (models/cuda/experts.cu). */
+static inline bool experts_go_by_sample(enum activation activation, size_t width, size_t hidden)
+{
+    enum { WHOLE = 8, MOST = 128 };
+    return activation == ACTIVATION_RELU && width % WHOLE == 0 && hidden % WHOLE == 0 && hidden <= MOST;
+}
 
 enum { PREFIX_LENGTH = 64 }; /* keys of a prefix, at most */
 

@@ -1,4 +1,5 @@
-#include "models/experts.h"
+/* The operations on stacked experts as a composition of others (models/dispatch.h). */
+#include "models/backend.h"
 
 /* Of slots: rows is the number of all that there can be. */
 static size_t rows_of(const struct expert_stack_operands *s)

@@ -8,7 +8,6 @@
 #include "adapters/statistics.h"
 #include "core/alloc.h"
 #include "core/digest.h"
-#include "models/experts.h"
 
 /* Update flags of a block: of the experts, of the routers and of the shared expert, whatever the settings. */
 static size_t flags_per_block(const struct adapter_settings *s)

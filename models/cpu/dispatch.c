@@ -3,7 +3,6 @@
 
 #include "core/rng.h"
 #include "models/cpu/cpu.h"
-#include "models/experts.h"
 #include "models/routing.h"
 
 static const float *first_position(const void *x, size_t b, size_t positions, size_t width)

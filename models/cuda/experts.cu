@@ -5,7 +5,6 @@
 
 extern "C" {
 #include "core/rng.h"
-#include "models/experts.h"
 }
 
 enum { OUT_COLUMNS = 64, LD_OUT = OUT_COLUMNS + EIGHT, BLOCKS = 2 };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "models/experts.h"
 #include "models/optimizers/optimizer.h"
 #include "models/parameters.h"
 
