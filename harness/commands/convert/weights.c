@@ -57,7 +57,8 @@ static bool is_unused(const char *name)
 {
     static const char *const parts[] = {".adaptmlp.", ".ln_3."};
     return strstr(name, "transformer.resblocks.") != NULL &&
-           (has_part(name, parts, sizeof parts / sizeof *parts) || text_ends_with(name, ".mean") || text_ends_with(name, ".std"));
+           (has_part(name, parts, sizeof parts / sizeof *parts) || text_ends_with(name, ".mean") ||
+            text_ends_with(name, ".std"));
 }
 
 /* With one router for all tasks the public code has no list of routers. */
