@@ -236,6 +236,7 @@ static status make_items(struct making *making, struct error *error)
     for (size_t chunk; result == OK && making->first < count; making->first += chunk) {
         size_t left = count - making->first, most = EACH * threads_count(threads);
         chunk = left < most ? left : most;
+        look_at_watcher(making);
         threads_run(threads, chunk, make_item, making);
         if (atomic_load(&making->failed)) {
             *error = making->error;
