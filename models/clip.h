@@ -175,7 +175,8 @@ struct tower_pass {
     struct tensor patches;
 };
 
-/* images: u8 [B, R, R, 3] pixels, or f32 [B, 3, R, R] normalised. features [B, embed] ([B, width] without a projection) taken from the arena. */
+/* images: u8 [B, R, R, 3] pixels, or f32 [B, 3, R, R] normalised. features [B, embed] ([B, width] without a projection) taken
+ * from the arena. */
 status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct tensor *images,
                           struct tower_pass *pass, struct tensor *features, struct error *error);
 status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,

@@ -61,9 +61,10 @@ struct route_backward {
 };
 
 /* The balance loss of noisy top-k (Shazeer et al. 2017, section 4 and appendix A): loss += weight · (CV²(importance) +
- * CV²(load)), and unweighted += share times the same sum, over the experts, CV² their unbiased variance / (mean² + 1e-10). importance_e = Σ_b g_be; load_e = Σ_b
- * Φ((c_be − T_be) / s_be) with c = x₀R, s = softplus(x₀N) + ε, and T_be the K-th largest z of the other experts. Samples
- * without a router are left out. With K = E the loads are equal. Receives the gradients of gates, c and x₀N. */
+ * CV²(load)), and unweighted += share times the same sum, over the experts, CV² their unbiased variance / (mean² + 1e-10).
+ * importance_e = Σ_b g_be; load_e = Σ_b Φ((c_be − T_be) / s_be) with c = x₀R, s = softplus(x₀N) + ε, and T_be the K-th largest
+ * z of the other experts. Samples without a router are left out. With K = E the loads are equal. Receives the gradients of
+ * gates, c and x₀N. */
 struct balance {
     const struct dispatch *dispatch;
     float epsilon, weight, share;

@@ -34,8 +34,8 @@ int32_t tokenizer_end(const struct tokenizer *tokenizer);       /* CLIP's: the h
 int32_t tokenizer_pad(
     const struct tokenizer *tokenizer); /* what stands after the end: CLIP 0, SigLIP its end, SigLIP 2 <pad> */
 
-/* Fills row[context], context >= 2: start (but for SigLIP), pieces, end, padding. A text with more than context tokens keeps its end token in the last place;
- * *tokens is its full length, so the caller can warn. Text that is not UTF-8 or longer than 64 KiB is an error. Safe to call
- * from several threads. */
+/* Fills row[context], context >= 2: start (but for SigLIP), pieces, end, padding. A text with more than context tokens keeps
+ * its end token in the last place; *tokens is its full length, so the caller can warn. Text that is not UTF-8 or longer than 64
+ * KiB is an error. Safe to call from several threads. */
 status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context,
                         size_t *tokens, struct error *error);

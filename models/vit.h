@@ -85,9 +85,9 @@ status vit_load(struct clip **vit, struct backend *backend, struct arena *arena,
 status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
                      enum parameters_mode mode, struct error *error);
 
-/* The content of a file of the weights, and of the head unless it is NULL, for other programs; path: for messages; blocks that share weights have copies, and MLPs
- * that are set apart (clip_replace_mlps) are left out. VIT_HUGGINGFACE has no name for ln_pre: ERROR_ARGUMENT. A weight that
- * is not finite is an error. Call vit_content_free after an error, too. */
+/* The content of a file of the weights, and of the head unless it is NULL, for other programs; path: for messages; blocks that
+ * share weights have copies, and MLPs that are set apart (clip_replace_mlps) are left out. VIT_HUGGINGFACE has no name for
+ * ln_pre: ERROR_ARGUMENT. A weight that is not finite is an error. Call vit_content_free after an error, too. */
 enum { VIT_METADATA = 8 };
 struct vit_content {
     struct safetensor *tensors;

@@ -20,8 +20,8 @@
  *     detail      a question in one context; pair: in all of them, corrected
  *     sample, imaged, discordance, note                           groups, images, and what to know
  *
- * The answer is their views answer_contexts, answer_groups, answer_pairs, answer_details, answer_images,
- * answer_discordance, answer_words and answer_notes (the part `parts` of compare/answers.sql), in order, with the columns of the parts below.
+ * The answer is their views answer_contexts, answer_groups, answer_pairs, answer_details, answer_images, answer_discordance,
+ * answer_words and answer_notes (the part `parts` of compare/answers.sql), in order, with the columns of the parts below.
  */
 #pragma once
 

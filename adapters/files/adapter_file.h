@@ -31,8 +31,8 @@ status adapters_load(struct adapters *adapters, const struct safetensors *file, 
 status adapters_save(const struct adapters *adapters, const struct group_extra *extra, const char *path,
                      struct error *error);
 
-/* The adapters of a file, for inference: PARAMETERS_FROZEN in the arena, settings from the file. The `count` routers listed (negative: none) must be there in every block of both towers; the
- * error lists the routers that the file has. */
+/* The adapters of a file, for inference: PARAMETERS_FROZEN in the arena, settings from the file. The `count` routers listed
+ * (negative: none) must be there in every block of both towers; the error lists the routers that the file has. */
 status adapters_open(struct adapters **adapters, struct backend *backend, struct arena *arena,
                      const struct clip_dimensions *dimensions, const struct safetensors *file, const int *routers,
                      size_t count, struct error *error);
@@ -40,8 +40,9 @@ status adapters_open(struct adapters **adapters, struct backend *backend, struct
 /* Fills list with the numbers of a file's routers, "0, 1, 2", for messages. */
 status adapter_file_routers(const struct safetensors *file, struct text *list, struct error *error);
 
-/* Number of experts, bottleneck and tasks (the highest router + 1) from names and shapes; what shapes do not show from the metadata, or
- * as it is by default in a suite (top_k 2, less with fewer experts, and scale 0.1). Whether the widths fit the model shows when the tensors are loaded. */
+/* Number of experts, bottleneck and tasks (the highest router + 1) from names and shapes; what shapes do not show from the
+ * metadata, or as it is by default in a suite (top_k 2, less with fewer experts, and scale 0.1). Whether the widths fit the
+ * model shows when the tensors are loaded. */
 status adapter_file_settings(const struct safetensors *file, const char *prefix, struct adapter_settings *settings,
                              struct error *error);
 

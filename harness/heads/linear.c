@@ -1,6 +1,6 @@
-/* A linear layer with weights of its own on the features of an image tower that was drawn (model.weights: scratch) or read
- * from a file: the classifier of Dosovitskiy et al. (ICLR 2021). Its weights begin at zero, or as the file has them. It knows the classes of one
- * dataset; they have no texts, so there is no answer before it is trained. */
+/* A linear layer with weights of its own on the features of an image tower that was drawn (model.weights: scratch) or read from
+ * a file: the classifier of Dosovitskiy et al. (ICLR 2021). Its weights begin at zero, or as the file has them. It knows the
+ * classes of one dataset; they have no texts, so there is no answer before it is trained. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -46,8 +46,8 @@ extern const struct option training_options[], task_options[]; /* a task's keys:
 /* The training images per class of task k, from the keys shots and task_shots of data; 0: all. */
 size_t task_shots(const struct options *data, size_t k);
 
-/* Turns epochs, and those of the warm-up, if any, into iterations of a task with this many training images; the last batch of an epoch may be
- * smaller. */
+/* Turns epochs, and those of the warm-up, if any, into iterations of a task with this many training images; the last batch of
+ * an epoch may be smaller. */
 void task_settings_count(struct task_settings *settings, size_t images);
 
 /* The settings of an iteration, from the section `training` alone. */

@@ -59,6 +59,6 @@ bool child_ended(const struct child *child, struct child_end *end);
 
 void child_signal(const struct child *child, int number);
 
-/* Runs another program to its end. Appends standard output and standard error to output, interleaved as they arrive. ERROR_IO, with the last line of
- * output, when the program is not found in PATH or does not exit with 0. */
+/* Runs another program to its end. Appends standard output and standard error to output, interleaved as they arrive. ERROR_IO,
+ * with the last line of output, when the program is not found in PATH or does not exit with 0. */
 status child_run(const char *const *arguments, struct text *output, struct error *error);

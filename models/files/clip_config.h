@@ -5,12 +5,12 @@
  *     TRY(clip_config_find(&config, file, NULL, error));
  *     ... config.image_heads, config.text_heads, config.activation ...
  *
- * The sources, in this order: the caller; the metadata that clip_save writes; a configuration beside NAME.safetensors, which
- * is NAME.json, or else open_clip_config.json (open_clip's) and config.json (transformers' CLIPModel and SiglipModel). All sources must
- * agree with each other and with the shapes of the weights. Without any, the four vision transformers that OpenAI published
- * have heads of 64 columns, and QuickGELU if the file has the three sizes that OpenAI's own archives record; other weights
- * of these shapes have GELU. The published SigLIPs have 12 heads for a width of 768 and 16 for their other widths, and GELU by tanh, which is
- * what they were trained with. Nothing else is assumed: settings that stay unknown are an error.
+ * The sources, in this order: the caller; the metadata that clip_save writes; a configuration beside NAME.safetensors, which is
+ * NAME.json, or else open_clip_config.json (open_clip's) and config.json (transformers' CLIPModel and SiglipModel). All sources
+ * must agree with each other and with the shapes of the weights. Without any, the four vision transformers that OpenAI
+ * published have heads of 64 columns, and QuickGELU if the file has the three sizes that OpenAI's own archives record; other
+ * weights of these shapes have GELU. The published SigLIPs have 12 heads for a width of 768 and 16 for their other widths, and
+ * GELU by tanh, which is what they were trained with. Nothing else is assumed: settings that stay unknown are an error.
  */
 #pragma once
 

@@ -7,10 +7,10 @@
  *     sentencepiece_encode(pieces, "a photo of a cat", 16, &row);   // row.count: of the whole text
  *     sentencepiece_close(pieces);
  *
- * A model is a protocol buffer (sentencepiece_model.proto): pieces with scores, and how texts are normalised. Two kinds are read:
- * unigram (Kudo 2018; SigLIP's c4_en), where the best path of pieces is found by Viterbi's algorithm, and byte-pair encoding (Gemma's
- * of SigLIP 2), where the neighbours of the highest score are merged first and characters without a piece become bytes. It agrees with
- * the library, also in how floats are added and in which of two equal paths is taken.
+ * A model is a protocol buffer (sentencepiece_model.proto): pieces with scores, and how texts are normalised. Two kinds are
+ * read: unigram (Kudo 2018; SigLIP's c4_en), where the best path of pieces is found by Viterbi's algorithm, and byte-pair
+ * encoding (Gemma's of SigLIP 2), where the neighbours of the highest score are merged first and characters without a piece
+ * become bytes. It agrees with the library, also in how floats are added and in which of two equal paths is taken.
  */
 #pragma once
 

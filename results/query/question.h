@@ -23,9 +23,9 @@
  *     -- refuse:     a message, which is an error, or no row
  *     -- note:       a text that is shown with the answer, or no row
  *
- * `chosen` has the rows of `runs` that the filter chooses (but their suite_text), `asked` (place, key) the settings of --by. Parameters: the texts of
- * the filter by name, such as :dataset (null unless given), :baseline, and :published (0, 1). All functions of METRICS.md are
- * there, and tables of published numbers (results/published/).
+ * `chosen` has the rows of `runs` that the filter chooses (but their suite_text), `asked` (place, key) the settings of --by.
+ * Parameters: the texts of the filter by name, such as :dataset (null unless given), :baseline, and :published (0, 1). All
+ * functions of METRICS.md are there, and tables of published numbers (results/published/).
  */
 #pragma once
 
