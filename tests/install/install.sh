@@ -99,6 +99,6 @@ for file in doc/mtil/copyright man/man1/mtil-run.1.gz; do
     [ -s "$root/usr/share/$file" ] || complain "the package lacks share/$file"
 done
 in_root dpkg --purge mtil || complain "dpkg --purge: $(cat "$folder/log")"
-left=$(find "$root/usr" -path '*mtil*' -printf '%P\n')
+left=$(cd "$root/usr" && find . -path '*mtil*')
 [ -z "$left" ] || complain "removing the package leaves: $left"
 exit $failed
