@@ -1,6 +1,7 @@
 #include "core/alloc.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,14 @@ char *xstrdup(const char *string)
 char *xstrndup(const char *string, size_t size)
 {
     return xgiven(strndup(string, size), size + 1);
+}
+
+status memory_blame(status result, const char *what, struct error *error)
+{
+    if (result != ERROR_FORMAT || errno != ENOMEM)
+        return result;
+    return error_set(error, ERROR_MEMORY,
+                     "%s: the system has no memory to read it; end other programs, or raise the limit", what);
 }
 
 size_t array_size(size_t count, size_t size)
@@ -140,7 +149,7 @@ static uint8_t *take_backed(struct arena *arena, size_t size)
     return end <= arena->backed || arena->back(arena, end) ? arena->base + arena->used : NULL;
 }
 
-void *arena_take(struct arena *arena, size_t size)
+static void *take(struct arena *arena, size_t size)
 {
     if (size > arena->limit - arena->used || arena->limit - arena->used - size < ALIGNMENT)
         return NULL;
@@ -154,6 +163,113 @@ void *arena_take(struct arena *arena, size_t size)
     return memory;
 }
 
+/* --- Guards. A device's are kept after their release until something else is taken in their place: a step that takes the same
+ * again finds its canaries there, and a recording of it needs none of its own. --- */
+
+struct arena_guard {
+    size_t start;    /* what was used of the arena before */
+    uint8_t *memory; /* with a canary of ALIGNMENT bytes before it, and another one from its end on */
+    size_t size;
+    char name[48];
+};
+
+static bool guarded(void)
+{
+    static atomic_int known; /* 0: not yet; 1: no; 2: yes */
+    if (known == 0) {
+        const char *guard = getenv("MTIL_GUARD");
+        known = guard != NULL && strcmp(guard, "1") == 0 ? 2 : 1;
+    }
+    return known == 2;
+}
+
+static void fill(struct arena *arena, void *memory, size_t size)
+{
+    if (arena->fill != NULL)
+        arena->fill(arena, memory, size);
+    else
+        memset(memory, 0xff, size);
+}
+
+static void check_canary(struct arena *arena, const struct arena_guard *guard, const uint8_t *canary, const char *where)
+{
+    uint8_t bytes[ALIGNMENT];
+    memset(bytes, 0xff, sizeof bytes); /* what cannot be read is not reported */
+    if (arena->read != NULL)
+        arena->read(arena, bytes, canary, sizeof bytes);
+    else
+        memcpy(bytes, canary, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        if (bytes[i] != 0xff) {
+            fprintf(stderr, "mtil: memory: \"%s\" of %zu bytes in the %s arena was overrun: a byte %s it was written\n",
+                    guard->name, guard->size, arena->name, where);
+            abort();
+        }
+}
+
+/* Looks at the guards from number `first` on, and forgets them. */
+static void check_guards(struct arena *arena, size_t first)
+{
+    for (size_t i = first; i < arena->guards_count; i++) {
+        const struct arena_guard *guard = &arena->guards[i];
+        check_canary(arena, guard, guard->memory - ALIGNMENT, "before");
+        check_canary(arena, guard, guard->memory + guard->size, "behind");
+    }
+    arena->guards_count = first < arena->guards_count ? first : arena->guards_count;
+}
+
+void arena_check(struct arena *arena)
+{
+    check_guards(arena, 0);
+    free(arena->guards);
+    arena->guards = NULL;
+}
+
+/* The number of guards of what was taken before `used` bytes were. */
+static size_t guards_before(const struct arena *arena, size_t used)
+{
+    size_t count = arena->guards_count;
+    while (count > 0 && arena->guards[count - 1].start >= used)
+        count--;
+    return count;
+}
+
+void arena_forget(struct arena *arena)
+{
+    arena->guards_count = guards_before(arena, arena->used);
+}
+
+static void *take_guarded(struct arena *arena, size_t size, const char *name)
+{
+    size_t highest = arena->highest, start = arena->used, at = guards_before(arena, start);
+    uint8_t *taken = size <= SIZE_MAX - 3 * ALIGNMENT ? take(arena, size + 2 * ALIGNMENT) : NULL;
+    if (taken == NULL)
+        return NULL;
+    uint8_t *memory = taken + ALIGNMENT;
+    const struct arena_guard *old = at < arena->guards_count ? &arena->guards[at] : NULL;
+    if (old != NULL && old->start == start && old->memory == memory && old->size == size)
+        return memory;
+    arena->guards_count = at;
+    GROW(arena->guards, at);
+    arena->guards[arena->guards_count++] = (struct arena_guard){.start = start, .memory = memory, .size = size};
+    snprintf(arena->guards[at].name, sizeof arena->guards->name, "%s", name);
+    if (arena->used > highest)
+        fill(arena, memory, size);
+    fill(arena, taken, ALIGNMENT);
+    fill(arena, memory + size, arena->used - start - size - ALIGNMENT);
+    return memory;
+}
+
+void *arena_take_named(struct arena *arena, size_t size, const char *name)
+{
+    return guarded() ? take_guarded(arena, size, name) : take(arena, size);
+}
+
+void *arena_take(struct arena *arena, size_t size)
+{
+    return arena_take_named(arena, size, arena->name);
+}
+
 struct arena_mark arena_mark(const struct arena *arena)
 {
     return (struct arena_mark){arena->used, arena->block, arena->offset};
@@ -161,6 +277,8 @@ struct arena_mark arena_mark(const struct arena *arena)
 
 void arena_release(struct arena *arena, struct arena_mark mark)
 {
+    if (arena->back == NULL)
+        check_guards(arena, guards_before(arena, mark.used));
     arena->used = mark.used;
     arena->block = mark.block;
     arena->offset = mark.offset;
@@ -173,6 +291,7 @@ void arena_reset(struct arena *arena)
 
 void arena_destroy(struct arena *arena)
 {
+    arena_check(arena);
     for (struct arena_block *block = arena->first, *next; block != NULL; block = next) {
         next = block->next;
         munmap(block, block->size);
@@ -242,6 +361,14 @@ static uint64_t left_of_groups(const char *root, const struct group_files *versi
         least = left < least ? left : least;
     }
     return least;
+}
+
+uint64_t memory_peak_of(pid_t process)
+{
+    char path[PATH_MOST];
+    uint64_t kilobytes;
+    snprintf(path, sizeof path, "/proc/%jd/status", (intmax_t)process);
+    return read_number(path, "VmHWM:", &kilobytes) ? kilobytes << 10 : 0;
 }
 
 uint64_t memory_available(const char *root)

@@ -1,11 +1,14 @@
 #include "core/file.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -84,7 +87,63 @@ status file_read_at(int descriptor, const char *path, void *target, size_t size,
     return OK;
 }
 
+/* --- What is not the file that was meant --- */
+
+static bool begins(const struct bytes *bytes, const char *word)
+{
+    size_t length = strlen(word);
+    return bytes->size >= length && strncasecmp((const char *)bytes->data, word, length) == 0;
+}
+
+static const char *find_substitute(struct bytes beginning, bool unpacks)
+{
+    if (begins(&beginning, "version https://git-lfs"))
+        return "a Git LFS pointer to it; run `git lfs pull` in its repository";
+    if (!unpacks && begins(&beginning, "\x1f\x8b"))
+        return "gzip data; unpack it with gunzip";
+    size_t mark = begins(&beginning, "\xef\xbb\xbf") ? 3 : 0;
+    beginning.data += mark;
+    beginning.size -= mark;
+    while (beginning.size > 0 && isspace(*beginning.data)) {
+        beginning.data++;
+        beginning.size--;
+    }
+    bool refusal = begins(&beginning, "<?xml") && memmem(beginning.data, beginning.size, "<Error>", 7) != NULL;
+    if (begins(&beginning, "<!doctype html") || begins(&beginning, "<html") || refusal)
+        return "a web page or a server's answer, saved in its place; download the file itself";
+    return NULL;
+}
+
+static status check_beginning(const char *path, struct bytes beginning, bool unpacks, struct error *error)
+{
+    const char *found = find_substitute(beginning, unpacks);
+    return found == NULL ? OK : error_set(error, ERROR_FORMAT, "%s: expected a file's contents, found %s", path, found);
+}
+
+status file_check_meant(const char *path, bool unpacks, struct error *error)
+{
+    uint8_t beginning[256];
+    int file;
+    uint64_t size;
+    if (file_open(path, &file, &size, NULL) != OK)
+        return OK;
+    ssize_t got = pread(file, beginning, sizeof beginning, 0);
+    close(file);
+    return got > 0 ? check_beginning(path, (struct bytes){beginning, (size_t)got}, unpacks, error) : OK;
+}
+
 status file_read(const char *path, size_t limit, struct bytes *bytes, struct error *error)
+{
+    status result = file_read_any(path, limit, bytes, error);
+    if (result == ERROR_FORMAT) /* it is too large */
+        TRY(file_check_meant(path, false, error));
+    NEXT(result, check_beginning(path, *bytes, false, error));
+    if (result != OK)
+        bytes_free(bytes);
+    return result;
+}
+
+status file_read_any(const char *path, size_t limit, struct bytes *bytes, struct error *error)
 {
     int file;
     uint64_t size;
@@ -163,6 +222,16 @@ char *path_beside(const char *path, const char *name)
     return path_format("%.*s%s", (int)(slash != NULL ? slash + 1 - path : 0), path, name);
 }
 
+char *path_absolute(const char *path)
+{
+    char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+    while (path[0] == '.' && path[1] == '/')
+        path += 2 + strspn(path + 2, "/");
+    char *whole = here != NULL ? path_format("%s/%s", here, path) : xstrdup(path);
+    free(here);
+    return whole;
+}
+
 char *path_stem(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *dot = strrchr(name, '.');
@@ -191,10 +260,47 @@ bool path_climbs(const char *path)
     return false;
 }
 
+static bool is_leftover(const char *name, int size)
+{
+    static const char names[] = "/__MACOSX/Thumbs.db/ehthumbs.db/desktop.ini/Icon\r/$RECYCLE.BIN/System Volume "
+                                "Information/lost+found/@eaDir/@tmp/"
+                                "@Recycle/@Recently-Snapshot/#recycle/#snapshot/Network Trash Folder/Temporary Items/";
+    char word[64];
+    if (name[0] == '.')
+        return size > 2 || (size == 2 && name[1] != '.');
+    snprintf(word, sizeof word, "/%.*s/", size, name);
+    return strcasestr(names, word) != NULL || memmem(name, (size_t)size, "@Syno", 5) != NULL; /* a.jpg@SynoEAStream */
+}
+
+bool path_is_leftover(const char *path)
+{
+    for (size_t size; *path != 0; path += size + (path[size] == '/')) {
+        size = strcspn(path, "/");
+        if (size > 0 && is_leftover(path, (int)size))
+            return true;
+    }
+    return false;
+}
+
+/* There can be no file of a name that is too long: texts are looked for as files, too. */
+static bool is_absent(int number)
+{
+    return number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG;
+}
+
 bool file_exists(const char *path)
 {
     struct stat information;
-    return stat(path, &information) == 0;
+    return stat(path, &information) == 0 || !is_absent(errno);
+}
+
+status file_find_directory(bool *directory, const char *path, struct error *error)
+{
+    struct stat information;
+    bool found = stat(path, &information) == 0;
+    *directory = found && S_ISDIR(information.st_mode);
+    return found || is_absent(errno) || errno == ELOOP ? OK
+                                                       : error_errno(error, errno, "%s: cannot be looked at", path);
 }
 
 bool file_is_directory(const char *path)

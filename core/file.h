@@ -1,5 +1,5 @@
-/* Files and folders: reading whole files, names and folders, what tells that a file changed, files in the program. Writing
- * is in core/file_writer.h.
+/* Files and folders: reading whole files, names and folders, metadata that shows that a file changed, files compiled
+ * into the program. Writing is in core/file_writer.h.
  *
  *     struct bytes bytes;
  *     TRY(file_read("suite.yaml", FILE_LIMIT, &bytes, error));
@@ -23,27 +23,34 @@ struct bytes {
 #define FILE_LIMIT ((size_t)1 << 32) /* for readers that load a file into memory */
 
 /* Reads a whole regular file of at most limit bytes; the caller frees with bytes_free. Files are read, never mapped,
- * so that a file truncated by another program is an error rather than SIGBUS. */
+ * so that a file truncated by another program is an error rather than SIGBUS. Another file in place of the intended
+ * one (file_check_meant) is ERROR_FORMAT, and so is gzip data. */
 status file_read(const char *path, size_t limit, struct bytes *bytes, struct error *error);
+status file_read_any(const char *path, size_t limit, struct bytes *bytes, struct error *error); /* with any content */
 void bytes_free(struct bytes *bytes);
 
 /* The same, piece by piece. Opens a regular file; a folder, a pipe, a socket or a device is refused at once, without
  * waiting for its other end. The caller closes the descriptor. */
 status file_open(const char *path, int *descriptor, uint64_t *size, struct error *error);
-/* All size bytes from offset on; fewer are ERROR_FORMAT. path is for messages. Safe from several threads. */
+/* Reads `size` bytes from offset on; fewer are ERROR_FORMAT. path is for messages. Safe from several threads. */
 status file_read_at(int descriptor, const char *path, void *target, size_t size, uint64_t offset, struct error *error);
 
 /* For other ways of opening: ERROR_IO if path exists but is not a regular file. */
 status file_check_kind(const char *path, struct error *error);
 
-/* Whether path still leads to the file that it led to: ERROR_IO, with what happened, when that was deleted, renamed or
- * replaced. *was: what stat said of it, brought up to date; zeros: nothing yet, and no file is no fault. What is written
- * to such a file is lost, and neither the kernel nor SQLite reports it. */
+/* For other ways of reading: ERROR_FORMAT if the file begins as a Git LFS pointer, or as a web page or a server's
+ * answer, which downloads leave in place of a file. Gzip data is ERROR_FORMAT, too, where the reader does not unpack
+ * it. A file that cannot be read is OK here. */
+status file_check_meant(const char *path, bool unpacks, struct error *error);
+
+/* Checks that path still leads to the same file. A file that was deleted, renamed or replaced is ERROR_IO, and the
+ * message says which. *was is the file's stat from the call before, and is updated; with zeros there was no call yet,
+ * and a missing file is no fault. Writes to such a file are lost, and neither the kernel nor SQLite reports it. */
 status file_check_same(const char *path, struct stat *was, struct error *error);
 
-/* Opens path with flags, and makes it where it is absent, to write under a name that others can foresee and may have put
- * something under: a link, a second name of a file and what is no regular file are refused and stay as they are. folder:
- * the open one that path lies in; AT_FDCWD: the one that path leads to. *descriptor is -1 after a failure. */
+/* Opens path with flags, or creates it, to write under a name that others can foresee. They may have put something
+ * there: a link, a file with a second name, and anything but a regular file are refused and stay as they are. folder:
+ * the open folder of path; AT_FDCWD: the one that path names. *descriptor is -1 after a failure. */
 status file_open_own(int folder, const char *path, int flags, int *descriptor, struct error *error);
 
 /* Waits until path's name is in its folder on the disk. */
@@ -52,12 +59,21 @@ void file_sync_name(const char *path);
 /* The folder that contains path; the caller frees. */
 char *path_parent(const char *path);
 char *path_beside(const char *path, const char *name); /* "a/name" of "a/b.txt" */
+char *path_absolute(const char *path);                 /* seen from the current folder; links are not followed */
 char *path_stem(const char *path);                     /* "b" of "a/b.txt" */
 
 bool path_climbs(const char *path); /* whether a component is ".." */
 
-bool file_exists(const char *path); /* of any kind */
+/* Whether a component is one that systems and their tools leave among a user's files: hidden (.DS_Store, ._a.jpg, .ipynb_checkpoints),
+ * __MACOSX, Thumbs.db, desktop.ini, @eaDir, System Volume Information and others. */
+bool path_is_leftover(const char *path);
+
+/* Whether there is a file of any kind; false only where there certainly is none. Opening it reports other faults,
+ * such as a failing disk. */
+bool file_exists(const char *path);
 bool file_is_directory(const char *path);
+/* The same for a path of which nothing is known: a path that cannot be examined is an error. */
+status file_find_directory(bool *directory, const char *path, struct error *error);
 status file_size(const char *path, uint64_t *size, struct error *error);
 status directory_create(const char *path, struct error *error); /* and its parents, synced; OK if it exists */
 

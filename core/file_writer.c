@@ -91,6 +91,9 @@ static status create(struct temporary *temporary, const char *target, int (*make
 
 status temporary_create_folder(struct temporary *temporary, const char *target, struct error *error)
 {
+    char *parent = path_parent(target);
+    temporary_clear(parent);
+    free(parent);
     return create(temporary, target, create_folder, error);
 }
 
@@ -106,7 +109,7 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
 }
 
 /* Removes the lock last; without it a partly removed folder would never be cleaned up. */
-static void remove_folder(const char *path)
+void directory_remove(const char *path)
 {
     char *name = path_format("%s/" TEMPORARY_LOCK, path);
     nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
@@ -127,7 +130,7 @@ static void release(struct temporary *temporary)
 void temporary_remove(struct temporary *temporary)
 {
     if (temporary->path != NULL && file_is_directory(temporary->path))
-        remove_folder(temporary->path);
+        directory_remove(temporary->path);
     else if (temporary->path != NULL)
         unlink(temporary->path);
     release(temporary);
@@ -172,7 +175,7 @@ static void clear_folder(const char *path)
     char *name = path_format("%s/" TEMPORARY_LOCK, path);
     int file = take(name), number = errno;
     if (file >= 0) {
-        remove_folder(path);
+        directory_remove(path);
         close(file);
     } else if (number == ENOENT) {
         rmdir(path);
@@ -341,7 +344,6 @@ status file_group_begin(struct file_group *group, const char *folder, struct err
 {
     *group = (struct file_group){.folder = xstrdup(folder), .temporary = {.lock = -1}};
     TRY(directory_create(folder, error));
-    temporary_clear(folder);
     char *target = path_format("%s/files", folder);
     status result = temporary_create_folder(&group->temporary, target, error);
     free(target);

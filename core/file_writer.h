@@ -27,12 +27,15 @@ struct temporary {
     int lock;   /* descriptor: of the file, or of the one that locks a folder */
 };
 
-/* A folder that is empty except for the lock, TEMPORARY_LOCK; the target is made inside and moved out. */
+/* A folder that is empty except for the lock, TEMPORARY_LOCK; the target is made inside and moved out. Removes leftovers of dead
+ * writers beside it. */
 status temporary_create_folder(struct temporary *temporary, const char *target, struct error *error);
 
 #define TEMPORARY_LOCK "mtil.lock"
 
 void temporary_remove(struct temporary *temporary); /* with its contents; may be called twice */
+
+void directory_remove(const char *path); /* with its contents, as far as possible; no link is followed */
 
 /* Removes the leftovers in a folder that belong to this user, as far as possible. */
 void temporary_clear(const char *folder);
@@ -69,13 +72,14 @@ struct file_group {
     size_t count;
 };
 
-/* Makes the folder where it is missing. To be abandoned after a failure too, like the next two. */
+/* Creates the folder where it is missing. After a failure of this function or of the next two, call
+ * file_group_abandon. */
 status file_group_begin(struct file_group *group, const char *folder, struct error *error);
 
 /* name: below the folder, in folders that commit makes. Two of one name are the caller's fault. */
 status file_group_add(struct file_group *group, const char *name, const void *data, size_t size, struct error *error);
 
-/* Waits until all are on the disk, then renames one after the other, the one that was added last first, over what has their names. A
- * failure leaves those in place that came before: a second call of the whole is the way on. */
+/* Waits until all files are on the disk, then renames one after the other over files of the same names, the last
+ * added one first. After a failure, files that were renamed before stay in place; repeat the whole to go on. */
 status file_group_commit(struct file_group *group, struct error *error);
 void file_group_abandon(struct file_group *group); /* harmless after commit */

@@ -25,7 +25,7 @@ static void run_jobs(struct threads *pool, size_t jobs, threads_job function, vo
 {
     const char *built = openblas_get_config();
     if (strstr(built, "SINGLE_THREADED") != NULL && strstr(built, "USE_LOCKING") == NULL) {
-        for (size_t job = 0; job < jobs; job++)
+        for (size_t job = 0; job < jobs && !threads_stopped(pool); job++)
             function(context, job, 0);
         return;
     }
@@ -45,6 +45,35 @@ void linear_unit(double *row, size_t n)
         square += row[k] * row[k];
     for (size_t k = 0; k < n; k++)
         row[k] = square > 0 ? row[k] / sqrt(square) : 0;
+}
+
+/* --- Small matrices, in one thread --- */
+
+bool linear_cholesky(double *matrix, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double rest = matrix[i * n + j];
+            for (size_t k = 0; k < j; k++)
+                rest -= matrix[i * n + k] * matrix[j * n + k];
+            if (i == j && !(rest > 0))
+                return false;
+            matrix[i * n + j] = i == j ? sqrt(rest) : rest / matrix[j * n + j];
+        }
+    return true;
+}
+
+void linear_invert_lower(const double *lower, size_t n, double *inverse, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) {
+            double rest = i == j;
+            for (size_t k = j; k < i; k++)
+                rest -= lower[i * n + k] * inverse[k * n + j];
+            inverse[i * n + j] = j > i ? 0 : rest / lower[i * n + i];
+            if (out != NULL)
+                out[i * n + j] = (float)inverse[i * n + j];
+        }
 }
 
 /* --- Products --- */
@@ -142,7 +171,7 @@ static void products_row(void *context, size_t job, size_t worker)
         cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, side(m, i), side(m, j), (int)width, 1,
                     w->rows + i * TILE * width, (int)width, w->rows + j * TILE * width, (int)width, 0, tile(m, i, j),
                     TILE);
-        for (int c = 0; c < side(m, j); c++)
+        for (int c = 0; w->map != NULL && c < side(m, j); c++)
             w->map(w->context, tile(m, i, j) + (size_t)c * TILE, (size_t)side(m, i));
     }
 }
@@ -159,6 +188,15 @@ void symmetric_shift(struct symmetric *matrix, double by)
     for (size_t i = 0; i < matrix->tiles; i++)
         for (int r = 0; r < side(matrix, i); r++)
             tile(matrix, i, i)[(size_t)r * TILE + (size_t)r] += by;
+}
+
+double symmetric_trace(const struct symmetric *matrix)
+{
+    double sum = 0;
+    for (size_t i = 0; i < matrix->tiles; i++)
+        for (int r = 0; r < side(matrix, i); r++)
+            sum += tile(matrix, i, i)[(size_t)r * TILE + (size_t)r];
+    return sum;
 }
 
 /* --- Cholesky's factor, tile by tile (Golub & Van Loan, Matrix Computations, 4.2) --- */
@@ -209,6 +247,7 @@ status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct e
         work.step = k;
         run_jobs(pool, matrix->tiles - 1 - k, divide_row, &work);
         run_jobs(pool, matrix->tiles - 1 - k, subtract_row, &work);
+        TRY(threads_check(pool, "a matrix was factored", error));
     }
     return OK;
 }

@@ -22,6 +22,11 @@
 
 void linear_unit(double *row, size_t n); /* divides by the norm; zeros stay */
 
+/* matrix [n, n] = L Lᵀ becomes L in its lower triangle, by plain loops in one thread; false: it is not positive definite. */
+bool linear_cholesky(double *matrix, size_t n);
+/* L⁻¹ of a lower triangle, zero above its diagonal: inverse and, in float, out: [n, n]; out may be NULL */
+void linear_invert_lower(const double *lower, size_t n, double *inverse, float *out);
+
 /* Changes `count` values of a product that was just computed. */
 typedef void (*linear_map)(const void *context, double *values, size_t count);
 
@@ -47,12 +52,13 @@ void symmetric_destroy(struct symmetric *matrix); /* NULL is allowed */
 size_t symmetric_values(size_t n); /* values stored for n rows, padding of the tiles included; SIZE_MAX: too many */
 
 void symmetric_add(struct symmetric *matrix, struct threads *pool, const double *rows, size_t count);
-/* A = map(rows rowsᵀ), rows [n, width] */
+/* A = map(rows rowsᵀ), rows [n, width]; map NULL: none */
 void symmetric_products(struct symmetric *matrix, struct threads *pool, const double *rows, size_t width,
                         linear_map map, const void *context);
 void symmetric_shift(struct symmetric *matrix, double by);
+double symmetric_trace(const struct symmetric *matrix);
 
-/* ERROR_FORMAT if the matrix is not positive definite in double precision. */
+/* ERROR_FORMAT if the matrix is not positive definite in double precision; a stop of the pool (threads_obey) ends it, too. */
 status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct error *error);
 void symmetric_solve(const struct symmetric *factor, struct threads *pool, double *right, size_t columns);
 

@@ -126,6 +126,7 @@ static bool parse_value(const struct option *option, struct value *value)
     case OPTION_CHOICE:
         return text_find_word(option->choices, value->text, &value->choice);
     case OPTION_LIST:
+    case OPTION_FILES:
         split_list(value);
         return true;
     case OPTION_TEXT:
@@ -225,7 +226,8 @@ const char *option_type_name(const struct option *option)
                                         [OPTION_FILE] = "file",
                                         [OPTION_FOLDER] = "folder",
                                         [OPTION_CHOICE] = "choice",
-                                        [OPTION_LIST] = "list"};
+                                        [OPTION_LIST] = "list",
+                                        [OPTION_FILES] = "files"};
     return names[option->type];
 }
 
@@ -241,7 +243,12 @@ void option_add_range(struct text *text, const struct option *option)
 
 bool option_is_path(const struct option *option)
 {
-    return option->type == OPTION_FILE || option->type == OPTION_FOLDER;
+    return option->type == OPTION_FILE || option->type == OPTION_FOLDER || option->type == OPTION_FILES;
+}
+
+bool option_is_list(const struct option *option)
+{
+    return option->type == OPTION_LIST || option->type == OPTION_FILES;
 }
 
 static const struct value *value_of(const struct options *options, const char *name)

@@ -27,7 +27,8 @@ enum option_type {
     OPTION_FILE,   /* path of a file; a run's identity has the contents instead of the path */
     OPTION_FOLDER, /* path of a folder of images, likewise */
     OPTION_CHOICE, /* one of choices */
-    OPTION_LIST    /* texts, separated by commas or spaces in a string */
+    OPTION_LIST,   /* texts, separated by commas or spaces in a string */
+    OPTION_FILES   /* a list of paths of files, whose contents count, too */
 };
 
 /* Tables end with an entry without a name. */
@@ -39,14 +40,14 @@ struct option {
     const char *fallback;    /* the default, as a user would write it; NULL for none (OPTION_TEXT: unset) */
     const char *help;        /* one line, lower case, no full stop */
     const char *synonyms;    /* "lr|eta": what others call it, for "did you mean" alone; NULL: none */
-    const char *replaces;    /* a key that this one, when a row or a command line sets it, sets back; NULL: none */
+    const char *replaces;    /* the key that setting this one (row, command line) resets to its default; NULL: none */
 };
 
 enum { OPTION_WORD = -1 }; /* integers that may be words are never below 0 */
 
 struct options; /* a table's values */
 
-/* All defaults. table is borrowed until destroy; a NULL table has no options. */
+/* All values are defaults at first. table is borrowed until destroy; a NULL table has no options. */
 status options_create(struct options **options, const struct option *table, struct error *error);
 void options_destroy(struct options *options);
 
@@ -56,9 +57,10 @@ status options_set(struct options *options, const char *name, const char *value,
                    struct error *error);
 
 const struct option *options_find(const struct option *table, const char *name); /* NULL: no such option */
-bool option_is_path(const struct option *option);                                /* of a file or a folder */
+bool option_is_path(const struct option *option);                                /* of files or a folder */
+bool option_is_list(const struct option *option);
 
-bool option_is_called(const struct option *option, const char *word); /* by one of its synonyms, in any case */
+bool option_is_called(const struct option *option, const char *word); /* by a synonym, in any case */
 
 const char *option_type_name(const struct option *option); /* "whole number" */
 /* Appends the allowed values, "1 to 8" or "keep|average|reset"; nothing where every value is allowed. */

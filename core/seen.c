@@ -40,8 +40,9 @@ static status fail(sqlite3 *handle, const char *path, int code, struct error *er
         return OK;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-    case SQLITE_ERROR: /* other tables */
         return error_set(error, ERROR_FORMAT, "%s: is damaged (%s)", path, sqlite3_errmsg(handle));
+    case SQLITE_ERROR:
+        return error_set(error, ERROR_FORMAT, "%s: expected other tables (%s)", path, sqlite3_errmsg(handle));
     case SQLITE_FULL:
         return error_set(error, ERROR_IO, "%s: the disk is full", path);
     default:

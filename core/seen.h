@@ -1,4 +1,5 @@
-/* What was found in files, so that no program reads an unchanged file twice: SQLite's file seen.db in a cache folder.
+/* Stores facts that were read from files, so that no program reads an unchanged file twice: SQLite's file seen.db in
+ * a cache folder.
  *
  *     struct seen *seen;
  *     const struct seen_place place = {.kind = "dtd", .root = "/data/dtd", .version = image_version()};
@@ -7,8 +8,9 @@
  *     TRY(seen_write(seen, &(struct seen_record){"images/a.jpg", stamp, &found, sizeof found}, 1, error));
  *     seen_close(seen);
  *
- * A record is believed only with its stamp and its checksum, so that the file need not be synced: what a crash or a foreign
- * hand did to it costs time, not truth. Records are read by the kind of machine that wrote them. Processes share the file.
+ * A record is used only if its stamp and its checksum are right, so the file need not be synced: damage by a crash or
+ * by another program costs time, but never gives a wrong record. Records are read by the kind of machine that wrote
+ * them. Processes share the file.
  */
 #pragma once
 
@@ -20,7 +22,7 @@
 
 /* Records of another version are not found, and are replaced at the next write. */
 struct seen_place {
-    const char *kind, *root, *version; /* a dataset or "digest"; folder or file; of what reads the files */
+    const char *kind, *root, *version; /* a dataset or "digest"; its folder or file; version of the reader */
 };
 
 struct seen_record {
@@ -37,7 +39,7 @@ struct seen;
 status seen_open(struct seen **seen, const char *folder, const struct seen_place *place, struct error *error);
 void seen_close(struct seen *seen); /* NULL is allowed */
 
-/* What was found in a file with this stamp; false: unknown. Safe from several threads. */
+/* Finds the facts of a file with this stamp; false: unknown. Safe from several threads. */
 bool seen_find(struct seen *seen, const char *name, const struct file_stamp *stamp, void *found, size_t size);
 
 /* Adds records, and replaces those of the same names, all or none. */

@@ -1,6 +1,8 @@
 #include "core/status.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,15 +43,17 @@ status error_context(struct error *error, const char *format, ...)
 
 status error_errno(struct error *error, int number, const char *format, ...)
 {
+    bool shortage = number == ENOMEM || number == EMFILE || number == ENFILE;
+    status code = shortage ? ERROR_MEMORY : ERROR_IO;
     if (error == NULL)
-        return ERROR_IO;
+        return code;
     char text[128];
     va_list arguments;
-    error->code = ERROR_IO;
+    error->code = code;
     va_start(arguments, format);
     write_with(error, strerror_r(number, text, sizeof text), format, arguments);
     va_end(arguments);
-    return ERROR_IO;
+    return code;
 }
 
 static void write_message(const struct log *log, enum log_level level, const char *format, va_list arguments)

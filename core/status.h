@@ -20,7 +20,7 @@ typedef enum status {
     ERROR_ARGUMENT, /* a value of the caller or user is out of range or unknown */
     ERROR_IO,       /* the operating system refused: missing file, full disk, permissions */
     ERROR_FORMAT,   /* a file does not conform to its format */
-    ERROR_MEMORY,   /* an allocation failed */
+    ERROR_MEMORY,   /* the machine has no more memory or file descriptors */
     ERROR_DEVICE,   /* a GPU or its driver refused, or a processor lacks a unit */
     ERROR_BUSY,     /* another process holds the resource */
     ERROR_STOPPED   /* the user asked to stop; nothing is wrong */
@@ -44,7 +44,8 @@ status error_set(struct error *error, status code, const char *format, ...) PRIN
  * about the context than the callee. */
 status error_context(struct error *error, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Like error_set, with ": " and the text of errno value number at the end. */
+/* Like error_set, with ": " and the text of errno value number at the end; ERROR_IO, or ERROR_MEMORY where number
+ * means that. */
 status error_errno(struct error *error, int number, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* A static analyser sees one file at a time and would follow paths on which a failure is treated as OK. */

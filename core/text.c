@@ -91,7 +91,7 @@ void text_free(struct text *text)
 static bool must_be_escaped(utf8proc_int32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
-           (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+           (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfffe || code == 0xffff;
 }
 
 /* Returns the size of the next character in bytes; *code is negative for an invalid byte. */
@@ -212,7 +212,8 @@ bool parse_real(const char *string, double *value)
     char *end;
     errno = 0;
     double parsed = strtod(string, &end);
-    if (end == string || *end != 0 || !isfinite(parsed))
+    bool vanished = parsed == 0 && errno == ERANGE, hexadecimal = strpbrk(string, "xX") != NULL;
+    if (end == string || *end != 0 || !isfinite(parsed) || vanished || hexadecimal)
         return false;
     *value = parsed;
     return true;

@@ -32,8 +32,8 @@ void text_free(struct text *text);
 
 /* --- Untrusted text: control characters, marks that change the writing direction, invalid UTF-8, byte order marks --- */
 
-/* Appends string with control characters (also U+0080 to U+009F) as \n, \t, \r, \x1b; line separators and direction
- * marks as \u202e; invalid bytes as \xff. */
+/* Appends string with control characters (also U+0080 to U+009F) as \n, \t, \r, \x1b; line separators, direction marks,
+ * U+FFFE and U+FFFF as \u202e; invalid bytes as \xff. What is left may stand in XML. */
 void text_add_visible(struct text *text, const char *string);
 
 /* Whether text_add_visible would change nothing. */
@@ -55,7 +55,7 @@ void text_skip_mark(const char **text, size_t *size);
 
 /* The whole string must be the number; false otherwise. */
 bool parse_integer(const char *string, int64_t *value);
-bool parse_real(const char *string, double *value);  /* finite */
+bool parse_real(const char *string, double *value);  /* decimal, finite, and 0 only where it says 0, not for 1e-400 */
 bool parse_boolean(const char *string, bool *value); /* true|false|yes|no|on|off */
 
 /* Edit distance (insertions, deletions, substitutions, swapped neighbours), ignoring case. */

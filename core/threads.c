@@ -10,6 +10,11 @@
 /* Some ten microseconds: the next operation of a step usually comes earlier, and other programs need the core. */
 enum { SPINS = 500 };
 
+status stop_check(const struct stop *stop, const char *what, struct error *error)
+{
+    return stop_requested(stop) ? error_set(error, ERROR_STOPPED, "stopped while %s", what) : OK;
+}
+
 struct threads {
     size_t count, started;
     pthread_t *handles;
@@ -18,6 +23,7 @@ struct threads {
     atomic_ulong generation; /* incremented by every run; workers wait for it to change */
     atomic_size_t next, working;
     atomic_bool stop;
+    const struct stop *request; /* to leave out jobs; NULL: none */
     size_t jobs;
     threads_job function;
     void *context;
@@ -32,7 +38,7 @@ static void work(struct threads *pool, size_t worker)
 {
     for (;;) {
         size_t job = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (job >= pool->jobs)
+        if (job >= pool->jobs || stop_requested(pool->request))
             return;
         pool->function(pool->context, job, worker);
     }
@@ -142,7 +148,7 @@ void threads_run(struct threads *pool, size_t jobs, threads_job function, void *
     if (jobs == 0)
         return;
     if (pool == NULL || pool->started == 0 || jobs == 1) {
-        for (size_t job = 0; job < jobs; job++)
+        for (size_t job = 0; job < jobs && !threads_stopped(pool); job++)
             function(context, job, 0);
         return;
     }
@@ -164,6 +170,21 @@ void threads_run(struct threads *pool, size_t jobs, threads_job function, void *
 size_t threads_count(const struct threads *pool)
 {
     return pool->count;
+}
+
+void threads_obey(struct threads *pool, const struct stop *stop)
+{
+    pool->request = stop;
+}
+
+bool threads_stopped(const struct threads *pool)
+{
+    return pool != NULL && stop_requested(pool->request);
+}
+
+status threads_check(const struct threads *pool, const char *what, struct error *error)
+{
+    return pool != NULL ? stop_check(pool->request, what, error) : OK;
 }
 
 void threads_destroy(struct threads *pool)

@@ -1,5 +1,7 @@
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -67,6 +69,80 @@ TEST(every_job_runs_exactly_once)
         threads_destroy(pool);
     }
 }
+
+static void stop_at_the_third(void *context, size_t job, size_t worker)
+{
+    (void)worker;
+    atomic_fetch_add(&((struct stop *)context)[1].signal, 1);
+    if (job == 2)
+        ((struct stop *)context)->signal = 15;
+}
+
+/* stops: the one obeyed, and a count of jobs */
+TEST(jobs_behind_a_stop_are_left_out)
+{
+    for (size_t count = 1; count <= 3; count++) {
+        struct threads *pool;
+        struct stop stops[2] = {0};
+        assert_ok(threads_create(&pool, count, &error));
+        threads_obey(pool, &stops[0]);
+        assert_ok(threads_check(pool, "testing", &error));
+        threads_run(pool, 1000, stop_at_the_third, stops);
+        assert_true(stops[1].signal >= 3 && (count > 1 || stops[1].signal == 3));
+        assert_fails(threads_check(pool, "testing", &error), ERROR_STOPPED, "stopped while testing");
+        threads_obey(pool, NULL);
+        threads_run(pool, 7, stop_at_the_third, stops);
+        assert_ok(threads_check(pool, "testing", &error));
+        threads_destroy(pool);
+    }
+}
+
+/* What downloads leave in place of a file. */
+TEST(what_is_not_the_file_one_meant)
+{
+    static const struct {
+        const char *contents, *found; /* found NULL: it may be meant */
+        bool packed;                  /* refused but where the reader unpacks */
+    } cases[] = {{"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 10\n", "Git LFS pointer", false},
+                 {"<!DOCTYPE html><html lang=\"en\">", "web page", false},
+                 {"\xef\xbb\xbf \r\n<!doctype HTML>", "web page", false},
+                 {"<html>", "web page", false},
+                 {"<?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code></Error>", "server's answer", false},
+                 {"\x1f\x8b\x08\x01", "gunzip", true},
+                 {"<?xml version=\"1.0\"?><svg/>", NULL, false},
+                 {"version 2", NULL, false},
+                 {"html", NULL, false},
+                 {" \n", NULL, false},
+                 {"", NULL, false}};
+    scratch_create(&scratch);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bytes bytes;
+        scratch_write_text(&scratch, "file", cases[i].contents);
+        const char *path = scratch_file(&scratch, "file");
+        if (cases[i].found != NULL) {
+            assert_fails(file_read(path, 1000, &bytes, &error), ERROR_FORMAT, cases[i].found);
+            assert_fails(file_check_meant(path, false, &error), ERROR_FORMAT, cases[i].found);
+        } else {
+            assert_ok(file_read(path, 1000, &bytes, &error));
+            bytes_free(&bytes);
+        }
+        if (cases[i].found == NULL || cases[i].packed)
+            assert_ok(file_check_meant(path, true, &error));
+        assert_ok(file_read_any(path, 1000, &bytes, &error));
+        assert_int_equal(bytes.size, strlen(cases[i].contents));
+        bytes_free(&bytes);
+    }
+    assert_ok(file_check_meant("absent", false, &error));
+    scratch_remove(&scratch);
+}
+
+/* Arenas are tested as they are without guards. */
+static int without_guards(void **state)
+{
+    (void)state;
+    return setenv("MTIL_GUARD", "0", 1);
+}
+TEST_GROUP(without_guards, NULL)
 
 TEST(arena_gives_aligned_memory_and_refuses_beyond_its_limit)
 {
@@ -304,24 +380,73 @@ TEST(digests_match_the_standard)
     assert_string_equal(hash, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+TEST(numbers_are_decimal_and_whole)
+{
+    static const char *const none[] = {"",       "x",       "1x",    "0x1p-7", "0X10", "-0x1p1",
+                                       "1e-400", "-1e-400", "1e400", "inf",    "nan"};
+    static const struct {
+        const char *text;
+        double value;
+    } cases[] = {{"0", 0},           {"-0.0", -0.0}, {"0e-400", 0},     {"1e-2", 0.01},
+                 {"1e-300", 1e-300}, {"+.5", 0.5},   {"5e-324", 5e-324}};
+    double value = 7;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_false(parse_real(none[i], &value));
+    assert_true(value == 7);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_true(parse_real(cases[i].text, &value));
+        assert_true(value == cases[i].value);
+    }
+}
+
+TEST(what_systems_leave_is_known_by_its_name)
+{
+    static const char *const left[] =
+        {".DS_Store", "a/._b.jpg",    "__MACOSX/a/b.jpg",          "THUMBS.DB",          "x/desktop.ini", "@eaDir",
+         "..a",       "$RECYCLE.BIN", "System Volume Information", "a.jpg@SynoEAStream", "lost+found"},
+                             *const own[] = {"a.jpg",         "./a",    "../a", ".",   "a//b",   "Thumbs",
+                                             "thumbs.db.png", "MACOSX", "",     "tmp", "recycle"};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        assert_true(path_is_leftover(left[i]));
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        assert_false(path_is_leftover(own[i]));
+}
+
+/* A library that met a shortage says that a file is damaged. */
+TEST(a_shortage_is_no_damage)
+{
+    struct error said;
+    errno = ENOMEM;
+    assert_fails(memory_blame(error_set(&error, ERROR_FORMAT, "a.jpg: damaged"), "a.jpg", &error), ERROR_MEMORY,
+                 "a.jpg: the system has no memory");
+    assert_int_equal(memory_blame(OK, "a.jpg", &said), OK);
+    assert_int_equal(memory_blame(ERROR_IO, "a.jpg", &said), ERROR_IO);
+    errno = 0;
+    assert_int_equal(memory_blame(ERROR_FORMAT, "a.jpg", &said), ERROR_FORMAT);
+    assert_fails(error_errno(&error, EMFILE, "a.jpg"), ERROR_MEMORY, "a.jpg: Too many open files");
+    assert_fails(error_errno(&error, EIO, "a.jpg"), ERROR_IO, "a.jpg: Input/output error");
+}
+
 /* --- Untrusted text --- */
 
 TEST(what_obeys_nothing_stays_and_the_rest_is_escaped)
 {
     static const struct {
         const char *text, *shown; /* NULL: the same */
-    } cases[] = {{"", NULL},
-                 {"a \"b\" \\ c, d", NULL},
-                 {"Grüße 日本 🐈 …", NULL},
-                 {"\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", NULL}, /* from right to left by nature */
-                 {"a\nb\tc\rd", "a\\nb\\tc\\rd"},
-                 {"\x1b[2J\x07\x7f", "\\x1b[2J\\x07\\x7f"},
-                 {"\302\23331m\xc2\x85", "\\x9b31m\\x85"}, /* C1: another way to begin an escape sequence */
-                 {"\xe2\x80\xa8\xe2\x80\xa9", "\\u2028\\u2029"},
-                 {"\xe2\x80\xaegpj.exe", "\\u202egpj.exe"}, /* turned directions */
-                 {"\xe2\x81\xa6x\xe2\x81\xa9", "\\u2066x\\u2069"},
-                 {"a\377b\xc3", "a\\xffb\\xc3"},                         /* no UTF-8 */
-                 {"\xc0\xaf\xed\xa0\x80", "\\xc0\\xaf\\xed\\xa0\\x80"}}; /* too long, half of a pair */
+    } cases[] = {
+        {"", NULL},
+        {"a \"b\" \\ c, d", NULL},
+        {"Grüße 日本 🐈 …", NULL},
+        {"\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", NULL}, /* from right to left by nature */
+        {"a\nb\tc\rd", "a\\nb\\tc\\rd"},
+        {"\x1b[2J\x07\x7f", "\\x1b[2J\\x07\\x7f"},
+        {"\302\23331m\xc2\x85", "\\x9b31m\\x85"}, /* C1: another way to begin an escape sequence */
+        {"\xe2\x80\xa8\xe2\x80\xa9", "\\u2028\\u2029"},
+        {"\xe2\x80\xaegpj.exe", "\\u202egpj.exe"}, /* turned directions */
+        {"\xe2\x81\xa6x\xe2\x81\xa9", "\\u2066x\\u2069"},
+        {"a\xef\xbf\xbe\xef\xbf\xbf\xef\xbf\xbd", "a\\ufffe\\uffff\xef\xbf\xbd"}, /* XML has no such characters */
+        {"a\377b\xc3", "a\\xffb\\xc3"},                                           /* no UTF-8 */
+        {"\xc0\xaf\xed\xa0\x80", "\\xc0\\xaf\\xed\\xa0\\x80"}};                   /* too long, half of a pair */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct text text = {0};
         text_add_visible(&text, cases[i].text);

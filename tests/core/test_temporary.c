@@ -93,6 +93,17 @@ ROOT_TEST(two_writers_of_one_file_do_not_meet)
     expect_names(".", "a");
 }
 
+ROOT_TEST(a_folder_takes_the_place_of_one_that_was_left)
+{
+    struct temporary folder;
+    die_writing(begin_folder, "weights.pth");
+    expect_names(".", "weights.pth.tmp-mtil-*");
+    scratch_run(&scratch, "cd weights.pth.tmp-mtil-* && touch archive");
+    assert_ok(temporary_create_folder(&folder, "other.pth", &error));
+    expect_names(".", "other.pth.tmp-mtil-*");
+    temporary_remove(&folder);
+}
+
 ROOT_TEST(many_files_are_cleared_together)
 {
     struct file_writer writer, other;
