@@ -1,58 +1,16 @@
 #include "datasets/check.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/alloc.h"
+#include "datasets/same.h"
+
 struct work {
     const struct dataset *dataset;
     struct survey_images images;
-    const struct survey_image **train; /* [train_count] the training images that can be read, sorted by their pixels */
-    size_t train_count;
+    struct same_images same; /* of those that can be read */
 };
-
-/* --- test images among the training images ------------------------------------------------------------------------ */
-
-static int compare_pixels(const struct survey_image *a, const struct survey_image *b)
-{
-    const uint64_t x[] = {a->pixels[0], a->pixels[1], a->width, a->height},
-                   y[] = {b->pixels[0], b->pixels[1], b->width, b->height};
-    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
-        if (x[i] != y[i])
-            return x[i] < y[i] ? -1 : 1;
-    return 0;
-}
-
-/* Orders images with the same pixels by their addresses, which is the dataset's order. */
-static int compare_places(const void *a, const void *b)
-{
-    const struct survey_image *x = *(const struct survey_image *const *)a, *y = *(const struct survey_image *const *)b;
-    int order = compare_pixels(x, y);
-    return order != 0 ? order : (x > y) - (x < y);
-}
-
-static void sort_train(struct work *work)
-{
-    size_t images = dataset_size(work->dataset, SPLIT_TRAIN);
-    work->train = xcalloc(images + 1, sizeof *work->train);
-    for (size_t i = 0; i < images; i++)
-        if (work->images.of[SPLIT_TRAIN][i].state == SURVEY_READABLE)
-            work->train[work->train_count++] = &work->images.of[SPLIT_TRAIN][i];
-    qsort(work->train, work->train_count, sizeof *work->train, compare_places);
-}
-
-/* The first training image with the same pixels; NULL: none. */
-static const struct survey_image *find_same(const struct work *work, const struct survey_image *image)
-{
-    size_t low = 0, high = work->train_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare_pixels(work->train[middle], image) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < work->train_count && compare_pixels(work->train[low], image) == 0 ? work->train[low] : NULL;
-}
 
 /* --- findings ----------------------------------------------------------------------------------------------------- */
 
@@ -64,30 +22,41 @@ static void add_finding(struct check *check, struct check_finding finding)
     check->splits[finding.split].of[finding.kind]++;
 }
 
-/* Reads the image again for the reason of the failure. */
-static void add_unreadable(struct check *check, const struct work *work, enum split split, size_t item)
+static void add_same(struct check *check, enum check_kind kind, const struct work *work, enum split split, size_t item,
+                     const struct same_image *other)
 {
-    struct image image;
-    struct error why;
-    if (dataset_read(work->dataset, split, item, &image, NULL, &why) == OK) {
-        error_set(&why, ERROR_IO, "could not be read at first, but on a second try");
-        image_free(&image);
-    }
-    add_finding(check, (struct check_finding){CHECK_UNREADABLE, split, dataset_item_name(work->dataset, split, item),
-                                              xstrdup(why.message)});
+    add_finding(check, (struct check_finding){kind, split, dataset_item_name(work->dataset, split, item),
+                                              dataset_item_name(work->dataset, (enum split)other->split, other->item)});
 }
 
-static void add_duplicate(struct check *check, const struct work *work, size_t item)
+/* Compares an image with the first one of the same pixels. */
+static void add_shared(struct check *check, const struct work *work, enum split split, size_t item)
 {
-    const struct survey_image *image = &work->images.of[SPLIT_TEST][item], *same = NULL;
-    if (image->state == SURVEY_READABLE)
-        same = find_same(work, image);
-    if (same == NULL)
+    const struct dataset *dataset = work->dataset;
+    const struct survey_image *image = &work->images.of[split][item];
+    if (image->state != SURVEY_READABLE)
         return;
-    size_t training = (size_t)(same - work->images.of[SPLIT_TRAIN]);
-    add_finding(check,
-                (struct check_finding){CHECK_DUPLICATE, SPLIT_TEST, dataset_item_name(work->dataset, SPLIT_TEST, item),
-                                       dataset_item_name(work->dataset, SPLIT_TRAIN, training)});
+    const struct same_image *first = same_images_find(&work->same, image);
+    if (split == SPLIT_TEST && first->split == SPLIT_TRAIN)
+        add_same(check, CHECK_DUPLICATE, work, split, item, first);
+    if (dataset_label(dataset, split, item) != dataset_label(dataset, (enum split)first->split, first->item))
+        add_same(check, CHECK_CLASSES, work, split, item, first);
+}
+
+/* A file that a list names twice. */
+static void add_repeated(struct check *check, const struct work *work)
+{
+    const struct same_image *images = work->same.images;
+    for (size_t i = 1; i < work->same.count; i++) {
+        if (images[i].split != images[i - 1].split || !same_image_is(&images[i], &images[i - 1]))
+            continue;
+        char *name = dataset_item_name(work->dataset, (enum split)images[i].split, images[i].item),
+             *before = dataset_item_name(work->dataset, (enum split)images[i].split, images[i - 1].item);
+        if (strcmp(name, before) == 0)
+            add_same(check, CHECK_REPEATED, work, (enum split)images[i].split, images[i].item, &images[i - 1]);
+        free(name);
+        free(before);
+    }
 }
 
 static void add_image_findings(struct check *check, const struct work *work, enum split split)
@@ -96,11 +65,15 @@ static void add_image_findings(struct check *check, const struct work *work, enu
     const char *file;
     for (size_t i = 0; (file = dataset_missing_file(work->dataset, split, i)) != NULL; i++)
         add_finding(check, (struct check_finding){CHECK_MISSING, split, xstrdup(file), NULL});
+    for (size_t i = 0; i < work->images.failure_count; i++) {
+        const struct survey_failure *failure = &work->images.failures[i];
+        if (failure->split == split)
+            add_finding(check, (struct check_finding){CHECK_UNREADABLE, split,
+                                                      dataset_item_name(work->dataset, split, failure->item),
+                                                      xstrdup(failure->why)});
+    }
     for (size_t i = 0; i < images; i++)
-        if (work->images.of[split][i].state != SURVEY_READABLE)
-            add_unreadable(check, work, split, i);
-    for (size_t i = 0; split == SPLIT_TEST && i < images; i++)
-        add_duplicate(check, work, i);
+        add_shared(check, work, split, i);
     for (size_t i = 0; split == SPLIT_TRAIN && (file = dataset_left_out(work->dataset, i)) != NULL; i++)
         add_finding(check, (struct check_finding){CHECK_LEFT_OUT, split, xstrdup(file), NULL});
 }
@@ -132,6 +105,15 @@ static void check_balance(struct check *check, const struct dataset *dataset, en
     free(counts);
 }
 
+/* A shortage is no fault of an image. */
+static status check_machine(const struct survey_images *images, struct error *error)
+{
+    for (size_t i = 0; i < images->failure_count; i++)
+        if (images->failures[i].code == ERROR_MEMORY)
+            return error_set(error, ERROR_MEMORY, "%s", images->failures[i].why);
+    return OK;
+}
+
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 status check_dataset(struct check *check, const struct dataset *dataset, const struct survey_settings *settings,
@@ -141,17 +123,25 @@ status check_dataset(struct check *check, const struct dataset *dataset, const s
     *check = (struct check){0};
     TRY(survey_images_look(&work.images, dataset, settings, error));
     size_t images = work.images.count;
-    sort_train(&work);
-    for (int split = 0; split < SPLITS; split++) {
+    status result = check_machine(&work.images, error);
+    for (int split = 0; split < SPLITS; split++)
+        for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
+            if (work.images.of[split][i].state == SURVEY_READABLE)
+                same_images_add(&work.same, 0, (enum split)split, i, &work.images.of[split][i]);
+    same_images_sort(&work.same);
+    add_repeated(check, &work);
+    for (int split = 0; split < SPLITS && result == OK; split++) {
         add_image_findings(check, &work, (enum split)split);
         check_balance(check, dataset, (enum split)split);
         check->splits[split].clipped = survey_images_clipped(&work.images, dataset, (enum split)split);
     }
+    if (result != OK)
+        check_free(check);
     if (settings->progress != NULL)
         settings->progress(settings->context, images, images);
     survey_images_free(&work.images);
-    free(work.train);
-    return OK;
+    free(work.same.images);
+    return result;
 }
 
 void check_free(struct check *check)

@@ -17,6 +17,8 @@ enum check_kind {
     CHECK_MISSING,    /* listed, but missing; such a dataset opens only with on_missing: skip */
     CHECK_UNREADABLE, /* detail: why */
     CHECK_DUPLICATE,  /* a test image; detail: the training image of the same pixels */
+    CHECK_CLASSES,    /* an image; detail: the first one of the same pixels, which has another class */
+    CHECK_REPEATED,   /* an image; detail: its repetition in the same split */
     CHECK_LEFT_OUT,   /* a file that is no image of a class, of the training split whatever its folder */
     CHECK_EMPTY_CLASS /* subject: the class */
 };

@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "datasets/prompts.h"
 #include "datasets/readers/reader.h"
 
 /* --- fewer images ------------------------------------------------------------------------------------------------- */
@@ -173,6 +174,19 @@ void dataset_of_names(struct dataset **result, const char *const *classes, size_
     dataset->reader = &names_alone;
     strings_copy(&dataset->classes, classes, class_count);
     strings_copy(&dataset->templates, templates, template_count);
+}
+
+void dataset_of_sizes(struct dataset **result, const struct dataset_published *sizes)
+{
+    struct dataset *dataset = *result = xcalloc(1, sizeof *dataset);
+    dataset->reader = &names_alone;
+    for (size_t c = 0; c < sizes->classes; c++)
+        strings_format(&dataset->classes, "%s %zu", sizes->reader, c); /* no other dataset's */
+    prompts_add_templates(sizes->reader, &dataset->templates);
+    for (size_t i = 0; i < sizes->train; i++)
+        dataset_add_generated(dataset, SPLIT_TRAIN, i % sizes->classes);
+    for (size_t i = 0; i < sizes->test; i++)
+        dataset_add_generated(dataset, SPLIT_TEST, i % sizes->classes);
 }
 
 /* --- a folder of images: references for distillation -------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "datasets/dataset.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,9 +43,18 @@ static status choose_folder(struct dataset *dataset, struct error *error)
         }
     }
     bool two = folders[1] != NULL;
-    return error_set(error, ERROR_IO, "%s: expected a folder \"%s\"%s%s%s for the dataset %s, found none",
-                     dataset->root, folders[0], two ? " or \"" : "", two ? folders[1] : "", two ? "\"" : "",
-                     dataset->reader->name);
+    struct strings below = {0};
+    strings_list_folders(&below, dataset->root, NULL);
+    const char *near = nearest_word(folders[0], (const char *const *)below.items, below.count);
+    char *link = near != NULL ? path_format("; if \"%s\" is meant: ln -s \"%s\" \"%s/%s\"", near, near, dataset->root,
+                                            folders[0])
+                              : NULL;
+    error_set(error, ERROR_IO, "%s: expected a folder \"%s\"%s%s%s for the dataset %s, found none%s", dataset->root,
+              folders[0], two ? " or \"" : "", two ? folders[1] : "", two ? "\"" : "", dataset->reader->name,
+              link != NULL ? link : "");
+    strings_free(&below);
+    free(link);
+    return ERROR_IO;
 }
 
 /* classnames.txt for the readers that find their classes in files. */
@@ -161,25 +171,58 @@ static void name_missing(const struct dataset *dataset, struct text *names)
     text_add(names, "%s", all > named ? ", …" : "");
 }
 
-static status check_missing(struct dataset *dataset, const struct options *options, struct error *error)
+/* "; they are a folder deeper: mv a/a/… a" where the first missing image is there with one of its folders twice. */
+static void advise_of_deeper(const struct dataset *dataset, const char *file, struct text *advice)
 {
-    struct text names = {0};
+    for (const char *end = strchr(file, '/'), *start = file; end != NULL; start = end + 1, end = strchr(start, '/')) {
+        int above = (int)(end - file), size = (int)(end - start);
+        char *deeper = path_format("%s/%.*s/%.*s%s", dataset->root, above, file, size, start, end);
+        bool found = file_exists(deeper);
+        free(deeper);
+        if (!found)
+            continue;
+        text_add(advice, "; they are a folder deeper: mv \"%s/%.*s/%.*s\"/* \"%s/%.*s/\"", dataset->root, above, file,
+                 size, start, dataset->root, above, file);
+        return;
+    }
+}
+
+/* How the user may go on. A split without any image is no matter of a few that got lost. */
+static void advise(const struct dataset *dataset, struct text *advice)
+{
+    static const char *const names[SPLITS] = {"training", "test"};
+    for (int split = 0; split < SPLITS && advice->size == 0; split++) {
+        const struct dataset_items *missing = &dataset->missing[split];
+        if (missing->count == 0)
+            continue;
+        advise_of_deeper(dataset, missing->items[0].file, advice);
+        if (advice->size == 0 && dataset->items[split].count == 0)
+            text_add(advice, "; none of the %s images is there: put them into place, as datasets/README.md has them",
+                     names[split]);
+    }
+    if (advice->size == 0)
+        text_add(advice, "; set on_missing: skip for %s to continue without them", dataset->reader->name);
+}
+
+static status check_missing(struct dataset *dataset, struct error *error)
+{
+    struct text names = {0}, advice = {0};
     size_t listed = dataset->items[SPLIT_TRAIN].count + dataset->items[SPLIT_TEST].count;
     drop_missing(dataset);
     size_t missing = dataset_missing(dataset);
     if (missing == 0)
         return OK;
-    bool skip = strcmp(options_text(options, "on_missing"), "skip") == 0;
+    bool skip = dataset->skip_missing;
     name_missing(dataset, &names);
+    advise(dataset, &advice);
     if (skip)
         log_warn(dataset->log, "%s: %zu of %zu listed images of %s are missing and left out: %s", dataset->root,
                  missing, listed, dataset->reader->name, names.data);
     else
-        error_set(
-            error, ERROR_IO,
-            "%s: %zu of %zu listed images of %s are missing: %s; set on_missing: skip for %s to continue without them",
-            dataset->root, missing, listed, dataset->reader->name, names.data, dataset->reader->name);
+        error_set(error, ERROR_IO, "%s: %zu of %zu listed images of %s are missing: %s%s", dataset->root, missing,
+                  listed, dataset->reader->name, names.data, advice.data);
     text_free(&names);
+    text_free(&advice);
     return skip ? OK : ERROR_IO;
 }
 
@@ -203,23 +246,44 @@ static bool is_chosen(const struct options *options, const char *key, const char
     return options_find(options_table(options), key) != NULL && strcmp(options_text(options, key), value) == 0;
 }
 
+/* An archive that was unpacked into a folder of its own name lies a folder too deep, unless its files are looked for there. */
+static status explain_deeper(const struct dataset *dataset, struct error *error)
+{
+    const char *own = dataset->folder != NULL ? dataset->folder : "", *slash = strrchr(own, '/');
+    char *folder = path_format("%s/", own), *deeper = path_format("%s%s/", folder, slash != NULL ? slash + 1 : own);
+    struct error first = *error;
+    struct text advice = {0};
+    if (first.code == ERROR_IO && dataset->reader->folders[0] != NULL && strstr(first.message, deeper) == NULL)
+        advise_of_deeper(dataset, folder, &advice);
+    if (advice.size > 0)
+        error_set(error, first.code, "%s%s", first.message, advice.data);
+    text_free(&advice);
+    free(folder);
+    free(deeper);
+    return first.code;
+}
+
 static status open_with(struct dataset *dataset, const struct options *options, struct error *error)
 {
     bool coop = is_chosen(options, "split", "coop"),
          own_lists = !coop || (dataset->reader->coop != NULL && !dataset->reader->coop->file);
+    dataset->skip_missing = is_chosen(options, "on_missing", "skip");
     dataset->skip_unreadable = is_chosen(options, "on_unreadable", "skip");
     dataset->original_names = is_chosen(options, "class_names", "original");
     if (own_lists) {
         TRY(choose_folder(dataset, error));
-        TRY(dataset->reader->open(dataset, options, error));
+        if (dataset->reader->open(dataset, options, error) != OK)
+            return explain_deeper(dataset, error);
     } else {
         TRY(coop_open(dataset, error));
     }
     TRY(override_classes(dataset, error));
     TRY(check_class_names(dataset, error));
     TRY(choose_templates(dataset, error));
-    if (dataset->reader->listed || dataset->has_lists || coop)
-        TRY(check_missing(dataset, options, error));
+    if (dataset->reader->listed || dataset->has_lists || coop) {
+        TRY(check_missing(dataset, error));
+        dataset_warn_repeated(dataset);
+    }
     report_left_out(dataset);
     return check_labels(dataset, error);
 }
@@ -353,15 +417,19 @@ int dataset_label(const struct dataset *dataset, enum split split, size_t index)
     return dataset->items[split].items[index].label;
 }
 
-char *dataset_item_name(const struct dataset *dataset, enum split split, size_t index)
+const char *dataset_item_file(const struct dataset *dataset, enum split split, size_t index, int64_t *record)
 {
     const struct dataset_item *item = &dataset->items[split].items[index];
-    if (item->file != NULL)
-        return xstrdup(item->file);
-    if (item->source >= dataset->source_count)
-        return path_format("%s[%u]", dataset->reader->name, item->position);
-    const struct raw_images *images = &dataset->sources[item->source];
-    return path_format("%s[%u]", images->name, item->position - images->first);
+    const struct raw_images *images = item->source < dataset->source_count ? &dataset->sources[item->source] : NULL;
+    *record = item->file != NULL ? -1 : (int64_t)item->position - (images != NULL ? images->first : 0);
+    return item->file != NULL ? item->file : images != NULL ? images->name : dataset->reader->name;
+}
+
+char *dataset_item_name(const struct dataset *dataset, enum split split, size_t index)
+{
+    int64_t record;
+    const char *file = dataset_item_file(dataset, split, index, &record);
+    return record < 0 ? xstrdup(file) : path_format("%s[%" PRId64 "]", file, record);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

@@ -111,12 +111,15 @@ void dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint
  * which must be closed after it. */
 struct dataset *dataset_select(const struct dataset *whole, const size_t *classes, size_t count);
 
-/* Gives the dataset other classes (copied), of which its class c becomes labels[c]. */
+/* Gives the dataset other classes (copied); its class c becomes class labels[c]. */
 void dataset_set_classes(struct dataset *dataset, const char *const *classes, size_t count, const int32_t *labels);
 
 /* A dataset without images, only class names and templates (copied), for prompts. */
 void dataset_of_names(struct dataset **dataset, const char *const *classes, size_t class_count,
                       const char *const *templates, size_t template_count);
+
+/* A dataset of that many images and classes, with the reader's templates, to count with: nothing can be read. */
+void dataset_of_sizes(struct dataset **dataset, const struct dataset_published *sizes);
 
 /* A dataset of all image files below a folder, at any depth, as training images of one class, without test images. */
 status dataset_of_images(struct dataset **dataset, const char *path, struct error *error);
@@ -169,6 +172,10 @@ const char *dataset_root(const struct dataset *dataset);
 /* SHA-256 of a split's items in order and their labels, independent of the root: names below the dataset's own
  * folder, or rows of a larger file. */
 void dataset_digest_items(const struct dataset *dataset, enum split split, char hash[DIGEST_SIZE]);
+
+/* The file of an item, relative to the root, borrowed. *record: its row there, where the file holds many images, else
+ * −1. Generated images have the reader's name alone. */
+const char *dataset_item_file(const struct dataset *dataset, enum split split, size_t index, int64_t *record);
 
 /* "path/of/file.jpg" relative to the root, or "cifar-100-binary/train.bin[17]", for messages and tables; the caller
  * frees it. */

@@ -163,6 +163,8 @@ static void work_on(struct loader *loader, struct slot *slot)
     pthread_mutex_unlock(&loader->mutex);
     status result = read_image(loader, slot->step, slot->items[i], slot->pixels + i * loader->image_bytes,
                                &slot->labels[i], &error);
+    if (result == OK && loader->settings.mirror)
+        augment_mirror(loader->settings.resolution, slot->pixels + i * loader->image_bytes);
     pthread_mutex_lock(&loader->mutex);
     if (result != OK && i < slot->failed) {
         slot->failed = i;

@@ -30,6 +30,7 @@ struct loader_settings {
     size_t batch;
     bool shuffle, augment;  /* augment: random-resized crop; otherwise resize and centre crop */
     bool squash;            /* without augment: the whole image to the square instead, as SigLIP's are */
+    bool mirror;            /* without augment: left and right of every image change places */
     bool full;              /* every batch has the same size: an epoch leaves out the images that do not fill one */
     enum rng_purpose order; /* purpose of the shuffle's draws; 0: RNG_ORDER */
     uint64_t seed;

@@ -1,5 +1,6 @@
 #include "datasets/survey.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,13 +28,14 @@ struct look {
     size_t first; /* item of job 0 */
     atomic_size_t done, known;
     atomic_bool reads, stopped;
+    pthread_mutex_t failing; /* held while a failure is added */
 };
 
-/* What is stored of an image. */
+/* What is stored of an image that could be read. */
 struct kept {
     uint64_t pixels[2];
-    uint32_t width, height; /* 0: the file cannot be decoded */
-    uint64_t clipped;       /* 0 or 1 */
+    uint32_t width, height;
+    uint64_t clipped; /* 0 or 1 */
 };
 
 static int64_t now(const struct look *look)
@@ -43,14 +45,26 @@ static int64_t now(const struct look *look)
 
 /* --- one image ---------------------------------------------------------------------------------------------------- */
 
+static void add_failure(struct look *look, size_t item, const struct error *error)
+{
+    struct survey_images *images = look->images;
+    char *why = xstrdup(error->message);
+    pthread_mutex_lock(&look->failing);
+    GROW(images->failures, images->failure_count);
+    images->failures[images->failure_count++] = (struct survey_failure){look->split, item, error->code, why};
+    pthread_mutex_unlock(&look->failing);
+}
+
 static void decode(struct look *look, size_t item, struct survey_image *found)
 {
     struct image image;
     struct error error;
     status result = dataset_read(look->dataset, look->split, item, &image, NULL, &error);
     found->state = result == OK ? SURVEY_READABLE : result == ERROR_FORMAT ? SURVEY_BROKEN : SURVEY_FAILED;
-    if (result != OK)
+    if (result != OK) {
+        add_failure(look, item, &error);
         return;
+    }
     XXH128_hash_t hash = XXH3_128bits(image.pixels, (size_t)image.width * (size_t)image.height * 3);
     found->width = (uint32_t)image.width;
     found->height = (uint32_t)image.height;
@@ -65,7 +79,7 @@ static bool recall(struct look *look, const char *name, struct survey_image *fou
     struct kept kept;
     if (!seen_find(look->seen, name, &found->stamp, &kept, sizeof kept))
         return false;
-    found->state = kept.width > 0 ? SURVEY_READABLE : SURVEY_BROKEN;
+    found->state = SURVEY_READABLE;
     found->kept = true;
     found->width = kept.width;
     found->height = kept.height;
@@ -86,7 +100,7 @@ static void look_at_file(struct look *look, size_t item, const char *name, struc
         struct file_stamp after = {0};
         atomic_store(&look->reads, true);
         decode(look, item, found);
-        found->settled = there && found->state != SURVEY_FAILED && file_stamp_read(&after, path, NULL) == OK &&
+        found->settled = there && found->state == SURVEY_READABLE && file_stamp_read(&after, path, NULL) == OK &&
                          file_stamp_same(&found->stamp, &after) && file_stamp_is_settled(&after, begun);
     }
     free(path);
@@ -143,7 +157,7 @@ static void open_seen(struct look *look)
     free(root);
 }
 
-/* A record of every image decoded since the last call. Returns the number of records. */
+/* A record of every image read since the last call. Returns the number of records. */
 static size_t gather(const struct look *look, struct seen_record *records, struct kept *kept)
 {
     size_t count = 0;
@@ -180,6 +194,12 @@ static void save(struct look *look)
     look->saved = now(look);
 }
 
+static int compare_failures(const void *a, const void *b)
+{
+    const struct survey_failure *x = a, *y = b;
+    return x->split != y->split ? (int)x->split - (int)y->split : (x->item > y->item) - (x->item < y->item);
+}
+
 /* --- all images -------------------------------------------------------------------------------------------------- */
 
 static status look_at_all(struct look *look, struct error *error)
@@ -199,6 +219,8 @@ static status look_at_all(struct look *look, struct error *error)
         }
     }
     save(look);
+    if (look->images->failure_count > 1)
+        qsort(look->images->failures, look->images->failure_count, sizeof *look->images->failures, compare_failures);
     look->images->known = atomic_load(&look->known);
     log_debug(look->settings->log, "%s: %zu images, %zu of them known", name, look->images->count, look->images->known);
     if (atomic_load(&look->stopped))
@@ -224,7 +246,9 @@ status survey_images_look(struct survey_images *images, const struct dataset *da
     create_images(images, dataset);
     if (settings->folder != NULL && (dataset_has_files(dataset, SPLIT_TRAIN) || dataset_has_files(dataset, SPLIT_TEST)))
         open_seen(&look);
+    pthread_mutex_init(&look.failing, NULL);
     NEXT(result, look_at_all(&look, error));
+    pthread_mutex_destroy(&look.failing);
     seen_close(look.seen);
     if (result != OK)
         survey_images_free(images);
@@ -243,6 +267,9 @@ void survey_images_free(struct survey_images *images)
 {
     for (int split = 0; split < SPLITS; split++)
         free(images->of[split]);
+    for (size_t i = 0; i < images->failure_count; i++)
+        free(images->failures[i].why);
+    free(images->failures);
     *images = (struct survey_images){0};
 }
 
@@ -264,23 +291,13 @@ static const char *name_of(const struct dataset *dataset)
     return folder != NULL && strcmp(dataset_name(dataset), "folder") == 0 ? folder : dataset_name(dataset);
 }
 
-/* Reads the first such image again for its error. */
-static void say_why(const struct survey_images *images, const struct dataset *dataset, enum survey_state state,
-                    struct error *why)
+/* Why the first of them could not be read. */
+static const struct survey_failure *first_failure(const struct survey_images *images, enum survey_state state)
 {
-    struct image image;
-    for (int split = 0; split < SPLITS; split++)
-        for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++) {
-            if (images->of[split][i].state != state)
-                continue;
-            if (dataset_read(dataset, (enum split)split, i, &image, NULL, why) != OK)
-                return;
-            image_free(&image);
-            char *name = dataset_item_name(dataset, (enum split)split, i);
-            error_set(why, ERROR_IO, "%s/%s: changed while it was read; start again", dataset->root, name);
-            free(name);
-            return;
-        }
+    const struct survey_failure *failure = images->failures;
+    while (images->of[failure->split][failure->item].state != state)
+        failure++;
+    return failure;
 }
 
 static status require_read(const struct survey_images *images, const struct dataset *dataset, struct error *error)
@@ -290,8 +307,9 @@ static status require_read(const struct survey_images *images, const struct data
         failed += count_state(images, dataset, (enum split)split, SURVEY_FAILED);
     if (failed == 0)
         return OK;
-    say_why(images, dataset, SURVEY_FAILED, error);
-    return failed == 1 ? error->code
+    const struct survey_failure *first = first_failure(images, SURVEY_FAILED);
+    error_set(error, first->code, "%s", first->why);
+    return failed == 1 ? first->code
                        : error_context(error, "%zu of %zu images of %s cannot be read, the first is", failed,
                                        images->count, name_of(dataset));
 }
@@ -299,18 +317,17 @@ static status require_read(const struct survey_images *images, const struct data
 static status complain(const struct survey_images *images, const struct dataset *dataset, size_t broken,
                        struct error *error)
 {
-    struct error why;
-    say_why(images, dataset, SURVEY_BROKEN, &why);
+    const char *why = first_failure(images, SURVEY_BROKEN)->why;
     if (dataset->reader->open == NULL) /* belongs to no task */
         return error_set(
             error, ERROR_FORMAT,
             "%zu of %zu images below %s cannot be decoded: repair, replace or remove them (mtil data check %s "
             "--problems names each); the first is %s",
-            broken, images->count, dataset->root, dataset->root, why.message);
+            broken, images->count, dataset->root, dataset->root, why);
     return error_set(error, ERROR_FORMAT,
                      "%zu of %zu images of %s cannot be decoded: repair or replace them (mtil data check %s --problems "
                      "lists all), or set on_unreadable: skip for %s to leave them out; the first is %s",
-                     broken, images->count, name_of(dataset), dataset->root, name_of(dataset), why.message);
+                     broken, images->count, name_of(dataset), dataset->root, name_of(dataset), why);
 }
 
 static void warn(const struct survey_images *images, const struct dataset *dataset, size_t broken,
@@ -420,12 +437,14 @@ static void digest_prompts(const struct dataset *dataset, char hash[DIGEST_SIZE]
 }
 
 static status survey_images(struct survey *survey, struct survey_images *images, struct dataset *dataset,
-                            const struct log *log, struct error *error)
+                            const struct survey_settings *settings, struct error *error)
 {
     TRY(require_read(images, dataset, error));
-    TRY(handle_broken(survey, images, dataset, log, error));
-    warn_clipped(images, dataset, log);
+    TRY(handle_broken(survey, images, dataset, settings->log, error));
+    warn_clipped(images, dataset, settings->log);
     for (int split = 0; split < SPLITS; split++) {
+        for (size_t i = 0; settings->found != NULL && i < dataset_size(dataset, (enum split)split); i++)
+            settings->found(settings->context, (enum split)split, i, &images->of[split][i]);
         digest_split(&survey->splits[split], images, dataset, (enum split)split);
         count_sources(&survey->splits[split], dataset, (enum split)split);
     }
@@ -439,7 +458,7 @@ status dataset_survey(struct survey *survey, struct dataset *dataset, const stru
     struct survey_images images;
     *survey = (struct survey){0};
     TRY(survey_images_look(&images, dataset, settings, error));
-    status result = survey_images(survey, &images, dataset, settings->log, error);
+    status result = survey_images(survey, &images, dataset, settings, error);
     survey_images_free(&images);
     return result;
 }

@@ -27,6 +27,8 @@ struct survey {
     char prompts[DIGEST_SIZE]; /* class names and templates in order */
 };
 
+struct survey_image;
+
 /* Optional parts may be NULL. */
 struct survey_settings {
     const char *folder;      /* where results are stored, beside the cache of decoded images */
@@ -37,6 +39,8 @@ struct survey_settings {
      * stopped: true ends with ERROR_STOPPED; results so far are stored. */
     void (*progress)(void *context, size_t done, size_t total);
     bool (*stopped)(void *context);
+    /* Called by dataset_survey for every image that the dataset keeps. */
+    void (*found)(void *context, enum split split, size_t item, const struct survey_image *image);
     void *context;
     int64_t (*clock)(void); /* nanoseconds since 1970, for tests; NULL: the system's */
 };
@@ -49,14 +53,15 @@ status dataset_survey(struct survey *survey, struct dataset *dataset, const stru
 
 /* --- for each image ----------------------------------------------------------------------------------------------- */
 
-/* The result for each image, from the stored records or by decoding. Like git, a record is stored only if the times of the
+/* The result for each image, from the stored records or by decoding. Only what could be read is stored: what could not is tried
+ * again by every survey, so that no fault outlives its cause. Like git, a record is stored only if the times of the
  * file are clearly older than the moment it was read, because a write within the same tick of the clock would not change
  * them. */
 enum survey_state {
     SURVEY_UNSEEN,
     SURVEY_READABLE,
     SURVEY_BROKEN, /* cannot be decoded */
-    SURVEY_FAILED  /* no permission, a failing disk, no memory: nothing is stored */
+    SURVEY_FAILED  /* no permission, a failing disk, no memory or descriptors */
 };
 
 struct survey_image {
@@ -69,9 +74,19 @@ struct survey_image {
     struct file_stamp stamp; /* of its file */
 };
 
+/* Why an image is broken or failed. */
+struct survey_failure {
+    enum split split;
+    size_t item;
+    status code;
+    char *why;
+};
+
 struct survey_images {
     struct survey_image *of[SPLITS]; /* [images] */
     size_t count, known;             /* images of both splits; those with a valid record */
+    struct survey_failure *failures; /* by split, then item */
+    size_t failure_count;
 };
 
 /* The caller frees images; after a failure there is nothing to free. Results are stored in settings->folder. */

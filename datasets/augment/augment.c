@@ -73,7 +73,7 @@ static void fill(struct image_box box, enum erasing_fill color, int side, uint8_
                 pixels[((size_t)y * (size_t)side + (size_t)x) * 3 + (size_t)c] = colors[color][c];
 }
 
-static void mirror(int side, uint8_t *pixels)
+void augment_mirror(int side, uint8_t *pixels)
 {
     for (int y = 0; y < side; y++)
         for (int left = 0, right = side - 1; left < right; left++, right--) {
@@ -107,7 +107,7 @@ void augment_image(const struct augmentation *a, struct rng rng, uint64_t item, 
 {
     rng.purpose = RNG_FLIP;
     if (a->flip > 0 && rng_uniform(&rng, item) < (float)a->flip)
-        mirror(side, pixels);
+        augment_mirror(side, pixels);
     if (a->operations > 0 || a->policy != AUGMENT_POLICY_NONE)
         apply_operations(a, rng, item, side, pixels);
     if (a->erasing > 0) {

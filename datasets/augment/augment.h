@@ -101,6 +101,8 @@ struct augmentation augmentation_of(const struct options *options);
 const char *augmentation_key(const struct augmentation *augmentation);
 bool augmentation_mixes(const struct augmentation *augmentation);
 
+void augment_mirror(int side, uint8_t *pixels); /* left and right change places */
+
 /* A flip. RandAugment (Cubuk et al. 2020, arXiv 1909.13719) as in torchvision on a Pillow image: `operations` of 14 operations
  * in a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Or
  * AutoAugment (Cubuk et al. 2019, arXiv 1805.09501) with its policy for CIFAR-10, likewise. Then
@@ -111,7 +113,7 @@ void augment_image(const struct augmentation *augmentation, struct rng rng, uint
 /* How each image of a batch is mixed with a partner. */
 struct mixing {
     float own;            /* the share of the image's own label; 1 − own is the partner's */
-    struct image_box box; /* CutMix: of the partner; an empty one is possible */
+    struct image_box box; /* CutMix: the part that is the partner's; it may be empty */
     bool cut;             /* otherwise all pixels are averaged: mixup */
 };
 

@@ -34,7 +34,7 @@
 #define CACHE_FILE_ENDING ".pixels"
 #define CACHE_FILE_UNFINISHED ".new" /* follows the extension while the file is written */
 
-/* What a file was made from, padded with zeros; a file with another label is not used. */
+/* The origin of a file, padded with zeros; a file with another label is not used. */
 struct cache_label {
     char dataset[64], root[4096];
     uint32_t split, resolution;    /* resolution 0: whole images */

@@ -28,7 +28,8 @@ struct unpacking {
     const char *path;
     const struct fetch_settings *settings;
     struct archive *from, *to;
-    size_t files;
+    size_t files, left_out;
+    char first_left[256];
 };
 
 static status refuse(const struct unpacking *u, struct archive *archive, const char *what, struct error *error)
@@ -56,6 +57,14 @@ static status check_entry(const struct unpacking *u, struct archive_entry *entry
     return OK;
 }
 
+/* What a system left in the folder that was packed: counted, the first one named. */
+static status leave_out(struct unpacking *u, const char *name)
+{
+    if (u->left_out++ == 0)
+        snprintf(u->first_left, sizeof u->first_left, "%s", name);
+    return OK;
+}
+
 /* target: the file to write; NULL: the entry's name below folder. */
 static status unpack_entry(struct unpacking *u, struct archive_entry *entry, const char *folder, const char *target,
                            struct error *error)
@@ -64,6 +73,9 @@ static status unpack_entry(struct unpacking *u, struct archive_entry *entry, con
     if (u->settings->stopped != NULL && u->settings->stopped(u->settings->context))
         return error_set(error, ERROR_STOPPED, "%s: stopped while it was unpacked; it is kept for the next try",
                          u->path);
+    const char *inside = target == NULL ? archive_entry_pathname(entry) : NULL;
+    if (inside != NULL && path_is_leftover(inside))
+        return leave_out(u, inside);
     if (target == NULL)
         TRY(check_entry(u, entry, &name, error));
     char *path = target != NULL ? xstrdup(target) : path_format("%s/%s", folder, name);
@@ -95,6 +107,7 @@ static status unpack_entries(struct unpacking *u, const char *folder, const char
 static status unpack(const char *path, const char *folder, const char *target, const struct fetch_settings *settings,
                      struct error *error)
 {
+    TRY(file_check_meant(path, true, error));
     struct unpacking u = {
         .path = path, .settings = settings, .from = archive_read_new(), .to = archive_write_disk_new()};
     status result = target == NULL ? directory_create(folder, error) : OK;
@@ -108,6 +121,9 @@ static status unpack(const char *path, const char *folder, const char *target, c
             archive_read_support_format_zip(u.from);
         result = unpack_entries(&u, folder, target, error);
     }
+    if (u.left_out > 0)
+        log_info(settings->log, "%s: files and folders left out that a system left there: %zu (%s%s)", path, u.left_out,
+                 u.first_left, u.left_out > 1 ? ", …" : "");
     archive_read_free(u.from);
     archive_write_free(u.to);
     return result;
@@ -160,7 +176,7 @@ static status download(const struct fetch *fetch, const struct fetch_file *file,
 static status copy(const char *from, const char *to, struct error *error)
 {
     struct bytes bytes;
-    TRY(file_read(from, FILE_LIMIT, &bytes, error));
+    TRY(file_read_any(from, FILE_LIMIT, &bytes, error));
     status result = file_write(to, bytes.data, bytes.size, error);
     bytes_free(&bytes);
     return result;

@@ -1,5 +1,6 @@
 #include "datasets/formats/json.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,10 +45,12 @@ status json_parse(json_t **root, const void *data, size_t size, const char *name
     json_error_t wrong;
     const char *text = data;
     text_skip_mark(&text, &size);
+    errno = 0;
     *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
-    return *root != NULL ? OK
-                         : error_set(error, ERROR_FORMAT, "%s:%d:%d: invalid JSON: %s", name, wrong.line, wrong.column,
-                                     wrong.text);
+    if (*root != NULL)
+        return OK;
+    error_set(error, ERROR_FORMAT, "%s:%d:%d: invalid JSON: %s", name, wrong.line, wrong.column, wrong.text);
+    return memory_blame(ERROR_FORMAT, name, error);
 }
 
 status json_lists_read(struct json_lists *lists, const char *path, struct error *error)

@@ -3,6 +3,7 @@
  * compressed that unpacks to it. */
 #include "datasets/formats/mat.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,7 +264,8 @@ static status find_variable(struct mat *mat, const char *name, struct array *arr
             return error_set(error, ERROR_FORMAT, "%s: ends inside the variable at byte %zu", mat->path, position);
         matrix = element.data;
         if (element.type == TYPE_COMPRESSED) {
-            TRY(inflate_element(mat, element.data, &matrix, error));
+            errno = 0;
+            TRY(memory_blame(inflate_element(mat, element.data, &matrix, error), mat->path, error));
             mat->unpacked = (uint8_t *)matrix.data;
         } else if (element.type != TYPE_MATRIX) {
             continue;

@@ -124,17 +124,21 @@ static status list_tree(struct strings *folders, const char *root, const char *f
 }
 
 static status list_files_in(struct strings *files, const char *root, const char *folder,
-                            bool (*wanted)(const char *name), struct error *error)
+                            bool (*wanted)(const char *name), struct strings *left_out, struct error *error)
 {
     struct directory directory = {0};
     char *path = path_format("%s/%s", root, folder);
     status result = directory_list(&directory, path, error);
     for (size_t i = 0; result == OK && i < directory.count; i++) {
-        if (wanted != NULL && !wanted(directory.names[i]))
+        bool leftover = path_is_leftover(directory.names[i]), is_folder = false;
+        struct strings *list = leftover ? left_out : files;
+        if (list == NULL || (!leftover && wanted != NULL && !wanted(directory.names[i])))
             continue;
         char *file = path_format("%s/%s/%s", root, folder, directory.names[i]);
-        if (!file_is_directory(file))
-            strings_add(files, file + strlen(root) + 1, strlen(file) - strlen(root) - 1);
+        if (!leftover)
+            result = file_find_directory(&is_folder, file, error);
+        if (!is_folder)
+            strings_format(list, "%s", file + strlen(root) + 1);
         free(file);
     }
     directory_free(&directory);
@@ -143,13 +147,13 @@ static status list_files_in(struct strings *files, const char *root, const char 
 }
 
 status strings_list_files(struct strings *strings, const char *root, const char *folder,
-                          bool (*wanted)(const char *name), struct error *error)
+                          bool (*wanted)(const char *name), struct strings *left_out, struct error *error)
 {
     struct strings folders = {0};
     status result = list_tree(&folders, root, folder, 0, error);
     strings_sort(&folders);
     for (size_t i = 0; result == OK && i < folders.count; i++)
-        result = list_files_in(strings, root, folders.items[i], wanted, error);
+        result = list_files_in(strings, root, folders.items[i], wanted, left_out, error);
     strings_free(&folders);
     return result;
 }
@@ -157,13 +161,17 @@ status strings_list_files(struct strings *strings, const char *root, const char 
 status strings_list_folders(struct strings *strings, const char *path, struct error *error)
 {
     struct directory directory;
-    TRY(directory_list(&directory, path, error));
-    for (size_t i = 0; i < directory.count; i++) {
+    status result = directory_list(&directory, path, error);
+    for (size_t i = 0; result == OK && i < directory.count; i++) {
+        bool is_folder = false;
+        if (path_is_leftover(directory.names[i]))
+            continue;
         char *child = path_format("%s/%s", path, directory.names[i]);
-        if (directory.names[i][0] != '.' && file_is_directory(child))
+        result = file_find_directory(&is_folder, child, error);
+        if (is_folder)
             strings_add(strings, directory.names[i], strlen(directory.names[i]));
         free(child);
     }
     directory_free(&directory);
-    return OK;
+    return result;
 }

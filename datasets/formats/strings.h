@@ -34,15 +34,16 @@ void strings_add_lines(struct strings *strings, const char *text, size_t size);
 /* The same of a file of at most 1 GiB; a NUL byte is an error. */
 status strings_read_lines(struct strings *strings, const char *path, struct error *error);
 
-/* The lines of path, of which each is `what` ("class name"): there are some, none is empty, all are UTF-8, and none is longer
- * than 32 KiB. */
+/* The lines of path; each is one `what` ("class name"). A file without lines is an error, and so is a line that is
+ * empty, not UTF-8, or longer than 32 KiB. */
 status strings_check_texts(const struct strings *strings, const char *path, const char *what, struct error *error);
 
-/* The files below root/folder whose name `wanted` accepts (NULL: every file), as "folder/…/name"; a link that leads nowhere
- * is one, and fails when it is read. Folders in byte order of their path, files in byte order within them; symbolic links
- * are followed, 32 levels deep at most. */
+/* The files below root/folder whose name `wanted` accepts (NULL: every file), as "folder/…/name"; a link that leads
+ * nowhere counts as a file, and fails when it is read. Folders in byte order of their path, files in byte order
+ * within them; symbolic links are followed, 32 levels deep at most. Files that systems leave behind
+ * (path_is_leftover) are left out, and appended to left_out unless that is NULL. */
 status strings_list_files(struct strings *strings, const char *root, const char *folder,
-                          bool (*wanted)(const char *name), struct error *error);
+                          bool (*wanted)(const char *name), struct strings *left_out, struct error *error);
 
-/* The folders directly in path, sorted. Hidden folders (.ipynb_checkpoints) are left out, in strings_list_files too. */
+/* The folders directly in path, sorted, without those that systems leave. */
 status strings_list_folders(struct strings *strings, const char *path, struct error *error);

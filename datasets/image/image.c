@@ -1,5 +1,6 @@
 #include "datasets/image/image.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/image/decode.h"
@@ -152,19 +154,23 @@ static const struct signature *find_signature(const uint8_t *data, size_t size)
     return NULL;
 }
 
-bool image_file_recognized(const char *path)
+status image_file_recognize(bool *image, const char *path, struct error *error)
 {
     uint8_t first[12];
     struct stat information;
-    if (has_ending(path))
-        return true;
+    *image = has_ending(path);
+    if (*image || stat(path, &information) != 0 || !S_ISREG(information.st_mode))
+        return OK;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t got = file >= 0 && fstat(file, &information) == 0 && S_ISREG(information.st_mode)
-                      ? read(file, first, sizeof first)
-                      : 0;
-    if (file >= 0)
-        close(file);
-    return got > 0 && find_signature(first, (size_t)got) != NULL;
+    if (file < 0) /* without permission, it is none of the user's images */
+        return errno == EACCES || errno == ENOENT ? OK : error_errno(error, errno, "%s: cannot be looked into", path);
+    ssize_t got = read(file, first, sizeof first);
+    int number = errno;
+    close(file);
+    if (got < 0)
+        return error_errno(error, number, "%s: cannot be looked into", path);
+    *image = find_signature(first, (size_t)got) != NULL;
+    return OK;
 }
 
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error)
@@ -172,7 +178,10 @@ status image_decode(struct image *image, const uint8_t *data, size_t size, const
     struct encoded file = {data, size, name};
     *image = (struct image){0};
     const struct signature *signature = find_signature(data, size);
-    return signature != NULL ? signature->decode(image, &file, error) : refuse(&file, error);
+    if (signature == NULL)
+        return refuse(&file, error);
+    errno = 0;
+    return memory_blame(signature->decode(image, &file, error), name, error);
 }
 
 status image_decode_file(struct image *image, const char *path, struct error *error)

@@ -39,13 +39,16 @@ void image_free(struct image *image);
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);
 status image_decode_file(struct image *image, const char *path, struct error *error);
 
-/* Whether a file counts as an image: by its ending (jpg jpeg png gif ppm bmp pgm tif tiff webp in any case), or because
- * a regular file begins like a supported format. An image that cannot be decoded is an error. */
-bool image_file_recognized(const char *path);
+/* Whether a file counts as an image: by its ending (jpg jpeg png gif ppm bmp pgm tif tiff webp in any case), or
+ * because a regular file begins like a supported format. An image that cannot be decoded is an error. A failure to
+ * look into a file is an error, too, except for a file that is missing or may not be read. */
+status image_file_recognize(bool *image, const char *path, struct error *error);
 
-/* Complete or absent. */
+/* The file is complete or absent. */
 status image_write_png(const char *path, const struct image *image, struct error *error);
-/* For many files: without sync (core/file.h). quality: 1 to 100, chroma is halved both ways (4:2:0). */
+/* For many files: without sync (core/file_writer.h). */
+status image_write_png_one_of_many(const char *path, const struct image *image, struct error *error);
+/* The same. quality: 1 to 100, chroma is halved both ways (4:2:0). */
 status image_write_jpeg(const char *path, const struct image *image, int quality, struct error *error);
 
 /* A part of an image, in pixels. */
@@ -62,8 +65,8 @@ status image_resize(const struct image *source, struct image_box box, int width,
  * longer side would be too long. */
 status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
 
-/* Evaluation transform of models that see the whole image (SigLIP): both sides to R, whatever becomes of the ratio. Fails where
- * the longer side is too long. */
+/* Evaluation transform of models that see the whole image (SigLIP): both sides to R, without keeping their ratio.
+ * Fails where the longer side is too long. */
 status image_squash(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
 
 /* Training transform: the box, which lies inside the image, to R × R; pixels [R, R, 3] of the caller. */

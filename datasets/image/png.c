@@ -181,11 +181,13 @@ static status encode(struct encoder *encoder, const struct image *image, FILE *s
     return OK;
 }
 
-status image_write_png(const char *path, const struct image *image, struct error *error)
+static status write_png(const char *path, const struct image *image,
+                        status (*open)(struct file_writer *writer, const char *path, struct error *error),
+                        struct error *error)
 {
     struct file_writer writer;
     struct encoder encoder = {0};
-    TRY(file_writer_open(&writer, path, error));
+    TRY(open(&writer, path, error));
     status result = ERROR_MEMORY;
     encoder.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &encoder.failure, escape, ignore_warning);
     if (encoder.png != NULL)
@@ -199,4 +201,14 @@ status image_write_png(const char *path, const struct image *image, struct error
         return file_writer_close(&writer, error);
     file_writer_abandon(&writer);
     return error_context(error, "%s", path);
+}
+
+status image_write_png(const char *path, const struct image *image, struct error *error)
+{
+    return write_png(path, image, file_writer_open, error);
+}
+
+status image_write_png_one_of_many(const char *path, const struct image *image, struct error *error)
+{
+    return write_png(path, image, file_writer_open_one_of_many, error);
 }

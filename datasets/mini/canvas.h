@@ -10,9 +10,10 @@
  *     canvas_ellipse(&canvas, &frame, 0, 0, 1, 0.6f, &paint);
  *     canvas_export(&canvas, pixels);                          // [side, side, 3], 8 bits
  *
- * A call has one draw among its arguments, whose order no compiler has to keep. Coordinates run from −1 (left, top) to 1
- * (right, bottom) inside a frame; frames nest. Nothing here can fail: what lies outside the picture is clipped. Plain float
- * arithmetic, square roots, and polynomials for sine and cosine only, so the bits are the same everywhere; angles are in turns.
+ * A call has at most one draw among its arguments, because C leaves the order of their evaluation open. Coordinates
+ * run from −1 (left, top) to 1 (right, bottom) inside a frame; frames nest. Nothing here can fail: what lies outside
+ * the picture is clipped. Plain float arithmetic, square roots, and polynomials for sine and cosine only, so the bits
+ * are the same everywhere; angles are in turns.
  */
 #pragma once
 

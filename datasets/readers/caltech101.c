@@ -18,8 +18,12 @@ static status add_category(struct dataset *dataset, struct dataset_items *items,
     status result = dataset_path(dataset, name, path, error);
     NEXT(result, directory_list(&directory, path, error));
     if (result == OK) {
-        for (size_t i = 1; result == OK && i <= directory.count; i++)
-            result = dataset_add_file(dataset, items, label, error, "%s/image_%04zu.jpg", name, i);
+        size_t number = 0;
+        for (size_t i = 0; result == OK && i < directory.count; i++)
+            if (path_is_leftover(directory.names[i]))
+                strings_format(&dataset->left_out, "%s/%s", name, directory.names[i]);
+            else
+                result = dataset_add_file(dataset, items, label, error, "%s/image_%04zu.jpg", name, ++number);
         directory_free(&directory);
     }
     free(name);

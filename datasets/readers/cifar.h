@@ -25,7 +25,7 @@ struct cifar {
 /* labels: the key of the labels' list. */
 status cifar_read_pickle(struct cifar *cifar, const char *path, const char *labels, struct error *error);
 
-/* Records of label_bytes labels, of which the last is used, and the pixels. */
+/* Records of label_bytes labels and the pixels. The last label is used. */
 status cifar_read_binary(struct cifar *cifar, const char *path, int label_bytes, struct error *error);
 void cifar_release(void *owner);
 

@@ -1,15 +1,34 @@
 /* eurosat/2750/<Class>/<file>: classes are the sorted sub-folders, images the files below with an image's ending.
  * Class names go by position (eurosat/classnames.txt overrides them). Split by permutation. */
+#include "core/file.h"
 #include "datasets/readers/reader.h"
+
+/* The folder of the class folders: torchvision's, or that of a later archive. */
+static status find_classes(const struct dataset *dataset, const char **part, struct error *error)
+{
+    static const char *const parts[] = {"EuroSAT_RGB", "EuroSAT/2750", "EuroSAT", "2750"};
+    char path[DATASET_PATH];
+    for (size_t i = 4; i > 0; i--) {
+        *part = parts[i - 1];
+        TRY(dataset_path(dataset, *part, path, error));
+        if (file_is_directory(path))
+            return OK;
+    }
+    TRY(dataset_path(dataset, "AnnualCrop", path, error));
+    *part = file_is_directory(path) ? "." : "2750";
+    return OK;
+}
 
 static status open_eurosat(struct dataset *dataset, const struct options *options, struct error *error)
 {
     (void)options;
     struct strings names = {0};
     struct dataset_items items = {0};
+    const char *part;
+    TRY(find_classes(dataset, &part, error));
     TRY(dataset_add_positional_classes(dataset, error));
-    status result = image_folder_list(dataset, "2750", &names, &items, error);
-    NEXT(result, dataset_split_positional(dataset, &items, "2750", "class", "classes", names.count, error));
+    status result = image_folder_list(dataset, part, &names, &items, error);
+    NEXT(result, dataset_split_positional(dataset, &items, part, "class", "classes", names.count, error));
     dataset_items_free(&items);
     strings_free(&names);
     return result;
@@ -18,7 +37,7 @@ static status open_eurosat(struct dataset *dataset, const struct options *option
 const struct dataset_reader dataset_eurosat = {
     .name = "eurosat",
     .source = "EuroSAT RGB, torchvision's layout; seeded 80/20 split",
-    .folders = {"eurosat"},
+    .folders = {"eurosat", "EuroSAT"},
     .options = dataset_listed_options,
     .coop = &(const struct coop){.file = "split_zhou_EuroSAT.json", .places = {{"eurosat", "2750"}}},
     .open = open_eurosat,

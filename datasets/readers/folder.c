@@ -98,8 +98,10 @@ static status refuse_datasets(const struct dataset *dataset, const struct string
 {
     char path[DATASET_PATH], found[DATASET_PATH];
     for (size_t i = 0; i < names->count; i++) {
+        bool deeper;
         TRY(dataset_path(dataset, names->items[i], path, error));
-        if (!image_folder_recognized(path))
+        TRY(image_folder_recognize(&deeper, path, error));
+        if (!deeper)
             continue;
         snprintf(found, sizeof found, "class folders within \"%s\"; set path to one dataset, as in path: %s%s%s",
                  names->items[i], strcmp(dataset->folder, ".") == 0 ? "" : dataset->folder,
@@ -109,9 +111,64 @@ static status refuse_datasets(const struct dataset *dataset, const struct string
     return OK;
 }
 
+/* The names of folders that hold a split, whatever their case. A validation set tests where there is no test set. */
+static const char *const split_names[SPLITS] = {
+    "train|training|trainset|train_set|train-set|training_set|train_images|images_train|trn",
+    "test|testing|testset|test_set|test-set|test_images|images_test|tst|val|valid|validation|validation_set|dev|eval"};
+
+/* The folder in path that is called as one for this split; the caller frees; NULL: there is none. */
+static char *find_part(const char *path, enum split split)
+{
+    struct strings names = {0};
+    char lower[32], *found = NULL;
+    size_t best = SIZE_MAX, position;
+    if (strings_list_folders(&names, path, NULL) != OK)
+        return NULL;
+    for (size_t i = 0; i < names.count; i++) {
+        const char *name = names.items[i];
+        size_t size = strlen(name);
+        for (size_t k = 0; size < sizeof lower && k <= size; k++)
+            lower[k] = (char)tolower((unsigned char)name[k]);
+        if (size >= sizeof lower || !text_find_word(split_names[split], lower, &position) || position >= best)
+            continue;
+        best = position;
+        free(found);
+        found = xstrdup(name);
+    }
+    strings_free(&names);
+    return found;
+}
+
+/* Refuses a folder whose parts have other names than train and test: as classes, they would mix training and test images. */
+static status refuse_parts(const struct dataset *dataset, const char *below, struct error *error)
+{
+    char path[DATASET_PATH], found[DATASET_PATH];
+    TRY(dataset_path(dataset, below, path, error));
+    char *train = find_part(path, SPLIT_TRAIN), *test = find_part(path, SPLIT_TEST);
+    bool deeper = *below != 0, whole = strcmp(dataset->folder, ".") == 0;
+    status result = OK;
+    bool usual = deeper && train != NULL && test != NULL && strcmp(train, "train") == 0 && strcmp(test, "test") == 0;
+    if (train != NULL && test != NULL && !usual) { /* the usual names are found by path alone */
+        char *own = path_format("%s%s%s", whole ? "" : dataset->folder, whole || !deeper ? "" : "/", below);
+        snprintf(found, sizeof found,
+                 "\"%s\" and \"%s\"%s%s%s; set train: %s and test: %s%s%s (of this task: tasks.NAME.train=%s "
+                 "tasks.NAME.test=%s)",
+                 train, test, deeper ? " within \"" : "", below, deeper ? "\"" : "", train, test,
+                 deeper ? " and path: " : "", deeper ? own : "", train, test);
+        free(own);
+        result = refuse(dataset, error, found);
+    }
+    free(train);
+    free(test);
+    return result;
+}
+
 static status check_classes(const struct dataset *dataset, const struct strings *names, struct error *error)
 {
     char found[80];
+    TRY(refuse_parts(dataset, "", error));
+    for (size_t i = 0; i < names->count; i++)
+        TRY(refuse_parts(dataset, names->items[i], error));
     if (names->count > 0)
         return refuse_datasets(dataset, names, error);
     snprintf(found, sizeof found, "%zu images and no folder", dataset->left_out.count);
@@ -288,36 +345,30 @@ static status gather_parts(struct dataset *dataset, const struct folder_parts pa
 
 static const char *const standard[SPLITS] = {"train", "test"};
 
+/* What is not given is the folder of the usual name. */
 static status check_parts(const struct dataset *dataset, const size_t given[SPLITS], struct error *error)
 {
-    char test[DATASET_PATH];
-    if ((given[SPLIT_TRAIN] > 0) != (given[SPLIT_TEST] > 0))
-        return error_set(error, ERROR_ARGUMENT, "train, test: expected both or none of them, found %s alone",
-                         standard[given[SPLIT_TRAIN] > 0 ? SPLIT_TRAIN : SPLIT_TEST]);
-    TRY(dataset_path(dataset, standard[SPLIT_TEST], test, error));
-    return given[SPLIT_TRAIN] > 0 || file_is_directory(test) ? OK
-                                                             : refuse(dataset, error, "train without test beside it");
-}
-
-/* Images that are trained on make a test easier than it looks. */
-static void warn_of_common(const struct dataset *dataset)
-{
-    const struct dataset_items *train = &dataset->items[SPLIT_TRAIN], *test = &dataset->items[SPLIT_TEST];
-    struct strings files = {0};
-    const char *first = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < train->count; i++)
-        strings_format(&files, "%s", train->items[i].file);
-    strings_sort(&files);
-    for (size_t i = 0; i < test->count; i++)
-        if (strings_find_sorted(&files, test->items[i].file) < files.count && count++ == 0)
-            first = test->items[i].file;
-    if (count > 0)
-        log_warn(dataset->log,
-                 "%s: %zu of %zu test images are among the training images, so that accuracies are too high; the first "
-                 "is %s. Leave them out of train or of test",
-                 dataset->root, count, test->count, first);
-    strings_free(&files);
+    char path[DATASET_PATH];
+    for (int split = 0; split < SPLITS; split++) {
+        enum split other = split == SPLIT_TRAIN ? SPLIT_TEST : SPLIT_TRAIN;
+        TRY(dataset_path(dataset, standard[split], path, error));
+        if (given[split] > 0 || file_is_directory(path))
+            continue;
+        if (given[other] > 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "train, test: expected both or none of them, found %s alone, and no folder %s",
+                             standard[other], path);
+        TRY(dataset_path(dataset, "", path, error));
+        char *named = find_part(path, SPLIT_TEST), found[160] = "train without test beside it";
+        if (named != NULL)
+            snprintf(found, sizeof found,
+                     "train without test beside it; to test on \"%s\", set test: %s (of this task: "
+                     "tasks.NAME.test=%s)",
+                     named, named, named);
+        free(named);
+        return refuse(dataset, error, found);
+    }
+    return OK;
 }
 
 static status open_parts(struct dataset *dataset, const struct options *options, struct error *error)
@@ -335,8 +386,6 @@ static status open_parts(struct dataset *dataset, const struct options *options,
     NEXT(result, gather_parts(dataset, parts, &names, error));
     NEXT(result, add_classes(dataset, &names, error));
     NEXT(result, dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error));
-    if (result == OK && given[SPLIT_TRAIN] > 0)
-        warn_of_common(dataset);
     strings_free(&names);
     for (int split = 0; split < SPLITS; split++)
         free(items[split]);

@@ -1,6 +1,8 @@
 /* Folders of class folders of images: found by their content, and listed. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
@@ -19,8 +21,10 @@ static status add_file(struct dataset *dataset, struct dataset_items *items, siz
                        struct error *error)
 {
     char path[DATASET_PATH];
+    bool image;
     TRY(dataset_path(dataset, file, path, error));
-    if (image_file_recognized(path))
+    TRY(image_file_recognize(&image, path, error));
+    if (image)
         return dataset_add_file(dataset, items, label, error, "%s", file);
     strings_add(&dataset->left_out, file, strlen(file));
     return OK;
@@ -33,7 +37,7 @@ status image_folder_add(struct dataset *dataset, const char *folder, size_t labe
     struct strings files = {0};
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0; /* no slash at the end: names are relative to it */
-    status result = strings_list_files(&files, path, folder, NULL, error);
+    status result = strings_list_files(&files, path, without_dot(folder), NULL, &dataset->left_out, error);
     for (size_t i = 0; result == OK && i < files.count; i++)
         result = add_file(dataset, items, label, without_dot(files.items[i]), error);
     strings_free(&files);
@@ -45,15 +49,18 @@ static status leave_out_loose(struct dataset *dataset, const char *path, struct 
 {
     struct directory files;
     size_t above = strlen(dataset->root) + strlen(dataset->folder) + 2;
-    TRY(directory_list(&files, path, error));
-    for (size_t i = 0; i < files.count; i++) {
+    status result = directory_list(&files, path, error);
+    for (size_t i = 0; result == OK && i < files.count; i++) {
         char *file = path_format("%s/%s", path, files.names[i]);
-        if (!file_is_directory(file) && image_file_recognized(file))
+        bool loose = path_is_leftover(files.names[i]);
+        if (!loose && !file_is_directory(file))
+            result = image_file_recognize(&loose, file, error);
+        if (loose)
             strings_add(&dataset->left_out, without_dot(file + above), strlen(without_dot(file + above)));
         free(file);
     }
     directory_free(&files);
-    return OK;
+    return result;
 }
 
 status image_folder_list(struct dataset *dataset, const char *part, struct strings *names, struct dataset_items *items,
@@ -74,19 +81,27 @@ status image_folder_list(struct dataset *dataset, const char *part, struct strin
 
 /* --- found -------------------------------------------------------------------------------------------------------- */
 
-static bool has_images(const char *folder)
+/* A folder that is not there, or that the user may not look into, has nothing. */
+static status list_own(struct directory *files, const char *folder, struct error *error)
+{
+    *files = (struct directory){0};
+    bool none = access(folder, R_OK | X_OK) != 0 && (errno == EACCES || errno == ENOENT || errno == ENOTDIR);
+    return none ? OK : directory_list(files, folder, error);
+}
+
+static status has_images(bool *found, const char *folder, struct error *error)
 {
     struct directory files;
-    bool found = false;
-    if (directory_list(&files, folder, NULL) != OK)
-        return false;
-    for (size_t i = 0; i < files.count && !found; i++) {
+    *found = false;
+    status result = list_own(&files, folder, error);
+    for (size_t i = 0; result == OK && i < files.count && !*found; i++) {
         char *path = path_format("%s/%s", folder, files.names[i]);
-        found = !file_is_directory(path) && image_file_recognized(path);
+        if (!path_is_leftover(files.names[i]) && !file_is_directory(path))
+            result = image_file_recognize(found, path, error);
         free(path);
     }
     directory_free(&files);
-    return found;
+    return result;
 }
 
 /* Whether a reader looks into this folder of the root, or it belongs to a download. */
@@ -94,7 +109,7 @@ static bool is_claimed(const char *name)
 {
     size_t count, size = strlen(name);
     const struct dataset_reader *const *readers = dataset_readers(&count);
-    if (name[0] == '.' || text_ends_with(name, ".download"))
+    if (path_is_leftover(name) || text_ends_with(name, ".download"))
         return true;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; readers[i]->folders[k] != NULL; k++)
@@ -104,34 +119,42 @@ static bool is_claimed(const char *name)
 }
 
 /* Whether `least` of the folders in folder hold images. */
-static bool has_classes(const char *folder, size_t least)
+static status has_classes(bool *found, const char *folder, size_t least, struct error *error)
 {
     struct directory below;
-    size_t classes = 0;
-    if (directory_list(&below, folder, NULL) != OK)
-        return false;
-    for (size_t i = 0; i < below.count && classes < least; i++) {
-        char *path = is_claimed(below.names[i]) ? NULL : path_format("%s/%s", folder, below.names[i]);
-        classes += path != NULL && file_is_directory(path) && has_images(path);
+    status result = list_own(&below, folder, error);
+    for (size_t i = 0; result == OK && i < below.count && least > 0; i++) {
+        char *path = path_format("%s/%s", folder, below.names[i]);
+        bool is_class = false;
+        if (!is_claimed(below.names[i]) && file_is_directory(path))
+            result = has_images(&is_class, path, error);
+        least -= is_class;
         free(path);
     }
     directory_free(&below);
-    return classes == least;
+    *found = least == 0;
+    return result;
 }
 
-static bool is_dataset(const char *folder)
+static status is_dataset(bool *found, const char *folder, struct error *error)
 {
     char *train = path_format("%s/train", folder), *test = path_format("%s/test", folder);
     bool parts = file_is_directory(train);
-    bool found = parts ? has_classes(train, 1) && has_classes(test, 1) : has_classes(folder, 2);
+    status result = parts ? has_classes(found, train, 1, error) : has_classes(found, folder, 2, error);
+    if (parts && *found)
+        NEXT(result, has_classes(found, test, 1, error));
     free(train);
     free(test);
-    return found;
+    return result;
 }
 
-bool image_folder_recognized(const char *folder)
+status image_folder_recognize(bool *found, const char *folder, struct error *error)
 {
-    return is_dataset(folder) && !has_images(folder);
+    bool loose = false;
+    TRY(is_dataset(found, folder, error));
+    TRY(has_images(&loose, folder, error));
+    *found = *found && !loose;
+    return OK;
 }
 
 static void add_name(struct directory *found, const char *name)
@@ -143,18 +166,26 @@ static void add_name(struct directory *found, const char *name)
 status dataset_find_folders(const char *root, struct directory *found, struct directory *others, struct error *error)
 {
     struct directory below = {0};
+    bool known;
     *found = *others = (struct directory){0};
-    if (is_dataset(root)) {
+    TRY(is_dataset(&known, root, error));
+    if (known)
         add_name(found, ".");
-        return OK;
-    }
-    TRY(directory_list(&below, root, error));
-    for (size_t i = 0; i < below.count; i++) {
-        char *path = is_claimed(below.names[i]) ? NULL : path_format("%s/%s", root, below.names[i]);
-        if (path != NULL && file_is_directory(path))
-            add_name(is_dataset(path) ? found : others, below.names[i]);
+    else
+        TRY(directory_list(&below, root, error));
+    status result = OK;
+    for (size_t i = 0; result == OK && i < below.count; i++) {
+        char *path = path_format("%s/%s", root, below.names[i]);
+        if (!is_claimed(below.names[i]) && file_is_directory(path)) {
+            result = is_dataset(&known, path, error);
+            add_name(known ? found : others, below.names[i]);
+        }
         free(path);
     }
     directory_free(&below);
-    return OK;
+    if (result != OK) {
+        directory_free(found);
+        directory_free(others);
+    }
+    return result;
 }

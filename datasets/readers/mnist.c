@@ -22,8 +22,10 @@ static status read_exactly(gzFile stream, uint8_t *target, size_t size, const ch
         size_t left = size - got;
         int part = gzread(stream, target + got, left < (1U << 30) ? (unsigned)left : 1U << 30);
         if (part <= 0) {
-            int code;
+            int code, number = errno;
             const char *reason = gzerror(stream, &code);
+            if (code == Z_ERRNO)
+                return error_errno(error, number, "%s: cannot be read", path);
             return error_set(error, ERROR_FORMAT, "%s: ends early: expected %zu more bytes%s%s", path, left,
                              code != Z_OK ? ": " : "", code != Z_OK ? reason : "");
         }
@@ -83,9 +85,11 @@ static status read_file(struct idx *idx, const char *path, int rank, struct erro
     uint64_t size;
     if (!file_exists(path))
         return error_errno(error, errno, "%s: cannot open this file, nor the same without .gz", path);
+    TRY(file_check_meant(path, true, error));
     TRY(file_open(path, &file, &size, error));
     gzFile stream = xgiven(gzdopen(file, "rb"), 0);
-    status result = read_stream(idx, stream, size, rank, path, error);
+    errno = 0;
+    status result = memory_blame(read_stream(idx, stream, size, rank, path, error), path, error);
     if (gzclose(stream) != Z_OK && result == OK)
         result = error_set(error, ERROR_FORMAT, "%s: its gzip data end early", path);
     return result;

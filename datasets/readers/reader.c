@@ -180,9 +180,31 @@ status dataset_require_images(const struct dataset *dataset, const struct datase
     while (empty < classes && seen[empty])
         empty++;
     free(seen);
-    if (empty == classes)
+    if (empty == classes || dataset->skip_missing)
         return OK;
     return error_set(error, ERROR_FORMAT, "%s/%s: the class \"%s\" (label %zu) of %s has no images%s", dataset->root,
                      dataset->folder, dataset->classes.items[empty], empty, dataset->reader->name,
                      items == &dataset->items[SPLIT_TRAIN] ? " to train on" : "");
+}
+
+void dataset_warn_repeated(const struct dataset *dataset)
+{
+    for (int split = 0; split < SPLITS; split++) {
+        const struct dataset_items *items = &dataset->items[split];
+        struct strings files = {0};
+        size_t count = 0, first = 0;
+        for (size_t i = 0; i < items->count; i++)
+            strings_add(&files, items->items[i].file, strlen(items->items[i].file));
+        strings_sort(&files);
+        for (size_t i = 1; i < files.count; i++)
+            if (strcmp(files.items[i], files.items[i - 1]) == 0 && count++ == 0)
+                first = i;
+        if (count > 0)
+            log_warn(dataset->log,
+                     "%s/%s: %zu of %zu %s images are listed before, and count as often as they are listed; the first "
+                     "is %s. Name each once",
+                     dataset->root, dataset->folder, count, items->count, split == SPLIT_TRAIN ? "training" : "test",
+                     files.items[first]);
+        strings_free(&files);
+    }
 }

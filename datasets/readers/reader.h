@@ -52,6 +52,7 @@ struct dataset {
     bool names_given;     /* by classnames.txt */
     bool original_names;  /* class_names: original */
     bool skip_unreadable; /* on_unreadable: skip */
+    bool skip_missing;    /* on_missing: skip */
     bool has_lists;       /* files that the user's lists name may be missing */
     struct dataset_items items[SPLITS];
     struct raw_images *sources;
@@ -90,7 +91,7 @@ status dataset_path(const struct dataset *dataset, const char *name, char path[D
 /* Appends the lines of root/folder/name. */
 status dataset_read_lines(const struct dataset *dataset, const char *name, struct strings *lines, struct error *error);
 
-/* Calls take for each line of root/folder/name; its error says in which. */
+/* Calls take for each line of root/folder/name; an error names the line. */
 typedef status dataset_line_taker(void *context, const char *line, struct error *error);
 status dataset_each_line(const struct dataset *dataset, const char *name, dataset_line_taker *take, void *context,
                          struct error *error);
@@ -129,18 +130,21 @@ status dataset_split_positional(struct dataset *dataset, struct dataset_items *i
                                 const char *kind, const char *kinds, size_t folders, struct error *error);
 void dataset_items_free(struct dataset_items *items);
 
-/* Drops the items of a split that keep says false of; the others stay in order. */
+/* Drops the items of a split for which keep returns false; the others stay in order. */
 void dataset_keep_items(struct dataset *dataset, enum split split, const bool *keep);
 
 /* Adds an item's name below the dataset's own folder, or its row, and its label. */
 void dataset_digest_item(struct digest *digest, const struct dataset *dataset, enum split split, size_t index);
 
-/* A class that no item has is an error that names it. */
+/* Warns of files that a split's list names more than once. */
+void dataset_warn_repeated(const struct dataset *dataset);
+
+/* A class without items is an error that names it, unless on_missing is skip. */
 status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error);
 
 /* --- folders whose sub-folders are classes, as listed by torchvision's ImageFolder ----------------------------------- */
 
-/* Appends the images (image_file_recognized) below folder, at any depth, to items, and its other files to
+/* Appends the images (image_file_recognize) below folder, at any depth, to items, and its other files to
  * dataset->left_out. folder is relative to the dataset's own. */
 status image_folder_add(struct dataset *dataset, const char *folder, size_t label, struct dataset_items *items,
                         struct error *error);
@@ -151,4 +155,4 @@ status image_folder_list(struct dataset *dataset, const char *part, struct strin
                          struct error *error);
 
 /* Whether a folder has class folders of images, or train and test with such, and no images of its own. */
-bool image_folder_recognized(const char *folder);
+status image_folder_recognize(bool *found, const char *folder, struct error *error);

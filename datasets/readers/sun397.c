@@ -68,7 +68,7 @@ static status open_sun397(struct dataset *dataset, const struct options *options
     path[strlen(path) - 1] = 0;
     status result = dataset_read_lines(dataset, "ClassName.txt", &lines, error);
     NEXT(result, add_classes(dataset, &lines, error));
-    NEXT(result, strings_list_files(&files, path, ".", is_sun_image, error));
+    NEXT(result, strings_list_files(&files, path, ".", is_sun_image, &dataset->left_out, error));
     strings_sort(&files);
     NEXT(result, add_images(dataset, &lines, &files, error));
     strings_free(&lines);

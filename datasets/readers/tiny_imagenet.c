@@ -83,7 +83,7 @@ static status add_training_images(struct dataset *dataset, const char *wnid, siz
     char *folder = path_format("train/%s/images", wnid);
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0;
-    status result = strings_list_files(&files, path, folder, is_jpeg, error);
+    status result = strings_list_files(&files, path, folder, is_jpeg, &dataset->left_out, error);
     for (size_t i = 0; result == OK && i < files.count; i++)
         result = dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], label, error, "%s", files.items[i]);
     strings_free(&files);

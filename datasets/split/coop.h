@@ -24,7 +24,7 @@ struct coop_split {
     struct coop_list train, test; /* "val" is checked and not kept; it may be absent */
 };
 
-/* From size bytes, called name in messages. ERROR_FORMAT, with the place in the file, for a label without an item or with two
- * names and for a path that is absolute or leads out of the image folder. */
+/* Parses `size` bytes, called name in messages. ERROR_FORMAT, with the place in the file, for a label without an item
+ * or with two names, and for a path that is absolute or leads out of the image folder. */
 status coop_split_parse(struct coop_split *split, const void *data, size_t size, const char *name, struct error *error);
 void coop_split_free(struct coop_split *split);

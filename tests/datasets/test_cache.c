@@ -171,7 +171,7 @@ static void progress(void *context, const char *dataset, size_t done, size_t tot
 {
     struct watched *watched = context;
     assert_string_equal(dataset, "folder");
-    assert_in_range(done, 1, total);
+    assert_between(done, 1, total);
     watched->told++;
 }
 

@@ -36,7 +36,7 @@ static void make_archive(const char *make, const char *more)
     scratch_write_text(&scratch, "from/at/food-101/meta/test.json", "{\"ash\": [\"ash/2\"]}");
     scratch_run(&scratch, pack);
     bytes_free(&archive);
-    assert_ok(file_read(scratch_file(&scratch, "from/food"), ARCHIVE_MOST, &archive, &error));
+    assert_ok(file_read_any(scratch_file(&scratch, "from/food"), ARCHIVE_MOST, &archive, &error));
     scratch_run(&scratch, "rm -r from");
     free(pack);
 }
@@ -112,8 +112,8 @@ static bool is_whole(const char *folder)
         whole = whole && exists(name);
     }
     snprintf(name, sizeof name, "%s/images/ash/1.jpg", folder);
-    whole = whole && file_read(scratch_file(&scratch, name), FILE_LIMIT, &image, NULL) == OK && image.size == NOISE &&
-            memcmp(image.data, noise, NOISE) == 0;
+    whole = whole && file_read_any(scratch_file(&scratch, name), FILE_LIMIT, &image, NULL) == OK &&
+            image.size == NOISE && memcmp(image.data, noise, NOISE) == 0;
     bytes_free(&image);
     return whole;
 }
@@ -383,7 +383,7 @@ static int fetch_here(const char *root, const char *path, const char *mirror)
     struct error error;
     snprintf(scratch.path, sizeof scratch.path, "%s", root);
     snprintf(base, sizeof base, "%s", mirror);
-    if (file_read(path, ARCHIVE_MOST, &archive, &error) == OK && fetch("whole", &error) == OK)
+    if (file_read_any(path, ARCHIVE_MOST, &archive, &error) == OK && fetch("whole", &error) == OK)
         return 0;
     fprintf(stderr, "%s\n", error.message);
     return 1;

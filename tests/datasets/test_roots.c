@@ -72,7 +72,8 @@ static void note_end(void *context, size_t done, size_t total)
 /* "train: 4 images, 2 to 2 a class, median 2.0", and a line for each finding. */
 static void look_for_faults(const struct dataset *dataset)
 {
-    static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplicate", "left out", "empty"};
+    static const char *const kinds[CHECK_KINDS] = {"missing",  "unreadable", "duplicate", "two classes",
+                                                   "repeated", "left out",   "empty"};
     struct check found;
     bool ended = false;
     assert_ok(

@@ -90,8 +90,8 @@ TEST(a_class_with_fewer_is_filled_up)
         }
     }
     for (size_t i = 0; i < 3; i++)
-        assert_in_range(total[i], 8000 / 3 - 200, 8000 / 3 + 200);
-    assert_in_range(never, 1185 - 100, 1185 + 100); /* 500 · 12 · (2/3)^4 */
+        assert_between(total[i], 8000 / 3 - 200, 8000 / 3 + 200);
+    assert_between(never, 1185 - 100, 1185 + 100); /* 500 · 12 · (2/3)^4 */
     drawn(8, 6, true, 1, times);
     for (size_t i = 0; i < 32; i++)
         assert_true(times[i] <= 1); /* enough images: without replacement */

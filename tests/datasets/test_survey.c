@@ -1,8 +1,14 @@
 /* Digests of what images show, what is kept of them, and when it is believed. How it is stored is in tests/core/test_seen.c; what
  * a run does with broken images, in end_to_end/scripts/unreadable.txt. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "core/file.h"
 #include "tests/datasets/album.h"
 #include "tests/datasets/root.h"
 #include "tests/test.h"
@@ -175,13 +181,74 @@ ALBUM_TEST(parts_share_what_was_found)
 
 /* --- images that are no images ------------------------------------------------------------------------------------ */
 
-ALBUM_TEST(that_it_is_no_image_is_kept_too)
+ALBUM_TEST(that_it_is_no_image_is_found_again)
 {
     struct survey found;
     scratch_write_text(&album.scratch, "data/train/b/05.png", "<html>");
     assert_int_equal(album_decodes(), IMAGES);
-    assert_int_equal(album_decodes(), 0);
-    assert_fails(dataset_survey(&found, album.dataset, &album.survey, &error), ERROR_FORMAT, "1 of 18 images");
+    assert_int_equal(album_decodes(), 1);
+    assert_fails(dataset_survey(&found, album.dataset, &album.survey, &error), ERROR_FORMAT,
+                 "05.png: expected a file's contents, found a web page");
+}
+
+/* Nor does it make a folder of images another folder. */
+ALBUM_TEST(a_shortage_is_no_fault_of_an_image)
+{
+    struct dataset *dataset = root_open("folder", album.root, "on_unreadable=skip");
+    struct rlimit files, before;
+    struct survey found;
+    struct directory folders, others;
+    struct error said, unseen;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    files = (struct rlimit){3, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    status result = dataset_survey(&found, dataset, &album.survey, &said),
+           looked = dataset_find_folders(album.root, &folders, &others, &unseen);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(result, ERROR_MEMORY);
+    assert_non_null(strstr(said.message, "Too many open files"));
+    assert_int_equal(looked, ERROR_MEMORY);
+    assert_non_null(strstr(unseen.message, "Too many open files"));
+    assert_ok(dataset_survey(&found, dataset, &album.survey, &error));
+    assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN);
+    assert_ok(dataset_find_folders(album.root, &folders, &others, &error));
+    assert_int_equal(folders.count, 1);
+    directory_free(&folders);
+    dataset_close(dataset);
+}
+
+/* In place of the C library's: reads of this file fail as on a broken disk. */
+static const char *broken;
+
+ssize_t pread(int file, void *target, size_t size, off_t offset)
+{
+    char own[32], path[512];
+    snprintf(own, sizeof own, "/proc/self/fd/%d", file);
+    ssize_t length = broken != NULL ? readlink(own, path, sizeof path) : 0;
+    if (length > 0 && memmem(path, (size_t)length, broken, strlen(broken)) != NULL) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_pread64, file, target, size, offset);
+}
+
+/* Of every kind of image, and nothing of it is stored. */
+ALBUM_TEST(an_error_of_the_disk_is_no_fault_of_an_image)
+{
+    static const char *const images[] = {"color.png", "color.jpg", "color.webp", "color.gif", "color.bmp"};
+    for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
+        char command[512];
+        snprintf(command, sizeof command, "cp %s/../fuzz/corpus/image/%s data/train/b/", FIXTURES, images[i]);
+        scratch_run(&album.scratch, command);
+        struct dataset *dataset = root_open("folder", album.root, "on_unreadable=skip");
+        struct survey found;
+        broken = images[i];
+        assert_fails(dataset_survey(&found, dataset, &album.survey, &error), ERROR_IO, "Input/output error");
+        broken = NULL;
+        assert_ok(dataset_survey(&found, dataset, &album.survey, &error));
+        assert_int_equal(found.splits[SPLIT_TRAIN].files, ALBUM_TRAIN + i + 1);
+        dataset_close(dataset);
+    }
 }
 
 /* A disk that fails today may not fail tomorrow. */

@@ -82,7 +82,7 @@ TEST(every_reader_finds_its_classes_and_sizes)
             struct dataset *dataset = root_open(domain->name, "suite", coop ? "split=coop" : NULL);
             bool validates = coop && strcmp(domain->name, "aircraft") != 0;
             int most = domain->train - (validates ? domain->train / domain->classes / 5 * domain->classes : 0);
-            assert_in_range(dataset_size(dataset, SPLIT_TRAIN), most - (coop ? domain->classes : 0), most);
+            assert_between(dataset_size(dataset, SPLIT_TRAIN), most - (coop ? domain->classes : 0), most);
             assert_int_equal(dataset_size(dataset, SPLIT_TEST), domain->test);
             expect_names(dataset, domain);
             dataset_close(dataset);
