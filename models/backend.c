@@ -1,16 +1,20 @@
 #include "models/backend_options.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "models/cpu/cpu.h"
 
 /* The only code that depends on whether the program is built with CUDA. */
 #ifndef MTIL_CUDA
+#include "models/no_cuda.h"
+
 status cuda_gpus(struct gpus *gpus, struct error *error)
 {
     (void)gpus;
-    return error_set(error, ERROR_DEVICE, "cuda: this program was built without CUDA; use the CPU (run.backend=cpu)");
+    return error_set(error, ERROR_DEVICE,
+                     "cuda: this program was built without CUDA: " NO_CUDA "; use the CPU (run.backend=cpu)");
 }
 
 status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
@@ -30,17 +34,14 @@ status backend_gpus(struct gpus *gpus, struct error *error)
 
 status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
 {
-    struct gpus gpus;
-    struct error none;
     if (strcmp(settings->name, "cpu") == 0)
         return cpu_backend_open(backend, settings->threads, settings->precision, error);
+    /* Before the driver is loaded: a kernel that is loaded while another GPU sums may wait for it. */
+    if (settings->gpus > 1)
+        setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     if (strcmp(settings->name, "cuda") == 0)
         return cuda_backend_open(backend, settings, error);
-    if (strcmp(settings->name, "auto") == 0)
-        return backend_gpus(&gpus, &none) == OK
-                   ? cuda_backend_open(backend, settings, error)
-                   : cpu_backend_open(backend, settings->threads, settings->precision, error);
-    return error_set(error, ERROR_ARGUMENT, "backend: expected cpu, cuda or auto, found \"%s\"", settings->name);
+    return error_set(error, ERROR_ARGUMENT, "backend: expected cpu or cuda, found \"%s\"", settings->name);
 }
 
 struct backend_settings backend_settings_of(const struct options *options)

@@ -1,7 +1,7 @@
 /* The operations that a model is made of, one table per backend.
  *
  *     struct backend *backend;
- *     TRY(backend_open(&backend, &(struct backend_settings){.name = "auto", .threads = threads}, error));
+ *     TRY(backend_open(&backend, &(struct backend_settings){.name = "cpu", .threads = threads}, error));
  *     TRY(backend->ops->gemm(backend, &(struct gemm){.a = x, .b = weight, .transpose_b = true, .out = y}, error));
  *     backend_close(backend);
  *
@@ -33,10 +33,10 @@ struct step_state {
 };
 
 /* out = act(scale · op(a) op(b) + bias + addend), or with `before` and backward = true: out = (scale · op(a) op(b)) ⊙
- * act'(before), the product that ends a backward pass through an activation. accumulate adds to out instead of setting
- * it (no bias, addend or activation then). In bf16 precision a and b of either type are rounded to bf16 and summed in
- * f32, unless the product is exact; addend has out's type, bias is f32. With terms, which go with neither scale nor
- * accumulate nor, in front of an activation, with an addend, their products count as part of op(a) op(b). */
+ * act'(before), the product that ends a backward pass through an activation. accumulate adds to out instead of setting it (no
+ * bias, addend or activation then). In bf16 precision a and b of either type are rounded to bf16 and summed in f32, unless the
+ * product is exact; addend has out's type, bias is f32. Products of terms count as part of op(a) op(b); terms exclude scale,
+ * accumulate and, in front of an activation, an addend. */
 struct gemm {
     struct matrix a, b, out;
     bool transpose_a, transpose_b, accumulate, backward;
@@ -129,7 +129,7 @@ struct attention {
     void *out;
     float *lse; /* [B, heads, R] for the backward pass, as the backend likes; NULL in inference */
 };
-/* The queries of rows that were not asked for get a gradient of 0. */
+/* Queries at other rows get a gradient of 0. */
 struct attention_backward {
     size_t batch, positions, width, heads;
     bool causal;
@@ -290,14 +290,14 @@ struct image_labels {
 };
 
 /* loss += weight · mean over rows of −(1−s) log p_label − s/C Σ log p; dlogits (NULL: none) += its gradient. With others
- * (rows that are mixed from two), log p_label is shares · log p_label + (1 − shares) · log p_other. */
+ * (rows that are mixed from two), log p_label is shares · log p_label + (1 − shares) · log p_other. right[0] += rows whose
+ * highest logit (the first of equal ones) is that of their label, or the other one's if its share is larger; right[1] += rows. */
 struct cross_entropy {
     struct matrix logits, dlogits;
-    const int32_t *labels; /* [rows] */
-    const int32_t *others; /* [rows]; NULL: none */
-    const float *shares;   /* [rows] in [0, 1] */
+    const int32_t *labels, *others; /* [rows]; others NULL: none */
+    const float *shares;            /* [rows] in [0, 1] */
     float smoothing, weight;
-    float *loss; /* one value */
+    float *loss, *right; /* one value; two, NULL: not wanted */
 };
 
 /* Distillation (Hinton et al. 2015): loss += weight · mean over rows of −Σ_j softmax(targets / T)_j · log softmax(logits /
@@ -550,6 +550,7 @@ struct backend {
     bool asynchronous;       /* operations return before they are done, so the cores of the host are free meanwhile */
     const char *arithmetic;  /* "cpu avx512 oneDNN 2.6.3": on processors of one kind it gives the same bits */
     enum precision precision;
+    size_t held, taken, peak; /* bytes of a device's memory: from the start; now, with these; at most so far */
     /* The values [n] of parameters are about to change, so packed copies that the backend keeps of frozen ones are no longer
      * valid; forget: they are allocated or released, so their memory may be another's. */
     void (*renew)(struct backend *, const float *values, size_t n);
@@ -561,10 +562,10 @@ struct backend {
 enum tensor_type backend_operand_type(const struct backend *backend);
 
 struct backend_settings {
-    const char *name; /* cpu, cuda, or auto: cuda where a GPU is found, else cpu */
+    const char *name; /* cpu, cuda; for harness/heads/proven.h also auto */
     enum precision precision;
-    size_t threads; /* of the CPU; 0: one per core */
-    size_t device;  /* number of the GPU, counted from 0 */
+    size_t threads;      /* of the CPU; 0: one per core */
+    size_t device, gpus; /* number of the GPU, counted from 0; how many train together, 0: it alone */
 };
 
 /* ERROR_DEVICE where cuda has no GPU, or the processor no unit for the precision. */
@@ -575,12 +576,13 @@ const char *precision_name(enum precision precision); /* "f32", "bf16" */
 
 /* A GPU that a backend can be opened on. */
 struct gpu {
-    char name[96];
-    int major, minor; /* compute capability */
-    size_t memory;    /* bytes */
+    char name[96], uuid[33]; /* uuid: in hexadecimal */
+    int major, minor;        /* compute capability */
+    size_t memory;           /* bytes */
 };
 struct gpus {
     size_t count;
+    bool driver; /* there is one, perhaps one that is too old: set after a failure, too */
     struct gpu list[GPUS];
     char versions[96]; /* "CUDA 13.0, the driver knows up to 13.1" */
 };
@@ -593,6 +595,6 @@ status backend_gemm_with_terms(struct backend *backend, const struct gemm *produ
 
 void backend_close(struct backend *backend); /* NULL is allowed */
 
-/* What the CUDA backend adds to backend_open and backend_gpus. */
+/* The CUDA backend's part of backend_open and backend_gpus. */
 status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
 status cuda_gpus(struct gpus *gpus, struct error *error);

@@ -63,7 +63,7 @@ struct linear_tap {
     status (*see)(struct linear_tap *tap, struct backend *backend, struct matrix x, struct error *error);
 };
 
-/* Further keys and values of a block: what queries attend to beside the sample's own positions. */
+/* Further keys and values of a block, which queries attend to beside the sample's own positions. */
 struct attention_hook {
     void *state;
     bool trained; /* it has weights that need gradients */
@@ -85,8 +85,8 @@ struct attention_hook {
  * Without a gate this is the weight W + scale · Bᵀ A. Some of the last rows may be trained while the others stay as they are. */
 struct delta;
 
-/* What happens between the halves, for experts of rank one that choose themselves, or directions with a magnitude. p, q and their
- * gradients are f32 [N, rows]. */
+/* An operation between the halves, for experts of rank one that choose themselves, or directions with a magnitude. p,
+ * q and their gradients are f32 [N, rows]. */
 struct delta_gate {
     const char *name; /* in files */
     /* Sets q from p = x Aᵀ. */
@@ -132,7 +132,7 @@ struct block {
     struct linear in_proj, out_proj, c_fc, c_proj;
 };
 
-/* What a forward pass keeps for the backward pass. R is L, or the context's rows_per_sample. */
+/* The values that a forward pass keeps for the backward pass. R is L, or the context's rows_per_sample. */
 struct block_saved {
     struct tensor x, qkv;          /* [B, L, d], [B, L, 3d] */
     struct tensor x_mid, attended; /* [B, R, d]; attended without what an attention hook adds */
@@ -164,7 +164,7 @@ status linear_backward(struct backend *backend, const struct linear *linear, con
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
                                struct error *error);
 
-/* statistics NULL: no backward pass follows. The backward pass gets the operands that are not weights. */
+/* statistics NULL: no backward pass follows. The backward functions get only operands that are not weights. */
 status layer_norm_forward(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
                           float *statistics, struct matrix y, struct error *error);
 status layer_norm_backward(struct backend *backend, const struct layer_norm_weights *ln,

@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 
 static status add_loss(struct backend *backend, const struct tensor *logits, const struct tensor *dlogits,
-                       const struct image_labels *labels, float smoothing, float weight, float *loss,
+                       const struct image_labels *labels, float smoothing, float weight, float *loss, float *right,
                        struct error *error)
 {
     return backend->ops->cross_entropy(backend,
@@ -16,7 +16,8 @@ static status add_loss(struct backend *backend, const struct tensor *logits, con
                                                                .shares = labels->shares,
                                                                .smoothing = smoothing,
                                                                .weight = weight,
-                                                               .loss = loss},
+                                                               .loss = loss,
+                                                               .right = right},
                                        error);
 }
 
@@ -52,7 +53,7 @@ status class_head_logits(struct backend *backend, struct arena *arena, const str
 status class_head_loss(struct backend *backend, struct class_head *head, const struct image_labels *labels,
                        float smoothing, float weight, float *loss, struct error *error)
 {
-    return add_loss(backend, &head->logits, &head->dlogits, labels, smoothing, weight, loss, error);
+    return add_loss(backend, &head->logits, &head->dlogits, labels, smoothing, weight, loss, head->right, error);
 }
 
 static status side_backward(struct backend *backend, struct arena *arena, const struct class_head *head, bool image,
@@ -216,7 +217,7 @@ status linear_head_logits(const struct linear_head *head, struct arena *arena, c
 status linear_head_loss(const struct linear_head *head, struct linear_pass *pass, const struct image_labels *labels,
                         float smoothing, float weight, float *loss, struct error *error)
 {
-    return add_loss(head->backend, &pass->logits, &pass->dlogits, labels, smoothing, weight, loss, error);
+    return add_loss(head->backend, &pass->logits, &pass->dlogits, labels, smoothing, weight, loss, pass->right, error);
 }
 
 status linear_head_backward(const struct linear_head *head, struct arena *arena, const struct linear_pass *pass,

@@ -15,6 +15,7 @@ struct class_head {
     struct tensor image, text;             /* normalised, [B, D] and [C, D] */
     struct tensor image_norms, text_norms; /* [B], [C] */
     struct tensor logits, dlogits;         /* [B, C]; dlogits starts at zero */
+    float *right;                          /* device, as in struct cross_entropy; NULL: not wanted */
 };
 
 /* logits = scale · image/‖image‖ · (text/‖text‖)ᵀ; everything is taken from the arena. */
@@ -31,9 +32,9 @@ status class_head_backward(struct backend *backend, struct arena *arena, const s
                            struct tensor *dimage, struct tensor *dtext, struct error *error);
 
 /* The loss of CLIP (Radford et al. 2021, Figure 3) over B pairs, an image and the text of its label each: half the
- * cross-entropy of every image over the pairs' texts, half that of every text over the images, with label smoothing. Pairs of
- * one label have one text, so that the target of an image, or of a text, may as well be its own pair, as in CLIP, as all
- * pairs of its label in equal parts: sum and gradients are the same. */
+ * cross-entropy of every image over the pairs' texts, half that of every text over the images, with label smoothing.
+ * Pairs of one label have the same text. Whether the target of an image or of a text is its own pair, as in CLIP, or
+ * all pairs of its label in equal parts, the sum and the gradients are the same. */
 struct class_contrast {
     const struct tensor *image_features, *text_features; /* not normalised, [B, D], [C, D] */
     const int32_t *labels;                               /* [B] */
@@ -67,10 +68,12 @@ status linear_head_create(struct linear_head **head, struct backend *backend, st
                           size_t classes, enum parameters_mode mode, struct error *error);
 void linear_head_destroy(struct linear_head *head); /* NULL is allowed */
 
-/* What a forward pass keeps; logits and dlogits are in its arena, features borrowed until the backward pass. */
+/* The values that a forward pass keeps; logits and dlogits are in its arena, features borrowed until the backward
+ * pass. */
 struct linear_pass {
     struct tensor features;        /* [B, width] */
     struct tensor logits, dlogits; /* [B, classes]; dlogits starts at zero */
+    float *right;                  /* as in struct class_head */
 };
 status linear_head_logits(const struct linear_head *head, struct arena *arena, const struct tensor *features,
                           struct linear_pass *pass, struct error *error);

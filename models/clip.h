@@ -85,7 +85,7 @@ status clip_replace_mlps(struct clip *clip, enum tower tower, const struct block
  * error, and nothing is written. */
 status clip_save(const struct clip *clip, const char *path, struct error *error);
 
-/* What the shapes of its weights do not show. */
+/* The settings that the shapes of its weights do not show. */
 struct clip_config clip_config_used(const struct clip *clip);
 
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */
@@ -104,31 +104,9 @@ struct texts {
     int32_t *end_of_two; /* [C] the end token's row among last_rows */
     int32_t *end_rows;   /* [C] the end token's row among C · positions */
     int32_t *lengths;    /* [C] tokens of a prompt, the end token included */
-    size_t learned;      /* of the positions, rows and lengths: learned tokens, which are not among tokens */
 };
 status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
                     size_t count, struct error *error);
-
-/* Makes room for that many learned tokens in each prompt. ERROR_ARGUMENT where the longest one has no room left in the
- * model's context. Waits for the device. */
-status texts_reserve(struct texts *texts, const struct clip *clip, struct arena *arena, size_t learned,
-                     struct error *error);
-
-/* Learned tokens of a tower, which stand between a sample's first token and its patches or words (CoOp: Zhou et al.,
- * "Learning to Prompt for Vision-Language Models", IJCV 2022, Equation 2; VPT: Jia et al., "Visual Prompt Tuning", ECCV 2022,
- * Equation 4). The blocks see `count` more positions. Words and learned tokens of texts get the positional embeddings of the
- * places where they then stand; patches keep theirs, and learned tokens of images have none (they go through ln_pre). */
-struct embedding_hook {
-    void *state;
-    size_t count;
-    bool trained; /* its tokens need gradients */
-    /* Fills tokens [B, count, d]. The context is that of the first block. */
-    status (*forward)(void *state, const struct block_context *context, const struct tensor *tokens,
-                      struct error *error);
-    /* From the gradient of the tokens. Called where they are trained. */
-    status (*backward)(void *state, const struct block_context *context, const struct tensor *dtokens,
-                       struct error *error);
-};
 
 /* Settings of an encoding. Zero-initialised: inference without adapters. */
 struct encoding {
@@ -137,7 +115,6 @@ struct encoding {
     const struct block_hook *hooks; /* [blocks of the tower], an entry without `forward` is none; NULL: none at all */
     const int32_t *router;          /* device [B]; NULL: no hooks either */
     const struct attention_hook *attention; /* likewise, by block */
-    const struct embedding_hook *embedding; /* NULL: none; texts have made room for its tokens */
     const struct step_state *state;         /* device */
     size_t first;                           /* number of the first sample in the whole batch, where GPUs share one */
     float dropout;                          /* of the tower, in training (block.h) */
@@ -146,16 +123,16 @@ struct encoding {
 
 enum { CLIP_BLOCKS_MOST = 64 }; /* a tower's; the largest published CLIP has 48 */
 
-/* What attention pooling keeps (clip/pool.c): the patches after the final norm [B, L, d]; query, key and value [B, L,
- * 3d], a sample's query in its first row; the query before its projection, once per sample [B, 1, d]; and per sample the
- * attention, out_proj's output, the MLP's hidden units and the norm between these. */
+/* The values that attention pooling keeps (clip/pool.c): the patches after the final norm [B, L, d]; query, key and
+ * value [B, L, 3d], a sample's query in its first row; the query before its projection, once per sample [B, 1, d];
+ * and per sample the attention, out_proj's output, the MLP's hidden units and the norm between these. */
 struct pool_saved {
     struct tensor normal, qkv, probes, attended, a, hidden, a_normal, a_statistics;
     const int32_t *rows; /* [B] the first of every sample */
     float *lse;
 };
 
-/* What a forward pass in training keeps; the tensors are in the step's arena. */
+/* The values that a forward pass in training keeps; the tensors are in the step's arena. */
 struct tower_pass {
     enum tower tower;
     size_t batch, positions;

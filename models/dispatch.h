@@ -49,7 +49,7 @@ struct route {
     bool add_used;
     const int32_t *frozen; /* [E] or NULL */
 };
-/* From dgates [B, K]: dR, dN [T, d, E] and, unless NULL, dx (position 0) += … */
+/* The backward pass, from dgates [B, K]: dR, dN [T, d, E] and, unless NULL, dx (position 0) += … */
 struct route_backward {
     size_t batch, positions, width, experts, top_k;
     const void *x, *routers_value, *noise_value;
@@ -105,8 +105,9 @@ struct route_softmax {
     bool add_used;
     const int32_t *frozen; /* [E] or NULL */
 };
-/* From dgates [B, K] of the choices that have a slot and dprobabilities [B, E] (struct balance_softmax; NULL: none): dR
- * [T, d, E] and, unless NULL, dx [B, d] += … Gradients of logits below 1e-30 count as 0. */
+/* The backward pass, from dgates [B, K] of the choices that have a slot and dprobabilities [B, E] (struct
+ * balance_softmax; NULL: none): dR [T, d, E] and, unless NULL, dx [B, d] += … Gradients of logits below 1e-30 count
+ * as 0. */
 struct route_softmax_backward {
     size_t samples, width, experts, top_k, routers;
     const void *x, *routers_value;
@@ -228,8 +229,9 @@ struct experts {
     void *units; /* [B · K · L, m] of the operands' type; in training kept for the backward pass, in any order */
     float *y;
 };
-/* From dy [B, L, d]: dgates [B, K], set, 0 for choices without a slot; gradients of weights and biases of experts that are
- * not frozen, += …; and dunits, like units, for the operation below. units are overwritten. */
+/* The backward pass, from dy [B, L, d]: dgates [B, K], set, 0 for choices without a slot; gradients of weights and
+ * biases of experts that are not frozen, += …; and dunits, like units, for the operation below. units are
+ * overwritten. */
 struct experts_backward {
     struct expert_stack_operands stack;
     bool constant; /* gates are 1 and have no gradient: dgates need not be set */
@@ -258,8 +260,9 @@ status experts_backward_input_by_slots(struct backend *backend, const struct exp
  * weights, which it keeps (models/cuda/experts.cu). */
 static inline bool experts_go_by_sample(enum activation activation, size_t width, size_t hidden)
 {
-    enum { WHOLE = 8, MOST = 128 };
-    return activation == ACTIVATION_RELU && width % WHOLE == 0 && hidden % WHOLE == 0 && hidden <= MOST;
+    enum { WHOLE = 8, WIDEST = 2048, MOST = 128 };
+    return activation == ACTIVATION_RELU && width % WHOLE == 0 && width <= WIDEST && hidden % WHOLE == 0 &&
+           hidden <= MOST;
 }
 
 enum { PREFIX_LENGTH = 64 }; /* keys of a prefix, at most */

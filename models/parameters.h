@@ -102,5 +102,5 @@ status parameters_step(struct parameters *group, const struct step_state *state,
 /* found[0] = 1 where the gradient of a segment whose flag is set is not finite; see struct find_not_finite. */
 status parameters_find_not_finite(const struct parameters *group, int32_t *found, struct error *error);
 
-/* A fresh optimizer: moments and step counts zero. */
+/* Starts a fresh optimizer: moments and step counts become zero. */
 status parameters_reset(struct parameters *group, struct error *error);

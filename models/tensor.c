@@ -59,7 +59,7 @@ status tensor_take(struct tensor *tensor, struct arena *arena, enum tensor_type 
     *tensor = (struct tensor){.type = type, .rank = rank, .name = name};
     for (int i = 0; i < rank; i++)
         tensor->shape[i] = shape[i];
-    tensor->data = arena_take(arena, tensor_bytes(tensor));
+    tensor->data = arena_take_named(arena, tensor_bytes(tensor), name);
     return tensor->data != NULL ? OK : no_memory(tensor, arena, error);
 }
 

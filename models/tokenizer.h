@@ -19,7 +19,8 @@
 
 struct tokenizer;
 
-/* path: OpenAI's gzipped merges (.txt.gz or .txt), or a folder that holds vocab.json and merges.txt (or either file of it);
+/* path: OpenAI's gzipped merges (.txt.gz or .txt), a folder that holds vocab.json and merges.txt (or either file of it), or
+ * else tokenizer.json, or that file;
  * for SigLIP a SentencePiece model, whose name ends in .model. */
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error);
 

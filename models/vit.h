@@ -49,6 +49,11 @@ status vit_initialize(struct clip *vit, uint64_t seed, struct error *error);
 struct vit_settings vit_settings_of(const struct clip *clip);
 status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct error *error);
 
+/* The first blocks of the image tower: whether a tensor of OpenAI's name is of the embedding or of one of them (blocks 0: of neither),
+ * and ERROR_ARGUMENT where there are not so many, or blocks behind them share their weights. key: of the number, for messages. */
+bool clip_is_first(const char *name, size_t blocks);
+status clip_check_first(const struct clip *clip, size_t blocks, const char *key, struct error *error);
+
 /* Bicubic interpolation of [old, old, width] to [side, side, width]. */
 void vit_resize_grid(const float *from, size_t old, float *to, size_t side, size_t width);
 
@@ -62,7 +67,7 @@ struct vit_stated {
         experts; /* the caller reads the experts that replace MLPs, which stay zero; otherwise such files are refused */
 };
 
-/* What a file's names, shapes and metadata state. */
+/* The facts that a file's names, shapes and metadata state. */
 struct vit_file {
     struct vit_settings settings;
     bool states_pool;  /* it states how its features are pooled; files of other programs do not */

@@ -108,6 +108,29 @@ size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t te
            texts * positions * row_bytes(n, TOWER_TEXT, e, precision);
 }
 
+/* Of the hidden units, of what comes into the block and of what leaves it. */
+size_t cost_backward_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions)
+{
+    return 4 * (images * clip_image_positions(n) * (n->image_hidden + 2 * n->image_width) +
+                texts * positions * (n->text_hidden + 2 * n->text_width));
+}
+
+/* Partial sums of the experts' gradients, for fours of slots; or the widest rows in f32. */
+static size_t scratch(const struct shape *s, size_t samples, size_t positions, size_t top_k, size_t hidden)
+{
+    size_t weights = hidden > 0 ? (samples * top_k / 2 + 1) * (2 * s->width * hidden + s->width + hidden) : 0,
+           rows = samples * positions * (s->hidden > 3 * s->width ? s->hidden : 3 * s->width);
+    return 4 * (weights > rows ? weights : rows);
+}
+
+size_t cost_scratch_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
+                          const struct cost_experts *e)
+{
+    const struct shape image = shape_of(n, TOWER_IMAGE), text = shape_of(n, TOWER_TEXT);
+    return scratch(&image, images, clip_image_positions(n), e->top_k, e->hidden[TOWER_IMAGE]) +
+           scratch(&text, texts, positions, e->top_k, e->hidden[TOWER_TEXT]);
+}
+
 /* Bytes in bf16 of the weights of blocks' products, `mlps` of them with an MLP. */
 static size_t bf16_bytes(const struct shape *s, size_t blocks, size_t mlps)
 {

@@ -20,7 +20,7 @@ struct cost_experts {
 double cost_images(const struct clip_dimensions *dimensions, size_t images);
 double cost_texts(const struct clip_dimensions *dimensions, size_t texts, size_t positions);
 
-/* What experts add to the products of one forward pass; below zero where they replace larger MLPs. */
+/* The products that experts add to one forward pass; below zero where they replace larger MLPs. */
 double cost_image_experts(const struct clip_dimensions *dimensions, size_t images, const struct cost_experts *experts);
 
 /* A training step of the adapters: both forward passes, the gradient of every activation above the first block's
@@ -35,12 +35,20 @@ size_t cost_weights(const struct clip_dimensions *dimensions);
 size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
                        const struct cost_experts *experts, enum precision precision);
 
+/* Bytes of gradients that a block's backward pass needs at a time, of both towers, because both may compute at once. */
+size_t cost_backward_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions);
+
+/* Bytes that the operations of a training step need for themselves on a GPU: of each tower, because both may compute at once. */
+size_t cost_scratch_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
+                          const struct cost_experts *experts);
+
 /* Bytes of a tower's frozen weights in bf16 as a GPU keeps them for products: of the patches, all blocks and the projection.
  * experts: the trained ones; NULL: nothing is trained. */
 size_t cost_rounded_bytes(const struct clip_dimensions *dimensions, enum tower tower,
                           const struct cost_experts *experts);
 
-/* As a CPU packs them: the same and, once more in the other order, the weights that gradients pass through. */
+/* Bytes of the same weights as a CPU packs them. The weights that gradients pass through count once more, in the
+ * other order. */
 size_t cost_packed_bytes(const struct clip_dimensions *dimensions, enum tower tower,
                          const struct cost_experts *experts);
 

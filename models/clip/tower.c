@@ -1,5 +1,4 @@
 /* The two towers: embedding and blocks, forward and backward (models/README.md). */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,93 +84,6 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
     return result;
 }
 
-status texts_reserve(struct texts *texts, const struct clip *clip, struct arena *arena, size_t learned,
-                     struct error *error)
-{
-    size_t context = clip->dimensions.context, words = texts->positions - texts->learned;
-    if (words + learned > context)
-        return error_set(error, ERROR_ARGUMENT,
-                         "%zu learned tokens: the longest prompt has %zu tokens, and the model's context is %zu",
-                         learned, words, context);
-    int32_t *lengths = xmalloc(array_size(texts->count, sizeof *lengths));
-    status result =
-        clip->backend->ops->download(clip->backend, lengths, texts->lengths, texts->count * sizeof *lengths, error);
-    for (size_t c = 0; result == OK && c < texts->count; c++)
-        lengths[c] += (int32_t)learned - (int32_t)texts->learned;
-    texts->positions = words + learned;
-    texts->learned = learned;
-    NEXT(result, upload_rows(texts, clip, arena, lengths, error));
-    free(lengths);
-    return result;
-}
-
-/* ---- learned tokens: a sample is a row of [B, L · d], its tokens are columns of the row ---- */
-
-/* Tokens first … first + count − 1 of every sample. */
-static struct matrix tokens_of(const struct tensor *x, size_t first, size_t count)
-{
-    size_t width = x->shape[2];
-    return matrix_columns(matrix_rows(x->data, x->shape[0], x->shape[1] * width), first * width, count * width);
-}
-
-static status copy_tokens(const struct block_context *context, const int32_t *samples, struct matrix from,
-                          struct matrix to, struct error *error)
-{
-    return context->backend->ops->gather_rows(context->backend,
-                                              &(struct gather_rows){.x = from, .out = to, .rows = samples}, error);
-}
-
-static status take_tokens(struct tensor *tokens, const struct embedding_hook *hook, const struct block_context *context,
-                          const struct tensor *like, struct error *error)
-{
-    return tensor_take(tokens, context->arena, TENSOR_F32, "learned tokens", 3,
-                       (size_t[]){like->shape[0], hook->count, like->shape[2]}, error);
-}
-
-/* x [B, L, d] → y [B, L + count, d]: the first token of a sample, those of the hook, the others. */
-static status insert_learned(const struct embedding_hook *hook, const struct block_context *context,
-                             const struct tensor *x, const struct tensor *y, struct error *error)
-{
-    struct tensor tokens;
-    const int32_t *samples;
-    size_t others = x->shape[1] - 1;
-    TRY(take_tokens(&tokens, hook, context, x, error));
-    TRY(hook->forward(hook->state, context, &tokens, error));
-    TRY(pool_rows(context->backend, context->arena, x->shape[0], 1, &samples, error));
-    TRY(copy_tokens(context, samples, tokens_of(x, 0, 1), tokens_of(y, 0, 1), error));
-    TRY(copy_tokens(context, samples, tokens_of(&tokens, 0, hook->count), tokens_of(y, 1, hook->count), error));
-    return copy_tokens(context, samples, tokens_of(x, 1, others), tokens_of(y, 1 + hook->count, others), error);
-}
-
-/* x [B, L, d] += position [L, d] */
-static status add_all_positions(const struct block_context *context, float *position, const struct tensor *x,
-                                struct error *error)
-{
-    const int32_t *samples;
-    struct matrix out = tokens_of(x, 0, x->shape[1]), same = matrix_rows(position, out.rows, out.columns);
-    same.stride = 0; /* one row for all samples */
-    TRY(pool_rows(context->backend, context->arena, out.rows, 1, &samples, error));
-    return context->backend->ops->scatter_rows(context->backend,
-                                               &(struct scatter_rows){.x = same, .out = out, .rows = samples}, error);
-}
-
-/* The gradient of insert_learned: that of the hook's tokens goes to its backward, if they are trained; dx is set. */
-static status take_learned(const struct embedding_hook *hook, const struct block_context *context,
-                           const struct tensor *dy, const struct tensor *dx, struct error *error)
-{
-    struct tensor dtokens;
-    const int32_t *samples;
-    size_t others = dx->shape[1] - 1;
-    TRY(pool_rows(context->backend, context->arena, dy->shape[0], 1, &samples, error));
-    TRY(copy_tokens(context, samples, tokens_of(dy, 0, 1), tokens_of(dx, 0, 1), error));
-    TRY(copy_tokens(context, samples, tokens_of(dy, 1 + hook->count, others), tokens_of(dx, 1, others), error));
-    if (!hook->trained)
-        return OK;
-    TRY(take_tokens(&dtokens, hook, context, dy, error));
-    TRY(copy_tokens(context, samples, tokens_of(dy, 1, hook->count), tokens_of(&dtokens, 0, hook->count), error));
-    return hook->backward(hook->state, context, &dtokens, error);
-}
-
 /* ---- forward ---- */
 
 static status take(struct tensor *tensor, const struct encoding *encoding, const char *name, size_t rows,
@@ -203,11 +115,6 @@ static const struct attention_hook *attention_at(const struct encoding *encoding
 {
     bool has = encoding->attention != NULL && encoding->router != NULL && encoding->attention[block].forward != NULL;
     return has ? &encoding->attention[block] : NULL;
-}
-
-static size_t learned_tokens(const struct encoding *encoding)
-{
-    return encoding->embedding != NULL ? encoding->embedding->count : 0;
 }
 
 static struct block_context context_of(const struct clip *clip, const struct encoding *encoding,
@@ -320,9 +227,9 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
     struct backend *backend = clip->backend;
     const struct clip_dimensions *n = &clip->dimensions;
     size_t patch_values = 3 * n->patch * n->patch, rows = pass->batch * pass->patch_count;
-    struct tensor tokens, statistics, plain;
+    struct tensor tokens, statistics;
     TRY(take(&pass->patches, encoding, "patches", rows, patch_values, error));
-    TRY(take_positions(&plain, encoding, pass, clip_image_positions(n), n->image_width, error));
+    TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
     TRY(take(&tokens, encoding, "patch embeddings", rows, n->image_width, error));
     struct patchify patchify = {
         .images = images, .patch = n->patch, .per_image = pass->patch_count, .out = pass->patches.data};
@@ -338,13 +245,7 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                                           .frozen_bias = clip->patch_bias.frozen,
                                           .bias = clip->patch_bias.value},
                            error));
-    TRY(add_positions(clip, encoding, pass, &tokens, &plain, error));
-    pass->embedded = plain;
-    if (encoding->embedding != NULL) {
-        struct block_context context = context_of(clip, encoding, pass, 0);
-        TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
-        TRY(insert_learned(encoding->embedding, &context, &plain, &pass->embedded, error));
-    }
+    TRY(add_positions(clip, encoding, pass, &tokens, &pass->embedded, error));
     *x = pass->embedded;
     if (clip->ln_pre.gain.value == NULL)
         return OK;
@@ -376,40 +277,28 @@ status clip_encode_images(struct clip *clip, const struct encoding *encoding, co
     struct tensor x;
     TRY(check_images(clip, images, error));
     *pass = (struct tower_pass){.tower = TOWER_IMAGE, .batch = images->shape[0], .patch_count = grid * grid};
-    pass->positions = clip_image_positions(&clip->dimensions) + learned_tokens(encoding);
+    pass->positions = clip_image_positions(&clip->dimensions);
     TRY(choose_class_rows(clip, encoding, pass, error));
     TRY(embed_image(clip, encoding, images, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool_forward(clip, encoding, pass, features, error);
 }
 
-/* Words, with the positions where they stand; learned tokens between them have the positions in between. */
+/* Words, with the positions where they stand. */
 static status embed_text(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
                          const struct tower_pass *pass, struct tensor *x, struct error *error)
 {
-    struct backend *backend = clip->backend;
-    size_t width = clip->dimensions.text_width;
-    struct embed_tokens embed = {.batch = texts->count,
-                                 .positions = texts->positions - texts->learned,
-                                 .context = clip->dimensions.context,
-                                 .width = width,
-                                 .tokens = texts->tokens,
-                                 .table = clip->token_embedding.value,
-                                 .position = clip->text_position.value};
-    struct tensor words, none;
-    TRY(take_stream(x, encoding, pass, width, error));
-    embed.x = x->data;
-    if (encoding->embedding == NULL)
-        return backend->ops->embed_tokens(backend, &embed, error);
-    struct block_context context = context_of(clip, encoding, pass, 0);
-    TRY(take_positions(&words, encoding, pass, embed.positions, width, error));
-    TRY(take(&none, encoding, "no positions", embed.positions, width, error));
-    TRY(backend->ops->zero(backend, none.data, tensor_bytes(&none), error));
-    embed.position = none.data;
-    embed.x = words.data;
-    TRY(backend->ops->embed_tokens(backend, &embed, error));
-    TRY(insert_learned(encoding->embedding, &context, &words, x, error));
-    return add_all_positions(&context, clip->text_position.value, x, error);
+    TRY(take_stream(x, encoding, pass, clip->dimensions.text_width, error));
+    return clip->backend->ops->embed_tokens(clip->backend,
+                                            &(struct embed_tokens){.batch = texts->count,
+                                                                   .positions = texts->positions,
+                                                                   .context = clip->dimensions.context,
+                                                                   .width = clip->dimensions.text_width,
+                                                                   .tokens = texts->tokens,
+                                                                   .table = clip->token_embedding.value,
+                                                                   .position = clip->text_position.value,
+                                                                   .x = x->data},
+                                            error);
 }
 
 status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
@@ -425,27 +314,12 @@ status clip_encode_texts(struct clip *clip, const struct encoding *encoding, con
                                 .pool_rows = whole ? texts->end_rows : texts->end_of_two,
                                 .lengths = texts->lengths,
                                 .texts = texts};
-    assert(texts->learned == learned_tokens(encoding));
     TRY(embed_text(clip, encoding, texts, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool_forward(clip, encoding, pass, features, error);
 }
 
 /* ---- backward ---- */
-
-/* Splits the gradient of the embedded input: that of learned tokens goes to their hook, *dx becomes that of the others. */
-static status learned_part(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
-                           struct tensor *dx, struct error *error)
-{
-    if (encoding->embedding == NULL)
-        return OK;
-    struct block_context context = context_of(clip, encoding, pass, 0);
-    struct tensor others;
-    TRY(take_positions(&others, encoding, pass, pass->positions - encoding->embedding->count, dx->shape[2], error));
-    TRY(take_learned(encoding->embedding, &context, dx, &others, error));
-    *dx = others;
-    return OK;
-}
 
 static status positions_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                                  const struct tensor *dx, const struct tensor *dtokens, struct error *error)
@@ -493,9 +367,6 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
                                                              .statistics = pass->pre_statistics},
                                 error));
     }
-    TRY(learned_part(clip, encoding, pass, &dembedded, error));
-    if (clip->conv1.gradient == NULL)
-        return OK;
     TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->patch_count, width, error));
     TRY(positions_backward(clip, encoding, pass, &dembedded, &dtokens, error));
     if (clip->patch_bias.gradient != NULL)
@@ -511,30 +382,20 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
                               error);
 }
 
-static status text_embedding_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
-                                      const struct tensor *dx, struct error *error)
+static status text_embedding_backward(struct clip *clip, const struct tower_pass *pass, const struct tensor *dx,
+                                      struct error *error)
 {
-    struct backend *backend = clip->backend;
-    size_t width = clip->dimensions.text_width;
-    struct tensor dwords = *dx, unused;
-    struct embed_tokens_backward embed = {.batch = pass->batch,
-                                          .positions = pass->positions - pass->texts->learned,
-                                          .context = clip->dimensions.context,
-                                          .width = width,
-                                          .tokens = pass->texts->tokens,
-                                          .dtable = clip->token_embedding.gradient,
-                                          .dposition = clip->text_position.gradient};
-    TRY(learned_part(clip, encoding, pass, &dwords, error));
-    if (embed.dtable == NULL)
-        return OK;
-    embed.dx = dwords.data;
-    if (encoding->embedding != NULL) { /* a position's gradient is that of whatever stands there */
-        struct matrix samples = matrix_rows(dx->data, pass->batch, pass->positions * width);
-        TRY(backend->ops->column_sum(backend, &(struct column_sum){.x = samples, .out = embed.dposition}, error));
-        TRY(take(&unused, encoding, "gradient of no positions", embed.positions, width, error));
-        embed.dposition = unused.data;
-    }
-    return backend->ops->embed_tokens_backward(backend, &embed, error);
+    return clip->backend->ops->embed_tokens_backward(
+        clip->backend,
+        &(struct embed_tokens_backward){.batch = pass->batch,
+                                        .positions = pass->positions,
+                                        .context = clip->dimensions.context,
+                                        .width = clip->dimensions.text_width,
+                                        .tokens = pass->texts->tokens,
+                                        .dx = dx->data,
+                                        .dtable = clip->token_embedding.gradient,
+                                        .dposition = clip->text_position.gradient},
+        error);
 }
 
 /* The lowest block with an adapter or deltas that are trained; SIZE_MAX: none. */
@@ -555,8 +416,7 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
 {
     struct arena_mark mark = arena_mark(encoding->arena);
     const struct block *blocks = clip->towers[pass->tower].blocks;
-    bool learned = encoding->embedding != NULL && encoding->embedding->trained,
-         bottom = clip->conv1.gradient != NULL || learned; /* the embeddings need a gradient */
+    bool bottom = clip->conv1.gradient != NULL; /* the embeddings need a gradient */
     struct tensor dy, dx;
     size_t width = clip->towers[pass->tower].width, count = clip->towers[pass->tower].count,
            lowest = bottom ? 0 : lowest_trained(encoding, blocks, count);
@@ -573,7 +433,7 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     TRY(block_drop(&embedded, DROPOUT_EMBEDDING, &dy, NULL, &dy, error));
     if (bottom)
         TRY(pass->tower == TOWER_IMAGE ? image_embedding_backward(clip, encoding, pass, &dy, error)
-                                       : text_embedding_backward(clip, encoding, pass, &dy, error));
+                                       : text_embedding_backward(clip, pass, &dy, error));
     arena_release(encoding->arena, mark);
     return OK;
 }

@@ -92,6 +92,23 @@ static void draw(const struct clip *vit, const struct parameter *p, struct rng r
     }
 }
 
+bool clip_is_first(const char *name, size_t blocks)
+{
+    static const char block[] = "visual.transformer.resblocks.";
+    if (strncmp(name, block, sizeof block - 1) == 0)
+        return strtoul(name + sizeof block - 1, NULL, 10) < blocks;
+    return blocks > 0 && strncmp(name, "visual.ln_post", 14) != 0;
+}
+
+status clip_check_first(const struct clip *clip, size_t blocks, const char *key, struct error *error)
+{
+    if (blocks <= clip->dimensions.image_blocks && blocks % clip->run == 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: expected at most the model's %zu blocks, in whole runs of %zu that share weights, found %zu",
+                     key, clip->dimensions.image_blocks, clip->run, blocks);
+}
+
 status vit_initialize(struct clip *vit, uint64_t seed, struct error *error)
 {
     struct parameters *group = vit->parameters;

@@ -127,9 +127,9 @@ struct product {
     float scale;
 };
 void product_run(struct cpu *cpu, const struct product *product);
-status products_finish(struct cpu *cpu, struct error *error); /* of an operation: did every product find its memory? */
+status products_finish(struct cpu *cpu, struct error *error); /* ERROR_MEMORY: a product found none */
 void product_library(char *text, size_t capacity);            /* "oneDNN 2.6.3" */
-void product_limit(const char *instructions); /* no better ones than "avx2", from the first product on */
+void product_limit(const char *instructions); /* the best that products may use: "avx2"; before the first product */
 
 #define DECLARE(operation) status cpu_##operation(struct backend *, const struct operation *, struct error *);
 BACKEND_OPERATIONS(DECLARE)
@@ -142,7 +142,7 @@ void cpu_sort_slots(const struct dispatch *dispatch, size_t limit);
 void cpu_count_selections(const struct dispatch *dispatch, int32_t *counts, int32_t *used, bool add_used,
                           const int32_t *frozen);
 
-/* In f32: the operations after the product, on a tile of out; added: the product has added its addend already. */
+/* Carries out the operations after an f32 product on a tile of out; added: the product has added its addend already. */
 struct tile {
     size_t row, column, rows, columns;
 };
@@ -150,7 +150,7 @@ void cpu_finish_tile(const struct cpu *cpu, const struct gemm *gemm, bool added,
 /* A product by the kernel vector->multiply; a is not transposed (f32.c). */
 status cpu_gemm_f32(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 
-/* In bf16 precision, where the product is not exact (gemm_bf16.c). */
+/* Operations in bf16 precision, for products that are not exact (gemm_bf16.c). */
 bool cpu_adds_terms(const struct gemm *g); /* whether cpu_gemm_bf16 can */
 status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *gemm, struct error *error);
@@ -167,9 +167,10 @@ static inline size_t cpu_seen_keys(bool causal, const bool *asked, size_t positi
     return causal ? row + 1 : positions;
 }
 
-/* What is not seen has a weight of 0, but 0 times infinity is NaN. Takes a copy of m with zeros in place of what is not
- * finite, to be freed; NULL: all of m is finite. Causal weights times that, or transposed (before), give `out` without what
- * rows of it see of x: NaN, which cpu_show_infinite writes. */
+/* A value that a row does not see has the weight 0, but 0 times infinity is NaN. The first function puts a copy of m,
+ * with zeros in place of values that are not finite, into m and returns it to be freed; NULL: all of m is finite. The
+ * second writes NaN into the column of each value of x that is not finite, in the rows of out that see it; before:
+ * the weights are transposed. */
 void *cpu_without_infinite(const struct cpu *cpu, struct matrix *m);
 void cpu_show_infinite(struct matrix x, bool before, struct matrix out);
 

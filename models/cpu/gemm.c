@@ -6,6 +6,14 @@
 /* Operands up to this size count as small: they are transposed where that helps (see transpose_operand). */
 enum { SMALL_OPERAND = 1 << 19 };
 
+/* Operands up to this size are oneDNN's, which is faster there; not on 64-bit Arm, where it has its reference alone, whose rows
+ * have other bits at the end of a tile. */
+#ifdef __aarch64__
+enum { LIBRARY_OPERAND = 0 };
+#else
+enum { LIBRARY_OPERAND = SMALL_OPERAND };
+#endif
+
 /* No tile depends on the number of threads. The rows of a batch come in tiles of a height that depends on op(b) alone,
  * the last one padded to it: oneDNN's kernels differ in the last bit from height to height, and a row must not know how
  * many others came with it. A weight gradient (aᵀ b) has the batch as its depth and one row per feature; its tiles may
@@ -178,9 +186,8 @@ status cpu_gemm(struct backend *backend, const struct gemm *operation, struct er
         return backend_gemm_with_terms(backend, operation, error);
     if (bf16)
         return cpu_gemm_bf16(cpu, operation, error);
-    /* oneDNN is faster for small operands */
     if (cpu->vector->multiply != NULL && !operation->transpose_a &&
-        operation->b.rows * operation->b.columns > SMALL_OPERAND)
+        operation->b.rows * operation->b.columns > LIBRARY_OPERAND)
         return cpu_gemm_f32(cpu, operation, error);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct gemm g = *operation;

@@ -131,7 +131,7 @@ struct bf16_kernels {
                              uint16_t *dx);
 };
 
-/* On AMX, whose other kernels are those of AVX-512 BF16 (bf16_avx512.c). */
+/* The product on AMX; the other kernels of AMX are those of AVX-512 BF16 (bf16_avx512.c). */
 void bf16_multiply_amx(const struct bf16_product *product);
 
 /* The kernels that this machine can run, best first; the last one is plain C, for tests on machines without the units. NULL
@@ -170,6 +170,7 @@ struct f32_product {
 
 void f32_multiply_avx2(const struct f32_product *product);
 void f32_multiply_avx512(const struct f32_product *product);
+void f32_multiply_neon(const struct f32_product *product);
 
 /* Values of one row in panels of this depth. */
 static inline size_t f32_row_values(size_t depth)

@@ -11,9 +11,18 @@ static void add_loss(size_t n, const double *values, double divisor, float weigh
     *loss += (float)((double)weight * total / divisor);
 }
 
+static size_t highest(size_t n, const float *x)
+{
+    size_t best = 0;
+    for (size_t c = 1; c < n; c++)
+        if (x[c] > x[best])
+            best = c;
+    return best;
+}
+
 struct cross_entropy_run {
     const struct cross_entropy *o;
-    double *losses; /* [rows] */
+    double *losses, *right; /* [rows]; right: 1 or 0 */
 };
 
 static void cross_entropy_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -31,6 +40,7 @@ static void cross_entropy_rows(struct cpu *cpu, const void *operation, size_t fi
         double mean = (double)cpu->vector->sum(classes, z) / (double)classes;
         double s = (double)o->smoothing;
         run->losses[i] = lse - (1.0 - s) * right - s * mean;
+        run->right[i] = highest(classes, z) == (part < 0.5f ? other : label);
         if (o->dlogits.data == NULL)
             continue;
         float *dz = row_of(o->dlogits, i);
@@ -46,9 +56,14 @@ status cpu_cross_entropy(struct backend *backend, const struct cross_entropy *o,
     struct cpu *cpu = cpu_of(backend);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct cross_entropy_run run = {.o = o};
-    TRY(cpu_scratch(cpu, o->logits.rows * sizeof *run.losses, &run.losses, error));
+    TRY(cpu_scratch(cpu, 2 * o->logits.rows * sizeof *run.losses, &run.losses, error));
+    run.right = run.losses + o->logits.rows;
     cpu_run_rows(cpu, o->logits.rows, 8 * o->logits.columns, cross_entropy_rows, &run);
     add_loss(o->logits.rows, run.losses, (double)o->logits.rows, o->weight, o->loss);
+    if (o->right != NULL) {
+        add_loss(o->logits.rows, run.right, 1, 1, o->right);
+        o->right[1] += (float)o->logits.rows;
+    }
     arena_release(&cpu->scratch, mark);
     return OK;
 }
@@ -136,11 +151,7 @@ static void argmax_rows(struct cpu *cpu, const void *operation, size_t first, si
     const struct argmax *o = operation;
     for (size_t i = first; i < last; i++) {
         const float *x = row_of(o->x, i);
-        size_t best = 0;
-        for (size_t c = 1; c < o->x.columns; c++)
-            if (x[c] > x[best])
-                best = c;
-        o->out[i] = cpu->vector->finite(o->x.columns, x) ? (int32_t)best : -1;
+        o->out[i] = cpu->vector->finite(o->x.columns, x) ? (int32_t)highest(o->x.columns, x) : -1;
     }
 }
 

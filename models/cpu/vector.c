@@ -1,4 +1,4 @@
-/* Compiled once per instruction set; VECTOR_TABLE and VECTOR_NAME come from the build. */
+/* Compiled once per instruction set; VECTOR_TABLE, VECTOR_NAME and VECTOR_MULTIPLY come from the build. */
 #include "models/cpu/kernels.h"
 
 #include <math.h>
@@ -591,9 +591,7 @@ const struct vector_kernels VECTOR_TABLE = {
     .widen = widen,
     .pair = pair,
     .transpose = transpose,
-#if defined(__AVX512F__)
-    .multiply = f32_multiply_avx512,
-#elif defined(__AVX2__)
-    .multiply = f32_multiply_avx2,
+#ifdef VECTOR_MULTIPLY
+    .multiply = VECTOR_MULTIPLY,
 #endif
 };

@@ -125,10 +125,6 @@ static __device__ inline void read_strip(uint32_t (*to)[4], struct slice<__nv_bf
     }
 }
 
-struct alignas(8) two_pairs {
-    uint32_t pair[2];
-};
-
 /* Stores the rows of two neighbouring tiles that this lane and its neighbours hold, times a factor per row, at `column`. Lanes
  * exchange values so that the four of a row write 32 successive bytes. Rows past the end are not there. */
 static __device__ inline void store_tiles(struct slice<__nv_bfloat16> to, unsigned int first, unsigned int column,
@@ -142,9 +138,9 @@ static __device__ inline void store_tiles(struct slice<__nv_bfloat16> to, unsign
         uint32_t left = pack_bf16(factor * x[0][2 * half], factor * x[0][2 * half + 1]),
                  right = pack_bf16(factor * x[1][2 * half], factor * x[1][2 * half + 1]),
                  other = __shfl_xor_sync(0xffffffffu, odd ? left : right, 1);
-        struct two_pairs four = {{odd ? other : left, odd ? right : other}};
+        uint64_t four = odd ? (uint64_t)right << 32 | other : (uint64_t)other << 32 | left;
         if (row < to.end && at < to.columns)
-            *(struct two_pairs *)(row_of(&to, row) + at) = four;
+            *(uint64_t *)(row_of(&to, row) + at) = four;
     }
 }
 

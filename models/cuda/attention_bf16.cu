@@ -8,7 +8,7 @@ enum { SHORT_TILES = 10, LONG_TILES = 26 }; /* of scores a query: the 77 positio
 enum { PIECE_TILES = 8, PIECE = PIECE_TILES * TILE };
 
 /* Warps of a block at most: 77 positions are five strips. With 3 blocks of 4 warps or 2 of 5 on a multiprocessor a thread
- * has 168 registers, with 3 of 5 it has 128, with 2 of 4 it has 255. */
+ * has 168 registers, with 3 of 5 it has 128, with 2 of 4 it has 255, which pieces of wide heads need on sm_120. */
 constexpr int most_warps(int tiles)
 {
     return tiles == SHORT_TILES ? 5 : 4;
@@ -16,7 +16,7 @@ constexpr int most_warps(int tiles)
 
 constexpr int blocks_at_once(int columns, int tiles)
 {
-    return columns == NARROW ? 3 : tiles == PIECE_TILES ? 3 : 2;
+    return columns == NARROW || (tiles == PIECE_TILES && columns != WIDE) ? 3 : 2;
 }
 
 /* How a launch divides heads: `keys` rows of shared memory for keys and as many for values of each head. */
@@ -110,7 +110,8 @@ static __device__ inline void add_infinite(struct two_rows *l, uint32_t found, c
 {
     for (unsigned int step = 4; step < WARP; step *= 2)
         found |= __shfl_xor_sync(0xffffffffu, found, (int)step);
-    for (unsigned int i = 0; found != 0 && i < 8; i++)
+#pragma unroll /* so that the rest of the strip stays in registers */
+    for (unsigned int i = 0; i < 8; i++)
         if (found >> (i % 2 * 16 + i / 4) & 1 && begin + i / 4 * TILE + lane() % 4 * 2 + i % 2 < limit[i % 4 / 2])
             (i % 4 < 2 ? l->upper : l->lower) = NAN;
 }
@@ -131,7 +132,8 @@ static __device__ inline void weigh(float (*result)[4], struct two_rows *l, cons
             float weights[2][4];
             uint32_t p[4], found = 0;
             for (unsigned int i = 0; i < 8; i++) {
-                weights[i / 4][i % 4] = exp2f(fmaf(scores[t + i / 4][i % 4], scale, i % 4 < 2 ? -m.upper : -m.lower));
+                weights[i / 4][i % 4] =
+                    ex2_approx_ftz(fmaf(scores[t + i / 4][i % 4], scale, i % 4 < 2 ? -m.upper : -m.lower));
                 (i % 4 < 2 ? l->upper : l->lower) += weights[i / 4][i % 4];
             }
             as_left(p, weights);

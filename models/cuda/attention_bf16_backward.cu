@@ -1,16 +1,20 @@
-/* The gradients of attention of bf16 values, in one kernel and five products (Dao 2023, Algorithm 2). A warp has a strip of
- * 16 keys with their values and the gradients of both in registers. A block, with all strips of a head or as many as
- * fit, walks over the queries by 32: each warp computes its weights and slopes of them, adds to the gradients of its keys and
- * values, and leaves the slopes in shared memory, from which the block then computes the gradient of the queries over all
- * keys in their order. With more keys than fit, it keeps that sum in f32 from one piece of them to the next. */
+/* The gradients of attention of bf16 values, in one kernel and five products (Dao 2023, Algorithm 2). A warp has one or two
+ * strips of 16 keys with their values and the gradients of both in registers. A block, with a piece of a head's strips, walks
+ * over the queries by 32: each warp computes its weights and slopes of them, adds to the gradients of its keys and values, and
+ * leaves the slopes in shared memory, from which the block then computes the gradient of the queries over all keys in their
+ * order. It keeps that sum in f32 from one piece to the next. */
 #include "models/cuda/attention.cuh"
 
 enum { CHUNK = 32, LD_SLOPES = CHUNK + 8 }; /* padded as head_row is */
 
-/* Warps of a block at most, one a strip of keys: 13 (208 positions) have 128 registers a thread, 8 have 255. */
-constexpr unsigned int most_warps(int columns)
+enum { MOST_STRIPS = 8 };    /* of keys a piece: 197 positions are two pieces */
+enum { RESERVED = 1 << 10 }; /* bytes of shared memory that a block takes in addition */
+
+/* Strips of keys a warp, with which it multiplies what it reads of queries and dout. Two blocks of 4 warps with 255 registers a
+ * thread are on a multiprocessor, so that one multiplies while the other waits; of wider heads it is one of 8 warps. */
+constexpr int strips_a_warp(int columns)
 {
-    return columns == NARROW ? 13 : 8;
+    return columns == NARROW ? 2 : 1;
 }
 
 template <int ROOM> struct queries {
@@ -23,18 +27,21 @@ struct alignas(16) slopes {
     __nv_bfloat16 value[LD_SLOPES];
 };
 
-/* How a launch divides heads: strips of keys a piece, each with a warp; partial: sums of dq between pieces (NULL: one piece). */
+/* How a launch divides heads: strips of keys a piece, in order by warps; partial: sums of dq between pieces, of all heads (NULL: in
+ * shared memory, or of one piece). */
 struct division {
-    unsigned int heads, strips; /* heads a block */
-    unsigned int all, bytes;    /* heads of all samples; shared memory of one */
+    unsigned int heads, warps, strips; /* heads a block, warps a head */
+    unsigned int all, bytes;           /* heads of all samples; shared memory of one */
     float *partial;
 };
 
-/* A head's shared memory: two chunks of queries, and by strips the keys of a piece and their slopes, ds without its scale. */
+/* A head's shared memory: two chunks of queries, and by strips the keys of a piece and their slopes, ds without its scale; sums:
+ * of dq from one piece to the next. */
 template <int ROOM> struct places {
     struct queries<ROOM> *chunk;
     struct head_row<ROOM> *keys;
     struct slopes *slopes;
+    float *sums;
 };
 
 template <int ROOM>
@@ -42,37 +49,49 @@ static __device__ inline struct places<ROOM> places_of(const struct division *d,
     DYNAMIC_SHARED(struct eight_halves, memory);
     struct queries<ROOM> *chunk = (struct queries<ROOM> *)((char *)memory + number * d->bytes);
     struct head_row<ROOM> *keys = (struct head_row<ROOM> *)(chunk + 2);
-    return {chunk, keys, (struct slopes *)(keys + d->strips * STRIP)};
+    struct slopes *slopes = (struct slopes *)(keys + d->strips * STRIP);
+    return {chunk, keys, slopes, (float *)(slopes + d->strips * STRIP)};
 }
 
-/* A warp's strip of keys. */
+/* A warp's strips of keys, from `first` on. */
 template <int ROOM>
-struct strip {
+struct strips {
+    enum { EACH = strips_a_warp(ROOM) };
     unsigned int first;
-    uint32_t value[ROOM / STRIP][4];
-    float dkey[ROOM / TILE][4], dvalue[ROOM / TILE][4];
+    uint32_t value[EACH][ROOM / STRIP][4];
+    float dkey[EACH][ROOM / TILE][4], dvalue[EACH][ROOM / TILE][4];
 };
 
-/* delta of all queries of a head by the whole block, eight lanes each. */
-static __device__ inline void find_deltas(const struct heads *h, unsigned int head)
+/* delta of all queries of a head by the whole block, eight lanes each, of four at once so that eight loads are on their way. */
+template <int ROOM> static __device__ inline void find_deltas(const struct heads *h, unsigned int head)
 {
     struct slice<__nv_bfloat16> out = result_of<__nv_bfloat16>(h, h->out, head),
                                 dout = result_of<__nv_bfloat16>(h, h->dout, head);
-    enum { LANES = 8, ROWS = WARP / LANES };
-    for (unsigned int first = threadIdx.x / WARP * ROWS; first < h->queries; first += blockDim.x / LANES) {
-        unsigned int row = first + lane() / LANES;
-        float delta = 0;
-        for (unsigned int column = lane() % LANES * EIGHT; row < h->queries && column < h->columns;
-             column += LANES * EIGHT) {
-            float a[EIGHT], b[EIGHT];
-            load_eight(out.values, TENSOR_BF16, row * out.stride + column, a);
-            load_eight(dout.values, TENSOR_BF16, row * dout.stride + column, b);
-            for (int i = 0; i < EIGHT; i++)
-                delta += a[i] * b[i];
+    enum { LANES = 8, ROWS = WARP / LANES, AT_ONCE = 4 };
+    for (unsigned int first = threadIdx.x / LANES; first / ROWS * ROWS < h->queries;
+         first += AT_ONCE * blockDim.x / LANES) {
+        float delta[AT_ONCE] = {};
+#pragma unroll
+        for (unsigned int j = 0; j < AT_ONCE; j++)
+#pragma unroll
+            for (unsigned int k = 0; k < ROOM; k += LANES * EIGHT) {
+                unsigned int row = first + j * blockDim.x / LANES, column = k + lane() % LANES * EIGHT;
+                bool there = row < h->queries && column < h->columns;
+                size_t at = there ? row * out.stride + column : 0;
+                float a[EIGHT], b[EIGHT], sum = 0;
+                load_eight(out.values, TENSOR_BF16, at, a);
+                load_eight(dout.values, TENSOR_BF16, at, b);
+                for (int i = 0; i < EIGHT; i++)
+                    sum += a[i] * b[i];
+                delta[j] += there ? sum : 0;
+            }
+#pragma unroll
+        for (unsigned int j = 0; j < AT_ONCE; j++) {
+            unsigned int row = first + j * blockDim.x / LANES;
+            float sum = warp_sum(delta[j], LANES);
+            if (row < h->queries && lane() % LANES == 0)
+                h->delta[head * h->queries + row] = sum;
         }
-        delta = warp_sum(delta, LANES);
-        if (row < h->queries && lane() % LANES == 0)
-            h->delta[head * h->queries + row] = delta;
     }
 }
 
@@ -85,14 +104,21 @@ static __device__ inline void clear_queries(const struct heads *h, unsigned int 
         *(struct eight_halves *)(all.values + i / eights * all.stride + i % eights * EIGHT) = {};
 }
 
-/* Begins to copy 32 queries, their dout, lse and delta. */
+/* Begins to copy 32 queries and their dout. */
 template <int ROOM>
 static __device__ inline void copy_chunk(struct queries<ROOM> *to, const struct heads *h, unsigned int head,
                                          unsigned int first)
 {
-    struct slice<__nv_bfloat16> queries = slice_of<__nv_bfloat16>(h, h->qkv, head, 0);
-    copy_rows<ROOM>(to->query, CHUNK, queries, first);
+    copy_rows<ROOM>(to->query, CHUNK, slice_of<__nv_bfloat16>(h, h->qkv, head, 0), first);
     copy_rows<ROOM>(to->dout, CHUNK, result_of<__nv_bfloat16>(h, h->dout, head), first);
+}
+
+/* The same of their lse and delta. */
+template <int ROOM>
+static __device__ inline void copy_numbers(struct queries<ROOM> *to, const struct heads *h, unsigned int head,
+                                           unsigned int first)
+{
+    struct slice<__nv_bfloat16> queries = slice_of<__nv_bfloat16>(h, h->qkv, head, 0);
     for (unsigned int i = threadIdx.x; i < CHUNK; i += blockDim.x) {
         bool there = first + i < h->queries;
         size_t from = head * h->queries + (there ? first + i : 0);
@@ -130,108 +156,146 @@ static __device__ inline bool precede(const struct heads *h, unsigned int query,
     return h->causal && h->rows == NULL && query + STRIP <= key;
 }
 
-/* From scores and dp, of 16 keys and 16 queries from `first` of a chunk on, to weights p and slopes p (dp − delta). */
+/* From scores and dp, of 16 keys and 16 queries from `first` of a chunk on, to weights p and slopes p (dp − delta); clear: all
+ * keys are seen by all queries. */
 template <int ROOM>
 static __device__ inline void find_slopes(float p[2][4], float dp[2][4], const struct queries<ROOM> *chunk,
-                                          unsigned int first, unsigned int key, float scale)
+                                          unsigned int first, unsigned int key, float scale, bool clear)
 {
+    using two = struct neighbours<2>;
     unsigned int row = key + lane() / 4, column = first + lane() % 4 * 2;
-    for (unsigned int i = 0; i < 8; i++) {
-        unsigned int query = column + i / 4 * TILE + i % 2;
-        bool seen = row + i % 4 / 2 * 8 < chunk->limit[query];
-        float weight = exp2f(fmaf(p[i / 4][i % 4], scale, -chunk->lse[query]));
-        p[i / 4][i % 4] = seen ? weight : 0.0f;
+    for (unsigned int t = 0; t < 2; t++) {
+        two lse = *(const two *)&chunk->lse[column + t * TILE];
+        for (unsigned int i = 0; i < 4; i++)
+            p[t][i] = ex2_approx_ftz(fmaf(p[t][i], scale, -lse.value[i % 2]));
     }
-    asm volatile("" ::: "memory"); /* delta takes no registers before */
-    for (unsigned int i = 0; i < 8; i++) {
-        float weight = p[i / 4][i % 4],
-              slope = weight * (dp[i / 4][i % 4] - chunk->delta[column + i / 4 * TILE + i % 2]);
-        dp[i / 4][i % 4] = weight != 0 ? slope : 0.0f;
+    if (!clear)
+        for (unsigned int i = 0; i < 8; i++)
+            if (row + i % 4 / 2 * 8 >= chunk->limit[column + i / 4 * TILE + i % 2])
+                p[i / 4][i % 4] = 0;
+    for (unsigned int t = 0; t < 2; t++) {
+        two delta = *(const two *)&chunk->delta[column + t * TILE];
+        for (unsigned int i = 0; i < 4; i++) {
+            float slope = p[t][i] * (dp[t][i] - delta.value[i % 2]);
+            dp[t][i] = p[t][i] != 0 ? slope : 0.0f;
+        }
     }
 }
 
-/* to += xᵀ · 16 rows, of x as left operand */
-template <int ROOM>
-static __device__ inline void add_product(float (*to)[4], const uint32_t x[4], const struct head_row<ROOM> *rows)
+/* to += left · 16 × 16 values, as loaded */
+static __device__ inline void multiply(float to[2][4], const uint32_t left[4], const uint32_t right[4])
 {
+    mma_m16n8k16(to[0], left, right);
+    mma_m16n8k16(to[1], left, right + 2);
+}
+
+/* dk and dv of a warp's strips over 16 queries of a chunk from `half` on; left: their slopes. */
+template <int ROOM>
+static __device__ inline void add_queries(struct strips<ROOM> *s, const struct heads *h,
+                                          const struct queries<ROOM> *chunk, unsigned int query, unsigned int half,
+                                          const struct head_row<ROOM> *keys, uint32_t (*left)[4])
+{
+    enum { EACH = strips<ROOM>::EACH };
+    float p[EACH][2][4] = {}, dp[EACH][2][4] = {};
+    uint32_t key[4], queries[4], dout[4], weights[EACH][4];
+#pragma unroll
+    for (unsigned int k = 0; k < ROOM / STRIP; k++) {
+        load_right_transposed(queries, &chunk->query[half].value[k * STRIP], ROOM + 8);
+        load_right_transposed(dout, &chunk->dout[half].value[k * STRIP], ROOM + 8);
+#pragma unroll
+        for (unsigned int i = 0; i < EACH; i++) {
+            load_left(key, &keys[i * STRIP].value[k * STRIP], ROOM + 8);
+            multiply(p[i], key, queries);
+            multiply(dp[i], s->value[i][k], dout);
+        }
+    }
+#pragma unroll
+    for (unsigned int i = 0; i < EACH; i++) {
+        unsigned int first = s->first + i * STRIP;
+        bool clear = !h->causal && query + half + STRIP <= h->queries && first + STRIP <= h->positions;
+        find_slopes<ROOM>(p[i], dp[i], chunk, half, first, h->scale * LOG2_E, clear);
+        as_left(weights[i], p[i]);
+        as_left(left[i], dp[i]);
+    }
 #pragma unroll
     for (unsigned int j = 0; j < ROOM / STRIP; j++) {
-        uint32_t b[4];
-        load_right(b, &rows->value[j * STRIP], ROOM + 8);
-        mma_m16n8k16(to[2 * j], x, b);
-        mma_m16n8k16(to[2 * j + 1], x, b + 2);
+        load_right(queries, &chunk->query[half].value[j * STRIP], ROOM + 8);
+        load_right(dout, &chunk->dout[half].value[j * STRIP], ROOM + 8);
+#pragma unroll
+        for (unsigned int i = 0; i < EACH; i++) {
+            multiply(&s->dkey[i][2 * j], left[i], queries);
+            multiply(&s->dvalue[i][2 * j], weights[i], dout);
+        }
     }
 }
 
-/* to += 16 rows as left operand · 16 rows transposed, over 16 columns */
+/* dk and dv over a chunk of queries; the slopes go to shared memory, zeros where no query sees a key. */
 template <int ROOM>
-static __device__ inline void multiply(float to[2][4], const uint32_t left[4], const __nv_bfloat16 *rows)
-{
-    uint32_t b[4];
-    load_right_transposed(b, rows, ROOM + 8);
-    mma_m16n8k16(to[0], left, b);
-    mma_m16n8k16(to[1], left, b + 2);
-}
-
-/* dk and dv of a warp's strip over a chunk of queries; its slopes go to shared memory. */
-template <int ROOM>
-static __device__ inline void key_gradients(struct strip<ROOM> *s, const struct heads *h,
+static __device__ inline void key_gradients(struct strips<ROOM> *s, const struct heads *h,
                                             const struct queries<ROOM> *chunk, unsigned int query,
                                             const struct head_row<ROOM> *keys, struct slopes *slopes)
 {
+#pragma unroll 1
     for (unsigned int half = 0; half < CHUNK; half += STRIP) {
-        if (query + half >= h->queries || precede(h, query + half, s->first))
-            continue;
-        float p[2][4] = {}, dp[2][4] = {};
-        uint32_t left[4];
+        uint32_t left[strips<ROOM>::EACH][4] = {};
+        if (query + half < h->queries && s->first < h->positions && !precede(h, query + half, s->first))
+            add_queries<ROOM>(s, h, chunk, query, half, keys, left);
 #pragma unroll
-        for (unsigned int k = 0; k < ROOM / STRIP; k++) {
-            load_left(left, &keys->value[k * STRIP], ROOM + 8);
-            multiply<ROOM>(p, left, &chunk->query[half].value[k * STRIP]);
-        }
-#pragma unroll
-        for (unsigned int k = 0; k < ROOM / STRIP; k++)
-            multiply<ROOM>(dp, s->value[k], &chunk->dout[half].value[k * STRIP]);
-        find_slopes<ROOM>(p, dp, chunk, half, s->first, h->scale * LOG2_E);
-        as_left(left, p);
-        add_product<ROOM>(s->dvalue, left, &chunk->dout[half]);
-        as_left(left, dp);
-        add_product<ROOM>(s->dkey, left, &chunk->query[half]);
-        for (unsigned int i = 0; i < 4; i++)
-            *(uint32_t *)&slopes[lane() / 4 + i % 2 * 8].value[half + i / 2 * TILE + lane() % 4 * 2] = left[i];
+        for (unsigned int i = 0; i < strips<ROOM>::EACH * 4; i++)
+            *(uint32_t *)&slopes[i / 4 * STRIP + lane() / 4 + i % 2 * 8]
+                 .value[half + i % 4 / 2 * TILE + lane() % 4 * 2] = left[i / 4][i % 4];
     }
 }
 
-/* dq of a chunk over the keys of a piece: 16 queries and 16 columns a warp at a time. */
+/* Eight values a lane of dq from one piece to the next, of 16 queries and 16 columns. */
+template <int ROOM>
+static __device__ inline float *sums_of(const struct heads *h, const struct division *d, unsigned int head,
+                                        const struct places<ROOM> *place, unsigned int query, unsigned int column)
+{
+    size_t strips = (h->queries + STRIP - 1) / STRIP;
+    float *all = d->partial != NULL ? d->partial + head * strips * STRIP * ROOM : place->sums;
+    return all + ((query / STRIP * ROOM + column) / STRIP * WARP + lane()) * EIGHT;
+}
+
+/* dq of a chunk over the keys of a piece: 16 columns a warp at a time, by warps in turn from chunk to chunk. */
 template <int ROOM>
 static __device__ inline void query_gradients(const struct heads *h, const struct division *d, unsigned int head,
-                                              const struct places<ROOM> *place, unsigned int query, unsigned int piece)
+                                              unsigned int number, const struct places<ROOM> *place, unsigned int query,
+                                              unsigned int piece)
 {
-    enum { HALVES = CHUNK / STRIP, TASKS = HALVES * ROOM / STRIP };
-    unsigned int keys = d->strips * STRIP, chunks = (h->queries + CHUNK - 1) / CHUNK;
-    for (unsigned int task = threadIdx.x / WARP % d->strips; task < TASKS; task += d->strips) {
-        asm volatile("" : "+r"(head)); /* as in `gradients` */
-        unsigned int half = task % HALVES * STRIP, column = task / HALVES * STRIP;
-        float sums[2][4] = {}, *partial = NULL;
-        if (query + half >= h->queries)
-            continue;
-        if (d->partial != NULL)
-            partial = d->partial + ((((size_t)head * chunks + query / CHUNK) * TASKS + task) * WARP + lane()) * EIGHT;
-        if (piece > 0)
-            load_eight(partial, TENSOR_F32, 0, sums[0]);
-        for (unsigned int key = 0; key < keys && piece * keys + key < h->positions; key += STRIP) {
-            uint32_t a[4], b[4];
-            if (precede(h, query + half, piece * keys + key))
-                break;
-            load_left_transposed(a, &place->slopes[key].value[half], LD_SLOPES);
-            load_right(b, &place->keys[key].value[column], ROOM + 8);
-            mma_m16n8k16(sums[0], a, b);
-            mma_m16n8k16(sums[1], a, b + 2);
+    enum { HALVES = CHUNK / STRIP, TASKS = ROOM / STRIP, EACH = strips<ROOM>::EACH };
+    unsigned int keys = d->strips * STRIP, begin = piece * keys, end = (unsigned int)h->positions - begin;
+    if (end > keys)
+        end = keys;
+    if (precede(h, query + CHUNK - STRIP, begin + end))
+        end = query + CHUNK > begin ? query + CHUNK - begin : 0;
+    for (unsigned int task = (number + query / CHUNK * TASKS) % d->warps; task < TASKS; task += d->warps) {
+        unsigned int column = task * STRIP;
+        float sums[HALVES][2][4] = {};
+#pragma unroll
+        for (unsigned int i = 0; i < HALVES; i++)
+            if (piece > 0 && query + i * STRIP < h->queries)
+                load_eight(sums_of(h, d, head, place, query + i * STRIP, column), TENSOR_F32, 0, sums[i][0]);
+        for (unsigned int key = 0; key < end; key += EACH * STRIP) { /* past the end slopes are 0 */
+            uint32_t a[EACH][HALVES][4], b[EACH][4];
+#pragma unroll
+            for (unsigned int j = 0; j < EACH; j++) {
+                load_right(b[j], &place->keys[key + j * STRIP].value[column], ROOM + 8);
+#pragma unroll
+                for (unsigned int i = 0; i < HALVES; i++)
+                    load_left_transposed(a[j][i], &place->slopes[key + j * STRIP].value[i * STRIP], LD_SLOPES);
+            }
+#pragma unroll
+            for (unsigned int j = 0; j < EACH * HALVES; j++)
+                multiply(sums[j % HALVES], a[j / HALVES][j % HALVES], b[j / HALVES]);
         }
-        if ((piece + 1) * keys < h->positions)
-            store_eight(partial, TENSOR_F32, 0, sums[0]);
-        else
-            store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 0), query + half, column, sums, h->scale, h->scale);
+#pragma unroll
+        for (unsigned int i = 0; i < HALVES; i++)
+            if (begin + keys >= h->positions)
+                store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 0), query + i * STRIP, column, sums[i], h->scale,
+                            h->scale);
+            else if (query + i * STRIP < h->queries)
+                store_eight(sums_of(h, d, head, place, query + i * STRIP, column), TENSOR_F32, 0, sums[i][0]);
     }
 }
 
@@ -246,7 +310,6 @@ static __device__ inline void begin_piece(const struct heads *h, const struct di
         copy_rows<ROOM>(place.keys, keys, slice_of<__nv_bfloat16>(h, h->qkv, first + i, 1), piece * keys);
         copy_chunk<ROOM>(&place.chunk[0], h, first + i, 0);
     }
-    cp_async_commit();
 }
 
 /* What has come: the keys with the first queries. */
@@ -261,87 +324,103 @@ static __device__ inline void limit(const struct division *d, unsigned int first
 }
 
 template <int ROOM>
-static __device__ inline void begin_strip(struct strip<ROOM> *s, const struct heads *h, unsigned int head,
-                                          unsigned int first)
+static __device__ inline void begin_strips(struct strips<ROOM> *s, const struct heads *h, unsigned int head,
+                                           unsigned int first)
 {
     s->first = first;
-    read_strip<ROOM>(s->value, slice_of<__nv_bfloat16>(h, h->qkv, head, 2), first);
 #pragma unroll
-    for (unsigned int i = 0; i < ROOM / TILE * 4; i++)
-        s->dkey[i / 4][i % 4] = s->dvalue[i / 4][i % 4] = 0;
+    for (unsigned int i = 0; i < strips<ROOM>::EACH; i++) {
+        read_strip<ROOM>(s->value[i], slice_of<__nv_bfloat16>(h, h->qkv, head, 2), first + i * STRIP);
+#pragma unroll
+        for (unsigned int j = 0; j < ROOM / TILE * 4; j++)
+            s->dkey[i][j / 4][j % 4] = s->dvalue[i][j / 4][j % 4] = 0;
+    }
 }
 
 template <int ROOM>
-static __device__ inline void end_strip(const struct strip<ROOM> *s, const struct heads *h, unsigned int head)
+static __device__ inline void end_strips(const struct strips<ROOM> *s, const struct heads *h, unsigned int head)
 {
 #pragma unroll
-    for (unsigned int j = 0; j < ROOM / STRIP; j++) {
-        store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 1), s->first, j * STRIP, &s->dkey[2 * j], h->scale,
-                    h->scale);
-        store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 2), s->first, j * STRIP, &s->dvalue[2 * j], 1, 1);
-    }
+    for (unsigned int i = 0; i < strips<ROOM>::EACH; i++)
+#pragma unroll
+        for (unsigned int j = 0; j < ROOM / STRIP; j++) {
+            unsigned int first = s->first + i * STRIP;
+            store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 1), first, j * STRIP, &s->dkey[i][2 * j], h->scale,
+                        h->scale);
+            store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 2), first, j * STRIP, &s->dvalue[i][2 * j], 1, 1);
+        }
 }
 
 /* One chunk of queries that has come, while the next one comes. */
 template <int ROOM>
-static __device__ inline void add_chunk(struct strip<ROOM> *s, const struct heads *h, const struct division *d,
-                                        unsigned int warp, unsigned int query, unsigned int piece)
+static __device__ inline void add_chunk(struct strips<ROOM> *s, const struct heads *h, const struct division *d,
+                                        unsigned int query, unsigned int piece)
 {
-    unsigned int own = warp / d->strips, number = warp % d->strips, begin = blockIdx.x * d->heads,
-                 turn = query / CHUNK % 2;
+    unsigned int warp = threadIdx.x / WARP, own = warp / d->warps, number = warp % d->warps,
+                 begin = blockIdx.x * d->heads, turn = query / CHUNK % 2, first = number * strips<ROOM>::EACH * STRIP;
     struct places<ROOM> place = places_of<ROOM>(d, own);
-    for (unsigned int i = 0; i < d->heads && begin + i < d->all && query + CHUNK < h->queries; i++)
+    for (unsigned int i = 0; i < d->heads && begin + i < d->all && query + CHUNK < h->queries; i++) {
         copy_chunk<ROOM>(&places_of<ROOM>(d, i).chunk[1 - turn], h, begin + i, query + CHUNK);
+        copy_numbers<ROOM>(&places_of<ROOM>(d, i).chunk[1 - turn], h, begin + i, query + CHUNK);
+    }
     cp_async_commit();
     if (begin + own < d->all)
-        key_gradients<ROOM>(s, h, &place.chunk[turn], query, &place.keys[number * STRIP],
-                            &place.slopes[number * STRIP]);
+        key_gradients<ROOM>(s, h, &place.chunk[turn], query, place.keys + first, place.slopes + first);
     __syncthreads();
     if (begin + own < d->all)
-        query_gradients<ROOM>(h, d, begin + own, &place, query, piece);
+        query_gradients<ROOM>(h, d, begin + own, number, &place, query, piece);
 }
 
+/* What the first chunk waits for comes while the first piece finds delta. */
 template <int ROOM>
-static __global__ void __launch_bounds__(most_warps(ROOM) * WARP, 1) gradients(struct heads h, struct division d)
+static __global__ void __launch_bounds__(MOST_STRIPS / strips_a_warp(ROOM) * WARP, strips_a_warp(ROOM))
+    gradients(struct heads h, struct division d)
 {
-    unsigned int warp = threadIdx.x / WARP, begin = blockIdx.x * d.heads, keys = d.strips * STRIP;
-    for (unsigned int i = 0; i < d.heads && begin + i < d.all; i++) {
-        find_deltas(&h, begin + i);
-        if (h.rows != NULL)
-            clear_queries(&h, begin + i);
-    }
+    unsigned int warp = threadIdx.x / WARP, begin = blockIdx.x * d.heads, keys = d.strips * STRIP,
+                 head = begin + warp / d.warps;
     for (unsigned int piece = 0; piece * keys < h.positions; piece++) {
-        struct strip<ROOM> s;
+        struct strips<ROOM> s;
         __syncthreads();
         begin_piece<ROOM>(&h, &d, begin, piece);
-        if (begin + warp / d.strips < d.all)
-            begin_strip<ROOM>(&s, &h, begin + warp / d.strips, piece * keys + warp % d.strips * STRIP);
+#pragma unroll 1
+        for (unsigned int i = 0; piece == 0 && i < d.heads && begin + i < d.all; i++) {
+            find_deltas<ROOM>(&h, begin + i);
+            if (h.rows != NULL)
+                clear_queries(&h, begin + i);
+        }
+        if (head < d.all)
+            begin_strips<ROOM>(&s, &h, head, piece * keys + warp % d.warps * strips<ROOM>::EACH * STRIP);
+        __syncthreads();
+        for (unsigned int i = 0; i < d.heads && begin + i < d.all; i++)
+            copy_numbers<ROOM>(&places_of<ROOM>(&d, i).chunk[0], &h, begin + i, 0);
         for (unsigned int query = 0; query < h.queries; query += CHUNK) {
+            cp_async_commit();
             cp_async_wait<0>();
             if (h.causal)
                 limit<ROOM>(&d, begin, query);
             __syncthreads();
-            asm volatile("" : "+r"(warp)); /* what follows from it is found again, not held in registers */
-            add_chunk<ROOM>(&s, &h, &d, warp, query, piece);
+            add_chunk<ROOM>(&s, &h, &d, query, piece);
         }
-        if (begin + warp / d.strips < d.all)
-            end_strip<ROOM>(&s, &h, begin + warp / d.strips);
+        if (head < d.all)
+            end_strips<ROOM>(&s, &h, head);
     }
 }
 
 template <int ROOM> static status gradients_in(struct cuda *cuda, struct heads h, size_t all, struct error *error)
 {
-    unsigned int strips = blocks_for(h.positions, STRIP), pieces = blocks_for(strips, most_warps(ROOM));
-    struct division d = {1, blocks_for(strips, pieces), (unsigned int)all, 0, NULL};
+    unsigned int strips = blocks_for(h.positions, STRIP), pieces = blocks_for(strips, MOST_STRIPS),
+                 warps = blocks_for(blocks_for(strips, pieces), strips_a_warp(ROOM));
+    struct division d = {1, warps, warps * strips_a_warp(ROOM), (unsigned int)all, 0, NULL};
+    size_t sums = pieces > 1 ? blocks_for(h.queries, STRIP) * STRIP * ROOM * sizeof(float) : 0;
     d.bytes = (unsigned int)(2 * sizeof(struct queries<ROOM>) +
                              d.strips * STRIP * (sizeof(struct head_row<ROOM>) + sizeof(struct slopes)));
-    d.heads = heads_a_block(d.strips, d.bytes);
+    d.heads = heads_a_block(warps, d.bytes);
     TRY(cuda_scratch(cuda, all * h.queries * sizeof(float), &h.delta, error));
-    if (pieces > 1) {
-        TRY(cuda_scratch(cuda, all * blocks_for(h.queries, CHUNK) * CHUNK * ROOM * sizeof(float), &d.partial, error));
-    }
-    CUDA_LAUNCH_LARGE(cuda, gradients<ROOM>, blocks_for(all, d.heads), d.heads * d.strips * WARP, d.heads * d.bytes, h,
-                      d);
+    if (sums > 0 && (d.bytes + sums > CUDA_SHARED_BYTES || 2 * (d.bytes + sums + RESERVED) > cuda->shared_bytes))
+        TRY(cuda_scratch(cuda, all * sums, &d.partial, error));
+    else
+        d.bytes += (unsigned int)sums;
+    CUDA_LAUNCH_LARGE(cuda, gradients<ROOM>, blocks_for(all, d.heads), d.heads * warps * WARP, d.heads * d.bytes, h, d);
     return OK;
 }
 

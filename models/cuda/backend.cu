@@ -66,7 +66,7 @@ static bool capture(struct cuda *cuda, struct recording *recording, recorded_bod
         result = cudaStreamEndCapture(cuda->stream, &graph);
     }
     if (result == cudaSuccess && ran == OK)
-        result = cudaGraphInstantiate(executable, graph, 0);
+        result = cudaGraphInstantiateWithFlags(executable, graph, 0);
     if (graph != NULL)
         cudaGraphDestroy(graph);
     cudaGetLastError(); /* the next operation must not report a failed capture */
@@ -79,6 +79,8 @@ static status replay(struct backend *backend, const struct recording *recording,
 {
     struct cuda *cuda = cuda_of(backend);
     cuda_copies_update(cuda);
+    arena_forget(&cuda->scratch); /* the graph has scratch memory as it was when it was recorded */
+    arena_forget(&cuda->side.scratch);
     return cuda_done(cudaGraphLaunch((cudaGraphExec_t)recording->owner, cuda->stream), "a recorded step", error);
 }
 
@@ -390,6 +392,7 @@ static status count_devices(int *count, struct error *error)
 status cuda_gpus(struct gpus *gpus, struct error *error)
 {
     int count = 0, runtime = 0, driver = 0;
+    gpus->driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
     TRY(count_devices(&count, error));
     cudaError_t result = cudaRuntimeGetVersion(&runtime);
     if (result == cudaSuccess)
@@ -404,6 +407,8 @@ status cuda_gpus(struct gpus *gpus, struct error *error)
         gpu->major = properties.major;
         gpu->minor = properties.minor;
         gpu->memory = properties.totalGlobalMem;
+        for (size_t k = 0; k < sizeof properties.uuid.bytes; k++)
+            snprintf(gpu->uuid + 2 * k, 3, "%02x", (unsigned char)properties.uuid.bytes[k]);
     }
     TRY(cuda_done(result, "asking for the devices", error));
     gpus->count = (size_t)(count < GPUS ? count : GPUS);
@@ -489,6 +494,7 @@ static status open_device(struct cuda *cuda, const struct backend_settings *sett
     if (result == cudaSuccess)
         result = create_streams(cuda);
     TRY(cuda_done(result, "opening the device", error));
+    cuda->shared_bytes = properties.sharedMemPerMultiprocessor;
     TRY(cuda_arena_create(&cuda->backend, &cuda->scratch, 0, "scratch", error));
     TRY(cuda_arena_create(&cuda->backend, &cuda->side.scratch, 0, "second scratch", error));
     TRY(cuda_uploads_create(cuda, error));
@@ -505,6 +511,8 @@ status cuda_backend_open(struct backend **backend, const struct backend_settings
     cuda->backend.description = cuda->description;
     cuda->backend.arithmetic = cuda->arithmetic;
     cuda->backend.asynchronous = true;
+    cuda->backend.held = 2 * (size_t)CUDA_WORKSPACE;
+    cuda_take(cuda, cuda->backend.held);
     cuda->backend.renew = cuda_renew;
     cuda->backend.forget = cuda_forget;
     status result = open_device(cuda, settings, error);

@@ -38,8 +38,8 @@ struct cuda_copies {
 struct cuda {
     struct backend backend;
     cudaStream_t stream, copies; /* copies: of staging queues, beside the stream that computes */
-    size_t device;
-    /* What the second of two branches has in place of the first one's; they are exchanged while it is asked for. */
+    size_t device, shared_bytes; /* of a multiprocessor */
+    /* The second of two branches has these in place of the first one's; they are exchanged while its work is queued. */
     struct {
         cudaStream_t stream;
         struct arena scratch;
@@ -57,6 +57,14 @@ struct cuda {
 static inline struct cuda *cuda_of(struct backend *backend)
 {
     return (struct cuda *)backend->context;
+}
+
+/* Counts the device's memory for backend.peak. */
+static inline void cuda_take(struct cuda *cuda, size_t bytes)
+{
+    cuda->backend.taken += bytes;
+    if (cuda->backend.peak < cuda->backend.taken)
+        cuda->backend.peak = cuda->backend.taken;
 }
 
 #ifndef CUDA_LAUNCH
@@ -109,6 +117,8 @@ status cuda_done(cudaError_t result, const char *what,
 status cuda_arena_create(struct backend *, struct arena *, size_t limit, const char *name, struct error *);
 void cuda_arena_destroy(struct backend *, struct arena *);
 size_t cuda_memory_left(struct backend *);
+
+enum { CUDA_WORKSPACE = 32 << 20 }; /* of products, in bytes; the second branch has another */
 
 /* The library reads a bias by 16 bytes, and no preference can state a smaller alignment. */
 enum { CUDA_BIAS_ALIGNMENT = 16 };
@@ -167,7 +177,7 @@ static inline struct slots slots_of(const struct dispatch *d)
     return {d->samples, d->experts, d->top_k, d->chosen, d->gates, d->slot, d->sample, d->choice, d->offsets};
 }
 
-/* What a routing counts, as in struct route; counts NULL: nothing, used NULL: not wanted. */
+/* The counts of a routing, as in struct route; counts NULL: nothing is counted, used NULL: not wanted. */
 struct selections {
     int32_t *counts, *used;
     bool add_used;
@@ -227,6 +237,9 @@ static inline const struct cuda_function *cuda_functions_find(const struct cuda_
     }
     return NULL;
 }
+
+/* A function of the driver as of a version (12000: 12.0), looked up so that the program starts without a driver (memory.cu). */
+cudaError_t cuda_driver_function(const char *name, unsigned version, void **function);
 
 /* The caller closes the handle, also after an error, unless it is NULL. name and otherwise: for messages. */
 static inline status cuda_library_open(void **handle, const char *file, const char *name, const char *otherwise,

@@ -3,7 +3,7 @@
  * order, so it takes no longer where two experts have all samples. */
 #include "models/cuda/experts.cuh"
 
-enum { SLOTS = 4, SIDE = 64, LD_RESULT = SIDE + 4 };
+enum { SLOTS = 4, SIDE = 64 };
 enum { FIRST_WEIGHT, FIRST_BIAS, SECOND_WEIGHT, SECOND_BIAS, PARTS };
 
 static __host__ __device__ inline size_t size_of(const struct stack *s, int part)
@@ -63,63 +63,79 @@ static __device__ inline bool find_unit(const struct expert_gradients *g, size_t
     return begin < end && (g->frozen == NULL || g->frozen[e] == 0);
 }
 
-static __device__ inline void give(const struct expert_gradients *g, const struct unit *unit, int part, size_t at,
-                                   float value)
+/* Where the sums of a part go. */
+static __device__ inline float *part_of(const struct expert_gradients *g, const struct unit *unit, int part)
 {
     size_t before = 0;
     for (int p = 0; p < part; p++)
         before += size_of(&g->stack, p);
-    if (unit->alone)
-        g->values[part][unit->expert * size_of(&g->stack, part) + at] += value;
-    else
-        unit->partial[before + at] = value;
+    return unit->alone ? g->values[part] + unit->expert * size_of(&g->stack, part) : unit->partial + before;
 }
 
+static __device__ inline void give(const struct expert_gradients *g, const struct unit *unit, int part, size_t at,
+                                   float value)
+{
+    float *to = part_of(g, unit, part) + at;
+    *to = unit->alone ? *to + value : value;
+}
+
+/* A stage has DEPTH rows of a unit, LINES of 16 bytes of each operand a thread. In bf16 the next one arrives while one is
+ * multiplied; x and dy in f32 wait for that in registers. */
 template <typename Type> struct rows_at_once {
     using T = Type;
-    enum { DEPTH = tile_depth<T>, LD = padded<T, SIDE> };
-    union alignas(128) memory {
+    enum {
+        DEPTH = tile_depth<T>,
+        LD = padded<T, SIDE>,
+        STAGES = sizeof(T) == 2 ? 2 : 1,
+        EACH = 16 / sizeof(T),
+        ACROSS = SIDE / EACH,
+        LINES = DEPTH * ACROSS / TILE_THREADS,
+        BLOCKS = sizeof(T) == 2 ? 3 : 2, /* at once on a multiprocessor */
+    };
+    struct alignas(128) memory {
         struct {
             alignas(128) T units[DEPTH * LD];
             alignas(128) T values[DEPTH * LD];
-        } operands;
-        float result[SIDE * LD_RESULT];
+        } in[STAGES];
+        size_t choice[SLOTS], sample[SLOTS]; /* of the unit's slots */
     };
 };
 
-/* Rows of the unit from `first` on: hidden units or their gradients from unit `unit` on, and x or dy from `column` on. */
+/* A block's part of a unit: hidden units or their gradients from `unit` on, and x or dy from `column` on. */
 struct chunk {
-    unsigned int first;
     size_t unit, column;
     bool second; /* of W₂: units times their gates, and dy; else gradients of units, and x */
+    struct expert_gradients::batch values;
+    unsigned int rows; /* of all slots */
 };
 
+/* Begins to load rows from `first` on. */
 template <typename R>
-static __device__ void load_chunk(const struct expert_gradients *g, const struct unit *unit, struct chunk c,
-                                  typename R::memory *memory)
+static __device__ void load_chunk(const struct expert_gradients *g, const struct chunk *c, unsigned int first,
+                                  typename R::memory *memory, float arriving[R::LINES][EIGHT])
 {
     using T = typename R::T;
     const struct stack *s = &g->stack;
-    const struct expert_gradients::batch values = c.second ? g->dy : g->x;
-    unsigned int length = (unsigned int)s->rows, rows = (unsigned int)(unit->end - unit->begin) * length;
-    for (unsigned int i = threadIdx.x; i < R::DEPTH * (SIDE / EIGHT); i += TILE_THREADS) {
-        unsigned int row = c.first + i / (SIDE / EIGHT), across = i % (SIDE / EIGHT) * EIGHT,
-                     to = i / (SIDE / EIGHT) * R::LD + across;
-        float some[EIGHT] = {}, others[EIGHT] = {};
-        if (row < rows) {
-            size_t choice = (size_t)s->d.choice[unit->begin + row / length], within = row % length;
-            float weight = c.second ? s->scale * s->weights[choice] : 1.0f;
-            if (c.unit + across < s->hidden)
-                load_eight(c.second ? g->units : g->dunits, operand_type<T>::type,
-                           (choice * s->rows + within) * s->hidden + c.unit + across, some);
-            for (int n = 0; n < EIGHT; n++)
-                some[n] *= weight;
-            if (c.column + across < s->width)
-                load_eight(values.data, values.type,
-                           (choice / s->d.top_k * s->rows + within) * s->width + c.column + across, others);
+    auto *in = &memory->in[first / R::DEPTH % R::STAGES];
+#pragma unroll
+    for (unsigned int n = 0; n < R::LINES; n++) {
+        unsigned int i = n * TILE_THREADS + threadIdx.x, row = first + i / R::ACROSS, across = i % R::ACROSS * R::EACH,
+                     to = i / R::ACROSS * R::LD + across, slot = row / (unsigned int)s->rows,
+                     within = row - slot * (unsigned int)s->rows;
+        size_t choice = row < c->rows ? memory->choice[slot] : 0, sample = row < c->rows ? memory->sample[slot] : 0,
+               at = (sample * s->rows + within) * s->width + c->column + across;
+        bool there = row < c->rows && c->column + across < s->width;
+        copy_line(in->units + to, c->second ? g->units : g->dunits,
+                  (choice * s->rows + within) * s->hidden + c->unit + across,
+                  row < c->rows && c->unit + across < s->hidden);
+        if (c->values.type == operand_type<T>::type) {
+            copy_line(in->values + to, c->values.data, at, there);
+            continue;
         }
-        store_eight(memory->operands.units, operand_type<T>::type, to, some);
-        store_eight(memory->operands.values, operand_type<T>::type, to, others);
+        for (int k = 0; k < EIGHT; k++)
+            arriving[n][k] = 0;
+        if (there)
+            load_eight(c->values.data, TENSOR_F32, at, arriving[n]);
     }
 }
 
@@ -143,42 +159,62 @@ static __device__ void sum_gated(const struct expert_gradients *g, const struct 
 
 /* Blocks (number of a unit, 64 columns of d, 64 hidden units of W₁ or W₂). */
 template <typename R>
-static __global__ void __launch_bounds__(TILE_THREADS, 2) weight_gradients(struct expert_gradients g)
+static __global__ void __launch_bounds__(TILE_THREADS, R::BLOCKS) weight_gradients(struct expert_gradients g)
 {
+    using T = typename R::T;
     enum { LANES = TILE_THREADS / SIDE };
     DYNAMIC_SHARED(struct shared_line, lines);
     typename R::memory *memory = (typename R::memory *)lines;
     const struct stack *s = &g.stack;
     struct unit unit;
-    struct chunk c = {0, (size_t)(blockIdx.z / 2) * SIDE, (size_t)blockIdx.y * SIDE, blockIdx.z % 2 == 1};
+    bool second = blockIdx.z % 2 == 1;
     if (!find_unit(&g, blockIdx.x, &unit))
         return;
-    struct tile<typename R::T, SIDE, false, false> sum;
-    float bias = 0; /* a column of the units' gradients to four lanes */
-    sum.clear();
-    for (; c.first < (unit.end - unit.begin) * s->rows; c.first += R::DEPTH) {
-        load_chunk<R>(&g, &unit, c, memory);
-        __syncthreads();
-        sum.multiply(memory->operands.units, R::LD, memory->operands.values, R::LD, R::DEPTH, SIDE);
-        for (unsigned int row = threadIdx.x % LANES; blockIdx.y == 0 && row < R::DEPTH; row += LANES)
-            bias += operand_type<typename R::T>::widen(memory->operands.units[row * R::LD + threadIdx.x / LANES]);
-        __syncthreads();
+    struct chunk c = {(size_t)(blockIdx.z / 2) * SIDE, (size_t)blockIdx.y * SIDE, second, second ? g.dy : g.x,
+                      (unsigned int)((unit.end - unit.begin) * s->rows)};
+    if (threadIdx.x < unit.end - unit.begin) {
+        size_t choice = (size_t)s->d.choice[unit.begin + threadIdx.x];
+        memory->choice[threadIdx.x] = choice;
+        memory->sample[threadIdx.x] = choice / s->d.top_k;
     }
-    sum.store(memory->result, LD_RESULT, SIDE);
-    bias = warp_sum(bias, LANES);
-    if (!c.second && blockIdx.y == 0 && threadIdx.x % LANES == 0 && c.unit + threadIdx.x / LANES < s->hidden)
-        give(&g, &unit, FIRST_BIAS, c.unit + threadIdx.x / LANES, bias);
-    if (c.second && c.unit == 0)
-        sum_gated(&g, &unit, c.column);
     __syncthreads();
-    for (unsigned int i = threadIdx.x; i < SIDE * SIDE; i += TILE_THREADS) {
-        unsigned int low = i % SIDE, high = i / SIDE; /* W₁ [m, d] has neighbours along d, W₂ [d, m] along m */
-        size_t u = c.unit + (c.second ? low : high), j = c.column + (c.second ? high : low);
-        float value = memory->result[c.second ? low * LD_RESULT + high : high * LD_RESULT + low];
-        if (u < s->hidden && j < s->width)
-            give(&g, &unit, c.second ? SECOND_WEIGHT : FIRST_WEIGHT, c.second ? j * s->hidden + u : u * s->width + j,
-                 value);
-    }
+    struct tile<T, SIDE, false, false> sum;    /* of W₁ [m, d], or of W₂ [d, m] */
+    float bias = 0, arriving[R::LINES][EIGHT]; /* bias: a column of the units' gradients to four lanes */
+    sum.clear();
+    in_stages<R::STAGES>(
+        (c.rows + R::DEPTH - 1) / R::DEPTH,
+        [&](unsigned int stage) { load_chunk<R>(&g, &c, stage * R::DEPTH, memory, arriving); },
+        [&](unsigned int stage) {
+#pragma unroll
+            for (unsigned int n = 0; n < R::LINES; n++) {
+                unsigned int i = n * TILE_THREADS + threadIdx.x;
+                if (c.values.type != operand_type<T>::type)
+                    store_eight(memory->in[stage % R::STAGES].values, TENSOR_BF16,
+                                i / R::ACROSS * R::LD + i % R::ACROSS * R::EACH, arriving[n]);
+            }
+        },
+        [&](unsigned int stage) {
+            const T *units = memory->in[stage % R::STAGES].units, *values = memory->in[stage % R::STAGES].values;
+            sum.multiply(second ? values : units, R::LD, second ? units : values, R::LD, R::DEPTH, SIDE);
+            for (unsigned int row = threadIdx.x % LANES; blockIdx.y == 0 && row < R::DEPTH; row += LANES)
+                bias += operand_type<T>::widen(units[row * R::LD + threadIdx.x / LANES]);
+        });
+    bias = warp_sum(bias, LANES);
+    if (!second && blockIdx.y == 0 && threadIdx.x % LANES == 0 && c.unit + threadIdx.x / LANES < s->hidden)
+        give(&g, &unit, FIRST_BIAS, c.unit + threadIdx.x / LANES, bias);
+    if (second && c.unit == 0)
+        sum_gated(&g, &unit, c.column);
+    using some = struct neighbours<decltype(sum)::EACH>;
+    size_t row = second ? c.column : c.unit, column = second ? c.unit : c.column, ld = second ? s->hidden : s->width;
+    unsigned int rows = (unsigned int)((second ? s->width : s->hidden) - row), columns = (unsigned int)(ld - column);
+    float *to = part_of(&g, &unit, second ? SECOND_WEIGHT : FIRST_WEIGHT) + row * ld + column;
+    if (unit.alone)
+        sum.visit(rows, columns, [&](unsigned int i, unsigned int j, float *values) {
+            some before = *(const some *)(to + i * ld + j);
+            for (int n = 0; n < sum.EACH; n++)
+                values[n] += before.value[n];
+        });
+    store_tile(sum, to, ld, rows, columns);
 }
 
 /* Four values of an expert a thread; experts along y. */
@@ -197,9 +233,10 @@ static __global__ void add_units(struct expert_gradients g)
         for (int n = 0; n < 4; n++)
             total.value[n] += more.value[n];
     }
-    float *to = g.values[part] + e * size_of(s, part) + within;
+    struct four<float> *to = (struct four<float> *)(g.values[part] + e * size_of(s, part) + within), own = *to;
     for (int n = 0; n < 4; n++)
-        to[n] += total.value[n];
+        own.value[n] += total.value[n];
+    *to = own;
 }
 
 template <typename R> static void launch_weights(struct cuda *cuda, const struct expert_gradients *g)

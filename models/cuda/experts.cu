@@ -9,9 +9,10 @@ extern "C" {
 
 enum { OUT_COLUMNS = 64, LD_OUT = OUT_COLUMNS + EIGHT, BLOCKS = 2 };
 
-/* Memory of a block with UNITS columns in a pass: for 128 columns 72.3 KiB in bf16, whose weights and rows of one stage arrive
- * while the one before is multiplied, and 86.3 KiB in f32, without that. With at most 128 registers a thread two BLOCKS fit a
- * multiprocessor, which is as many as 64 images give each of 132; f32 has room for one where there are 100 KiB. */
+/* Memory of a block with UNITS columns in a pass: for 128 columns 89.3 KiB in bf16, whose operands of one stage arrive while
+ * the one before is multiplied, and 85.3 KiB in f32, without that; behind it are the gated biases. With at most 128 registers
+ * a thread two BLOCKS fit a multiprocessor of compute capability 9.0, which is as many as 64 images give each of 132; others
+ * have room for one. */
 template <typename Type, int COUNT> struct pass {
     using T = Type;
     enum {
@@ -31,7 +32,7 @@ template <typename Type, int COUNT> struct pass {
     struct outputs { /* UNITS to OUT_COLUMNS: b as [OUT_COLUMNS][UNITS] or [UNITS][OUT_COLUMNS] */
         alignas(
             128) T b[STAGES][OUT_COLUMNS * LD_UNITS > UNITS *LD_COLUMNS ? OUT_COLUMNS *LD_UNITS : UNITS *LD_COLUMNS];
-        alignas(128) float result[TILE_ROWS * LD_OUT];
+        alignas(128) float y[STAGES][TILE_ROWS * LD_OUT];
     };
     struct alignas(128) memory {
         union alignas(128) {
@@ -47,6 +48,9 @@ template <typename Type, int COUNT> struct pass {
         } columns[GROUPS];
     };
 };
+
+static_assert(sizeof(pass<__nv_bfloat16, 128>::memory) + 2048 * sizeof(float) <= CUDA_SHARED_BYTES,
+              "experts_go_by_sample allows 2048 columns");
 
 /* A block's rows. */
 struct rows_of_sample {
@@ -82,48 +86,58 @@ static __device__ void name_columns(const struct stack *s, size_t sample, size_t
     __syncthreads();
 }
 
-/* use(stage) for all stages, each after its load(stage); the next ones are on their way meanwhile. */
-template <int STAGES, typename Load, typename Use>
-static __device__ inline void in_stages(size_t count, Load load, Use use)
+/* bias[column] = Σ_k weight · b₂ */
+static __device__ void sum_biases(const struct stack *s, size_t sample, float *bias)
 {
-    for (unsigned int i = 0; i < count + STAGES - 1; i++) {
-        if (i < count)
-            load(i);
-        cp_async_commit();
-        if (i + 1 < STAGES)
-            continue;
-        cp_async_wait<STAGES - 1>();
-        __syncthreads();
-        use(i + 1 - STAGES);
-        __syncthreads();
+    for (size_t column = threadIdx.x; column < s->width; column += TILE_THREADS) {
+        float total = 0;
+        for (size_t k = 0; k < s->d.top_k; k++) {
+            size_t choice = sample * s->d.top_k + k;
+            if (is_chosen(s, choice))
+                total +=
+                    s->scale * s->weights[choice] * s->second_bias[(size_t)s->d.chosen[choice] * s->width + column];
+        }
+        bias[column] = total;
     }
 }
 
-/* Begins to copy 16 bytes of an array of T to shared memory. */
-template <typename T> static __device__ inline void copy_line(T *to, const void *from, size_t at, bool there)
+/* A thread's values of rows in f32 on their way to shared memory in bf16. */
+enum { ARRIVING = TILE_ROWS * tile_depth<__nv_bfloat16> / EIGHT / TILE_THREADS };
+struct arriving {
+    float value[ARRIVING][EIGHT];
+};
+
+/* Calls use(n, row, column) for this thread's eights of a stage. */
+template <typename Use> static __device__ inline void for_arriving(struct rows_of_sample r, Use use)
 {
-    cp_async<16>(to, (const T *)from + (there ? at : 0), there);
+    enum { ACROSS = tile_depth<__nv_bfloat16> / EIGHT };
+#pragma unroll
+    for (unsigned int n = 0; n < ARRIVING; n++) {
+        unsigned int i = n * TILE_THREADS + threadIdx.x;
+        if (i / ACROSS < r.strips)
+            use(n, i / ACROSS, i % ACROSS * EIGHT);
+    }
 }
 
-/* to[row][column], `columns` from `first` on */
+/* to[row][column], columns from `first` on: begins to copy them or, to round them, to load them. */
 template <typename P>
 static __device__ void load_rows(typename P::T *to, const struct stack *s, struct rows_of_sample r,
-                                 struct expert_gradients::batch x, unsigned int first)
+                                 struct expert_gradients::batch x, unsigned int first, struct arriving *arriving)
 {
     using T = typename P::T;
     enum { EACH = 16 / sizeof(T), ACROSS = P::DEPTH / EACH };
+    size_t begin = (r.sample * s->rows + r.first) * s->width + first;
+    if (x.type != operand_type<T>::type)
+        return for_arriving(r, [&](unsigned int n, unsigned int row, unsigned int column) {
+            for (int i = 0; i < EIGHT; i++)
+                arriving->value[n][i] = 0;
+            if (row < r.count && first + column < s->width)
+                load_eight(x.data, TENSOR_F32, begin + row * s->width + column, arriving->value[n]);
+        });
     for (unsigned int i = threadIdx.x; i < r.strips * ACROSS; i += TILE_THREADS) {
         unsigned int row = i / ACROSS, column = i % ACROSS * EACH;
-        bool there = row < r.count && first + column < s->width;
-        size_t at = (r.sample * s->rows + r.first + row) * s->width + first + column;
-        if (x.type == operand_type<T>::type) {
-            copy_line(to + row * P::LD_DEPTH + column, x.data, at, there);
-        } else {
-            float values[EIGHT] = {};
-            if (there)
-                load_eight(x.data, x.type, at, values);
-            store_eight(to, operand_type<T>::type, row * P::LD_DEPTH + column, values);
-        }
+        copy_line(to + row * P::LD_DEPTH + column, x.data, begin + row * s->width + column,
+                  row < r.count && first + column < s->width);
     }
 }
 
@@ -167,13 +181,21 @@ static __device__ void multiply_rows(const struct stack *s, struct rows_of_sampl
                                      typename P::memory *memory, float *sums)
 {
     struct tile<typename P::T, P::UNITS, true, FORWARD> units;
+    struct arriving arriving;
     auto load = [&](unsigned int stage) {
         auto *in = &memory->in[stage % P::STAGES];
-        load_rows<P>(in->a, s, r, x, stage * P::DEPTH);
+        load_rows<P>(in->a, s, r, x, stage * P::DEPTH, &arriving);
         load_weights<P, P::DEPTH, FORWARD>(in->b, s, memory, stage * P::DEPTH);
     };
+    auto put = [&](unsigned int stage) {
+        typename P::T *a = memory->in[stage % P::STAGES].a;
+        if (x.type != operand_type<typename P::T>::type)
+            for_arriving(r, [&](unsigned int n, unsigned int row, unsigned int column) {
+                store_eight(a, TENSOR_BF16, row * P::LD_DEPTH + column, arriving.value[n]);
+            });
+    };
     units.clear();
-    in_stages<P::STAGES>((s->width + P::DEPTH - 1) / P::DEPTH, load, [&](unsigned int stage) {
+    in_stages<P::STAGES>((s->width + P::DEPTH - 1) / P::DEPTH, load, put, [&](unsigned int stage) {
         const auto *in = &memory->in[stage % P::STAGES];
         units.multiply(in->a, P::LD_DEPTH, in->b, FORWARD ? P::LD_DEPTH : P::LD_UNITS, P::DEPTH, r.strips);
         if (sums != NULL)
@@ -183,49 +205,45 @@ static __device__ void multiply_rows(const struct stack *s, struct rows_of_sampl
     __syncthreads();
 }
 
-/* y[rows][first …] += result (+ Σ_k weight · b₂) */
-template <typename P>
-static __device__ void add_columns(const struct stack *s, struct rows_of_sample r, const float *result,
-                                   unsigned int first, bool biased, float *y)
+/* Begins to copy y[rows][first …]. */
+static __device__ void load_columns(float *to, const struct stack *s, struct rows_of_sample r, const float *y,
+                                    unsigned int first)
 {
-    enum { ACROSS = OUT_COLUMNS / 4 };
-    unsigned int column = threadIdx.x % ACROSS * 4;
-    if (first + column >= s->width)
-        return;
-    float bias[4] = {};
-    for (size_t k = 0; biased && k < s->d.top_k; k++) {
-        size_t choice = r.sample * s->d.top_k + k;
-        for (int n = 0; is_chosen(s, choice) && n < 4; n++)
-            bias[n] += s->scale * s->weights[choice] *
-                       s->second_bias[(size_t)s->d.chosen[choice] * s->width + first + column + (size_t)n];
-    }
-    for (unsigned int row = threadIdx.x / ACROSS; row < r.count; row += TILE_THREADS / ACROSS) {
-        struct four<float> *to =
-            (struct four<float> *)(y + (r.sample * s->rows + r.first + row) * s->width + first + column);
-        struct four<float> sum = *to, more = *(const struct four<float> *)(result + row * LD_OUT + column);
-        for (int n = 0; n < 4; n++)
-            sum.value[n] += biased ? more.value[n] + bias[n] : more.value[n];
-        *to = sum;
+    enum { EACH = 4, ACROSS = OUT_COLUMNS / EACH };
+    size_t begin = (r.sample * s->rows + r.first) * s->width + first;
+    for (unsigned int i = threadIdx.x; i < r.count * ACROSS; i += TILE_THREADS) {
+        unsigned int row = i / ACROSS, column = i % ACROSS * EACH;
+        copy_line(to + row * LD_OUT + column, y, begin + row * s->width + column, first + column < s->width);
     }
 }
 
-/* y += units W₂ᵀ and the gated biases, or dx += units W₁ on the way back */
+/* y += units W₂ᵀ and the gated biases (NULL: none), or dx += units W₁ on the way back */
 template <typename P, bool FORWARD>
 static __device__ void multiply_units(const struct stack *s, struct rows_of_sample r, typename P::memory *memory,
-                                      bool biased, float *y)
+                                      const float *bias, float *y)
 {
     auto load = [&](unsigned int stage) {
         load_weights<P, OUT_COLUMNS, !FORWARD>(memory->out.b[stage % P::STAGES], s, memory, stage * OUT_COLUMNS);
+        load_columns(memory->out.y[stage % P::STAGES], s, r, y, stage * OUT_COLUMNS);
     };
-    in_stages<P::STAGES>((s->width + OUT_COLUMNS - 1) / OUT_COLUMNS, load, [&](unsigned int stage) {
+    auto use = [&](unsigned int stage) {
         struct tile<typename P::T, OUT_COLUMNS, true, FORWARD> out;
+        using some = struct neighbours<decltype(out)::EACH>;
+        unsigned int first = stage * OUT_COLUMNS, columns = (unsigned int)s->width - first;
+        const float *before = memory->out.y[stage % P::STAGES];
         out.clear();
         out.multiply(memory->units, P::LD_UNITS, memory->out.b[stage % P::STAGES],
                      FORWARD ? P::LD_UNITS : P::LD_COLUMNS, P::UNITS, r.strips);
-        out.store(memory->out.result, LD_OUT, r.strips);
-        __syncthreads();
-        add_columns<P>(s, r, memory->out.result, stage * OUT_COLUMNS, biased, y);
-    });
+        out.visit(r.count, columns, [&](unsigned int row, unsigned int column, float *sum) {
+            some more = *(const some *)(before + row * LD_OUT + column), own = {};
+            if (bias != NULL)
+                own = *(const some *)(bias + first + column);
+            for (int n = 0; n < out.EACH; n++)
+                sum[n] = more.value[n] + (sum[n] + own.value[n]);
+        });
+        store_tile(out, y + (r.sample * s->rows + r.first) * s->width + first, s->width, r.count, columns);
+    };
+    in_stages<P::STAGES>((s->width + OUT_COLUMNS - 1) / OUT_COLUMNS, load, [](unsigned int) {}, use);
 }
 
 struct forward {
@@ -282,26 +300,28 @@ static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS) run_experts(struc
     DYNAMIC_SHARED(struct shared_line, lines);
     typename P::memory *memory = (typename P::memory *)lines;
     struct rows_of_sample r = own_rows(&s);
+    float *bias = (float *)(memory + 1);
     if (!has_experts(&s, r.sample))
         return;
+    sum_biases(&s, r.sample, bias);
     for (unsigned int first = 0; first < s.d.top_k * s.hidden; first += P::UNITS) {
         name_columns<P>(&s, r.sample, first, memory);
         multiply_rows<P, true>(&s, r, f.x, memory, NULL);
         activate_units<P>(&s, &f, r, memory);
-        multiply_units<P, true>(&s, r, memory, first == 0, f.y);
+        multiply_units<P, true>(&s, r, memory, first == 0 ? bias : NULL, f.y);
     }
 }
 
 struct backward {
     struct expert_gradients::batch dy;
-    const void *units;
-    void *dunits;
+    void *units, *dunits;
     float keep;
     float *sums;  /* [B, tiles, d] of dy over the rows of a tile */
     float *along; /* [B, tiles, K] of h · dh */
 };
 
-/* result, the gradient after the gates → dunits, the gradient before the activation; and the sums of h · dh */
+/* result, the gradient after the gates → dunits, the gradient before the activation; units times their gates; and the sums
+ * of h · dh */
 template <typename P>
 static __device__ void slope_units(const struct stack *s, const struct backward *g, struct rows_of_sample r,
                                    size_t first, typename P::memory *memory)
@@ -313,14 +333,16 @@ static __device__ void slope_units(const struct stack *s, const struct backward 
     float along = 0, *sums = (float *)memory->units;
     for (unsigned int row = threadIdx.x / ACROSS; eight.expert >= 0 && row < r.count; row += HIGH) {
         size_t at = ((size_t)eight.choice * s->rows + r.first + row) * s->hidden + eight.unit + column % EIGHT;
-        struct four<T> h = *(const struct four<T> *)((const T *)g->units + at), slopes;
+        struct four<T> h = *(const struct four<T> *)((const T *)g->units + at), slopes, gated;
         struct four<float> dh = *(const struct four<float> *)(memory->result + row * P::LD_RESULT + column);
         for (int n = 0; n < 4; n++) {
             float unit = operand_type<T>::widen(h.value[n]);
             along += unit * dh.value[n];
             slopes.value[n] = operand_type<T>::of(unit > 0 ? eight.weight / g->keep * dh.value[n] : 0.0f);
+            gated.value[n] = operand_type<T>::of(eight.weight * unit);
         }
         *(struct four<T> *)((T *)g->dunits + at) = slopes;
+        *(struct four<T> *)((T *)g->units + at) = gated;
     }
     sums[threadIdx.x] = along;
     __syncthreads();
@@ -403,7 +425,7 @@ static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS)
     for (unsigned int first = 0; first < s.d.top_k * s.hidden; first += P::UNITS) {
         name_columns<P>(&s, r.sample, first, memory);
         load_units<P>(&s, r, dunits, memory);
-        multiply_units<P, false>(&s, r, memory, false, dx);
+        multiply_units<P, false>(&s, r, memory, NULL, dx);
     }
 }
 
@@ -413,6 +435,12 @@ static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS)
 static bool is_aligned(const void *rows)
 {
     return (uintptr_t)rows % 16 == 0;
+}
+
+/* Rows in f32 may be rounded on the way. */
+static bool can_be_loaded(const struct backend *backend, enum tensor_type type)
+{
+    return type == TENSOR_F32 || backend->precision == PRECISION_BF16;
 }
 
 /* Whether these kernels compute it. All three operations of a stack decide alike, because their units lie differently in
@@ -452,7 +480,7 @@ static bool is_empty(const struct expert_stack_operands *o)
 #define LAUNCH_PASS(cuda, s, kernel, type, columns, ...)                                                               \
     CUDA_LAUNCH_LARGE(cuda, (kernel<pass<type, columns>>),                                                             \
                       dim3((unsigned int)(s)->d.samples, blocks_for((s)->rows, TILE_ROWS)), TILE_THREADS,              \
-                      sizeof(pass<type, columns>::memory), *(s), __VA_ARGS__)
+                      sizeof(pass<type, columns>::memory) + (s)->width * sizeof(float), *(s), __VA_ARGS__)
 #define LAUNCH_PASSES(cuda, s, kernel, ...)                                                                            \
     do {                                                                                                               \
         bool bf16_ = (cuda)->backend.precision == PRECISION_BF16, narrow_ = (s)->d.top_k * (s)->hidden <= 64;          \
@@ -473,7 +501,7 @@ status cuda_experts(struct backend *backend, const struct experts *o, struct err
         return experts_by_slots(backend, o, error);
     struct arena_mark mark = arena_mark(&cuda->scratch);
     struct stack s;
-    assert(is_aligned(o->x) && is_aligned(o->y) && is_aligned(o->units));
+    assert(is_aligned(o->x) && is_aligned(o->y) && is_aligned(o->units) && can_be_loaded(backend, o->x_type));
     if (is_empty(&o->stack))
         return OK;
     TRY(stack_of(cuda, &o->stack, o->weights != NULL ? o->weights : o->stack.dispatch->gates, &s, error));
@@ -498,7 +526,10 @@ status cuda_experts_backward(struct backend *backend, const struct experts_backw
     struct arena_mark mark = arena_mark(&cuda->scratch);
     struct stack s;
     void *sums, *along, *partial;
-    assert(is_aligned(o->x) && is_aligned(o->dy) && is_aligned(o->units) && is_aligned(o->dunits));
+    assert(is_aligned(o->x) && is_aligned(o->dy) && is_aligned(o->units) && is_aligned(o->dunits) &&
+           can_be_loaded(backend, o->x_type) && can_be_loaded(backend, o->dy_type));
+    assert(is_aligned(o->dfirst) && is_aligned(o->dfirst_bias) && is_aligned(o->dsecond) &&
+           is_aligned(o->dsecond_bias));
     if (is_empty(&o->stack))
         return OK;
     TRY(stack_of(cuda, &o->stack, o->stack.dispatch->gates, &s, error));

@@ -30,6 +30,40 @@ static inline __device__ size_t tiles_of(const struct stack *s)
     return (s->rows + TILE_ROWS - 1) / TILE_ROWS;
 }
 
+/* Begins to copy 16 bytes of an array of T to shared memory. */
+template <typename T> static __device__ inline void copy_line(T *to, const void *from, size_t at, bool there)
+{
+    cp_async<16>(to, (const T *)from + (there ? at : 0), there);
+}
+
+/* use(stage) for all stages, after its load(stage), which begins copies to shared memory and loads into registers, and its
+ * put(stage), which moves the latter to shared memory. The next stages are on their way meanwhile, in the place of the one that
+ * was used before: the barrier lies between. With one stage nothing may go through registers. */
+template <int STAGES, typename Load, typename Put, typename Use>
+static __device__ inline void in_stages(size_t count, Load load, Put put, Use use)
+{
+    for (unsigned int i = 0; i < count + STAGES - 1; i++) {
+        if (STAGES > 1 && i + 1 >= STAGES) {
+            cp_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
+            __syncthreads();
+        }
+        if (i < count)
+            load(i);
+        cp_async_commit();
+        if (STAGES == 1) {
+            cp_async_wait<0>();
+            __syncthreads();
+        }
+        if (i + 1 >= STAGES)
+            use(i + 1 - STAGES);
+        if (i < count)
+            put(i);
+        if (STAGES == 1)
+            __syncthreads();
+    }
+    __syncthreads();
+}
+
 /* Operands of the weights' gradients. sums: of dy over the rows of a tile, [B, tiles, d] */
 struct expert_gradients {
     struct stack stack;
@@ -37,7 +71,7 @@ struct expert_gradients {
         const void *data;
         enum tensor_type type;
     } x, dy;
-    const void *units, *dunits; /* of operand type */
+    const void *units, *dunits; /* of operand type; units are times their gates */
     const float *sums;
     float *values[4]; /* dW₁, db₁, dW₂, db₂ */
     const int32_t *frozen;

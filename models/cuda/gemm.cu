@@ -68,14 +68,17 @@ static struct bf16_copy *find_unused(struct cuda_copies *copies, size_t values)
 }
 
 /* A further copy; NULL: no memory is left for it. */
-static struct bf16_copy *grow(struct cuda_copies *copies, struct matrix m)
+static struct bf16_copy *grow(struct cuda *cuda, struct matrix m)
 {
+    struct cuda_copies *copies = &cuda->bf16_copies;
+    size_t bytes = values_of(m) * tensor_type_size(TENSOR_BF16);
     GROW(copies->list, copies->count);
     void *memory;
-    if (cudaMalloc(&memory, values_of(m) * tensor_type_size(TENSOR_BF16)) != cudaSuccess) {
+    if (cudaMalloc(&memory, bytes) != cudaSuccess) {
         cudaGetLastError(); /* products round the weight each time, to the same values in scratch memory */
         return NULL;
     }
+    cuda_take(cuda, bytes);
     struct bf16_copy *copy = &copies->list[copies->count++];
     *copy = {m, memory, UNUSED};
     return copy;
@@ -96,7 +99,7 @@ bool cuda_copies_find(struct cuda *cuda, struct matrix *matrix)
     if (copy == NULL) {
         copy = find_unused(&cuda->bf16_copies, values_of(*matrix));
         if (copy == NULL)
-            copy = grow(&cuda->bf16_copies, *matrix);
+            copy = grow(cuda, *matrix);
         if (copy == NULL)
             return false;
         copy->matrix = *matrix;
@@ -204,30 +207,53 @@ static __global__ void finish_product(struct finish f)
         set_row_value(f.out, i, j, finished(&f, row_value(f.before, i, j), row_value(f.out, i, j)));
 }
 
-/* The same by eight neighbours. */
-static __global__ void finish_product_by_eight(struct finish f)
+/* The same by eight neighbours, whose slow operations overlap where no branch is between them. */
+template <enum activation ACTIVATION, bool BACKWARD> static __global__ void finish_product_by_eight(struct finish f)
 {
-    size_t at = global_thread() * EIGHT, i = at / f.out.columns, j = at % f.out.columns;
-    float before[EIGHT], out[EIGHT] = {};
+    unsigned int at = blockIdx.x * BLOCK + threadIdx.x, across = (unsigned int)f.out.columns / EIGHT;
+    size_t i = at / across, j = at % across * EIGHT;
+    float before[EIGHT], out[EIGHT];
     if (i >= f.out.count)
         return;
     load_eight(f.before.data, f.before.type, i * f.before.stride + j, before);
-    if (f.backward)
+    if (BACKWARD)
         load_eight(f.out.data, f.out.type, i * f.out.stride + j, out);
     for (int n = 0; n < EIGHT; n++)
-        out[n] = finished(&f, before[n], out[n]);
+        out[n] = BACKWARD ? activated_backward(ACTIVATION, before[n], out[n]) : activated(ACTIVATION, before[n]);
     store_eight(f.out.data, f.out.type, i * f.out.stride + j, out);
+}
+
+#define FINISH(activation)                                                                                             \
+    case activation:                                                                                                   \
+        if (f->backward)                                                                                               \
+            CUDA_LAUNCH(cuda, (finish_product_by_eight<activation, true>), blocks, BLOCK, 0, *f);                      \
+        else                                                                                                           \
+            CUDA_LAUNCH(cuda, (finish_product_by_eight<activation, false>), blocks, BLOCK, 0, *f);                     \
+        break
+
+static void finish_by_eight(struct cuda *cuda, const struct finish *f)
+{
+    size_t eights = f->out.count * f->out.columns / EIGHT;
+    unsigned int blocks = blocks_for(eights, BLOCK);
+    assert(eights <= UINT32_MAX - BLOCK);
+    switch (f->activation) {
+        FINISH(ACTIVATION_NONE);
+        FINISH(ACTIVATION_QUICK_GELU);
+        FINISH(ACTIVATION_GELU);
+        FINISH(ACTIVATION_RELU);
+        FINISH(ACTIVATION_SIGMOID);
+        FINISH(ACTIVATION_GELU_TANH);
+    }
 }
 
 static void finish(struct cuda *cuda, const struct gemm *o)
 {
     struct finish f = {o->activation, o->backward, typed_rows_of(o->before.data != NULL ? o->before : o->out),
                        typed_rows_of(o->out)};
-    size_t n = f.out.count * f.out.columns;
     if (goes_by_eight(f.before) && goes_by_eight(f.out))
-        CUDA_LAUNCH(cuda, finish_product_by_eight, blocks_for(n, BLOCK * EIGHT), BLOCK, 0, f);
+        finish_by_eight(cuda, &f);
     else
-        CUDA_LAUNCH(cuda, finish_product, blocks_for(n, BLOCK), BLOCK, 0, f);
+        CUDA_LAUNCH(cuda, finish_product, blocks_for(f.out.count * f.out.columns, BLOCK), BLOCK, 0, f);
 }
 
 status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *error)

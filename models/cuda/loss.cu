@@ -27,9 +27,44 @@ static __global__ void add_loss(size_t n, const double *values, double divisor, 
         *loss += (float)((double)weight * total / divisor);
 }
 
+/* One warp: right[0] += Σ values, right[1] += n */
+static __global__ void add_right(size_t n, const double *values, float *right)
+{
+    double total = 0;
+    for (size_t i = lane(); i < n; i += WARP)
+        total += values[i];
+    total = warp_sum(total);
+    if (lane() == 0) {
+        right[0] += (float)total;
+        right[1] += (float)n;
+    }
+}
+
+/* The column of a row's maximum, the lowest one of several; −1 where a value is not finite. In every lane. */
+static __device__ inline int warp_argmax(const float *row, size_t n)
+{
+    float maximum = -INFINITY;
+    for (size_t j = lane(); j < n; j += WARP)
+        maximum = fmaxf(maximum, row[j]);
+    maximum = warp_max(maximum);
+    int first = 0x7fffffff;
+    for (size_t j = lane(); j < n; j += WARP) {
+        if (row[j] == maximum && (int)j < first)
+            first = (int)j;
+        if (!is_finite(row[j])) /* lower than any column */
+            first = -1;
+    }
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        int other = __shfl_xor_sync(0xffffffffu, first, lanes);
+        first = other < first ? other : first;
+    }
+    return first;
+}
+
+/* right [rows], 1 or 0; NULL: not wanted */
 static __global__ void cross_entropy_rows(struct rows logits, struct rows dlogits, const int32_t *labels,
                                           const int32_t *others, const float *shares, float smoothing, float weight,
-                                          double *losses)
+                                          double *losses, double *right)
 {
     size_t i = global_warp(), classes = logits.columns;
     if (i >= logits.count)
@@ -47,6 +82,11 @@ static __global__ void cross_entropy_rows(struct rows logits, struct rows dlogit
             lse -
             (1.0 - (double)smoothing) * ((double)part * (double)z[label] + (1.0 - (double)part) * (double)z[other]) -
             (double)smoothing * mean;
+    if (right != NULL) {
+        int best = warp_argmax(z, classes);
+        if (lane() == 0)
+            right[i] = best == (int)(part < 0.5f ? other : label);
+    }
     if (dlogits.data == NULL)
         return;
     for (size_t c = lane(); c < classes; c += WARP)
@@ -59,14 +99,17 @@ status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o
 {
     struct cuda *cuda = cuda_of(backend);
     struct arena_mark mark = arena_mark(&cuda->scratch);
-    void *losses;
-    if (o->logits.rows == 0)
+    size_t rows = o->logits.rows;
+    void *scratch;
+    if (rows == 0)
         return OK;
-    TRY(cuda_scratch(cuda, o->logits.rows * sizeof(double), &losses, error));
-    CUDA_LAUNCH(cuda, cross_entropy_rows, blocks_for(o->logits.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->logits),
-                rows_of(o->dlogits), o->labels, o->others, o->shares, o->smoothing, o->weight, (double *)losses);
-    CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, o->logits.rows, (const double *)losses, (double)o->logits.rows, o->weight,
-                o->loss);
+    TRY(cuda_scratch(cuda, 2 * rows * sizeof(double), &scratch, error));
+    double *losses = (double *)scratch, *right = o->right != NULL ? losses + rows : NULL;
+    CUDA_LAUNCH(cuda, cross_entropy_rows, blocks_for(rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->logits),
+                rows_of(o->dlogits), o->labels, o->others, o->shares, o->smoothing, o->weight, losses, right);
+    CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, rows, (const double *)losses, (double)rows, o->weight, o->loss);
+    if (right != NULL)
+        CUDA_LAUNCH(cuda, add_right, 1, WARP, 0, rows, (const double *)right, o->right);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "cross_entropy", error);
 }
@@ -146,22 +189,7 @@ static __global__ void argmax_rows(struct rows x, int32_t *out)
     size_t i = global_warp();
     if (i >= x.count)
         return;
-    const float *row = x.data + i * x.stride;
-    float maximum = -INFINITY;
-    for (size_t j = lane(); j < x.columns; j += WARP)
-        maximum = fmaxf(maximum, row[j]);
-    maximum = warp_max(maximum);
-    int first = 0x7fffffff;
-    for (size_t j = lane(); j < x.columns; j += WARP) {
-        if (row[j] == maximum && (int)j < first)
-            first = (int)j;
-        if (!is_finite(row[j])) /* lower than any column */
-            first = -1;
-    }
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
-        int other = __shfl_xor_sync(0xffffffffu, first, lanes);
-        first = other < first ? other : first;
-    }
+    int first = warp_argmax(x.data + i * x.stride, x.columns);
     if (lane() == 0)
         out[i] = first;
 }

@@ -15,16 +15,24 @@ struct driver {
     FUNCTIONS(CUDA_FUNCTION)
 };
 
+cudaError_t cuda_driver_function(const char *name, unsigned version, void **function)
+{
+#if CUDART_VERSION >= 12050
+    cudaError_t result = cudaGetDriverEntryPointByVersion(name, function, version, cudaEnableDefault, NULL);
+#else /* of the version that this program is built with */
+    (void)version;
+    cudaError_t result = cudaGetDriverEntryPoint(name, function, cudaEnableDefault);
+#endif
+    return result == cudaSuccess && *function == NULL ? cudaErrorNotSupported : result;
+}
+
 /* As dlsym; result: why there is none. */
 static void *find_one(void *result, const char *name)
 {
     enum { VERSION = 12000 };
-    cudaDriverEntryPointQueryResult found;
     void *entry = NULL;
     cudaError_t *why = (cudaError_t *)result;
-    *why = cudaGetDriverEntryPointByVersion(name, &entry, VERSION, cudaEnableDefault, &found);
-    if (*why == cudaSuccess && (found != cudaDriverEntryPointSuccess || entry == NULL))
-        *why = cudaErrorNotSupported;
+    *why = cuda_driver_function(name, VERSION, &entry);
     return *why == cudaSuccess ? entry : NULL;
 }
 
@@ -38,7 +46,7 @@ static cudaError_t find_driver(struct driver *library)
 
 /* The owner of an arena: everything that is needed to map its pages. */
 struct backing {
-    const struct cuda *cuda;
+    struct cuda *cuda;
     struct driver driver;
     CUmemAllocationProp properties;
     size_t reserved, chunk;
@@ -82,8 +90,20 @@ static bool back(struct arena *arena, size_t needed)
         if (!usable)
             return false;
         arena->backed += b->chunk;
+        cuda_take(b->cuda, b->chunk);
     }
     return true;
+}
+
+static void fill(struct arena *arena, void *memory, size_t bytes)
+{
+    cudaMemsetAsync(memory, 0xff, bytes, ((const struct backing *)arena->owner)->cuda->stream);
+}
+
+static void read(struct arena *arena, void *to, const void *memory, size_t bytes)
+{
+    (void)arena;
+    cudaMemcpy(to, memory, bytes, cudaMemcpyDeviceToHost);
 }
 
 static status reserve(struct arena *arena, struct backing *b, size_t limit, const char *name, struct error *error)
@@ -114,6 +134,8 @@ static status reserve(struct arena *arena, struct backing *b, size_t limit, cons
     arena->limit = b->reserved;
     arena->owner = b;
     arena->back = back;
+    arena->fill = fill;
+    arena->read = read;
     return OK;
 }
 
@@ -135,9 +157,11 @@ void cuda_arena_destroy(struct backend *backend, struct arena *arena)
     if (b == NULL)
         return;
     cudaDeviceSynchronize();
+    arena_check(arena);
     for (size_t at = 0; at < arena->backed; at += b->chunk)
         b->driver.cuMemUnmap((CUdeviceptr)arena->base + at, b->chunk);
     b->driver.cuMemAddressFree((CUdeviceptr)arena->base, b->reserved);
+    b->cuda->backend.taken -= arena->backed;
     free(b);
     *arena = {};
 }

@@ -9,7 +9,10 @@
 
 #include "models/cuda/cuda.h"
 
-enum { PLANS = 1024, WORKSPACE = 32 << 20, ROWS = 4096 };
+enum { PLANS = 1024, MOST_PLANS = PLANS / 4 * 3, ROWS = 4096, ANSWERS = 16 };
+
+/* Numbers of rows that an algorithm must take, if one of the answers does: of few texts up to the tokens of a large batch. */
+static const uint64_t rows_taken[] = {1, 3, 8, 64, 197, 512, 4096, 197 * 64, 65536};
 
 /* The key by which a product's algorithm is chosen. */
 struct shape {
@@ -31,7 +34,7 @@ struct plan {
     f(cublasLtMatmulDescCreate) f(cublasLtMatmulDescDestroy) f(cublasLtMatmulDescSetAttribute) \
     f(cublasLtMatrixLayoutCreate) f(cublasLtMatrixLayoutDestroy) \
     f(cublasLtMatmulPreferenceCreate) f(cublasLtMatmulPreferenceDestroy) f(cublasLtMatmulPreferenceSetAttribute) \
-    f(cublasLtMatmulAlgoGetHeuristic) f(cublasLtMatmul)
+    f(cublasLtMatmulAlgoGetHeuristic) f(cublasLtMatmulAlgoCheck) f(cublasLtMatmul)
 /* clang-format on */
 struct library {
     void *handle;
@@ -41,18 +44,22 @@ struct library {
 struct cuda_products {
     struct library library;
     cublasLtHandle_t context;
-    void *workspaces; /* of the stream and of the second branch's */
-    struct plan plans[PLANS];
+    void *workspaces;         /* of the stream and of the second branch's */
+    struct plan plans[PLANS]; /* a hash table; a shape is at its place or behind it */
+    size_t plans_used;
 };
 
+#ifndef CUBLAS_LIBRARY
 #define LIBRARY_NAME_OF(major) "libcublasLt.so." #major
 #define LIBRARY_NAME(major) LIBRARY_NAME_OF(major)
+#define CUBLAS_LIBRARY LIBRARY_NAME(CUBLAS_VER_MAJOR)
+#endif
 
 static status open_library(struct library *library, struct error *error)
 {
     const struct cuda_function wanted[] = {FUNCTIONS(CUDA_WANTED)};
-    return cuda_library_open(&library->handle, LIBRARY_NAME(CUBLAS_VER_MAJOR), "cuBLASLt",
-                             "use the CPU (run.backend=cpu)", wanted, sizeof wanted / sizeof *wanted, error);
+    return cuda_library_open(&library->handle, CUBLAS_LIBRARY, "cuBLASLt", "use the CPU (run.backend=cpu)", wanted,
+                             sizeof wanted / sizeof *wanted, error);
 }
 
 static status refused(const struct library *library, cublasStatus_t result, const struct shape *s, struct error *error)
@@ -76,7 +83,7 @@ status cuda_products_create(struct cuda *cuda, struct error *error)
     if (result != CUBLAS_STATUS_SUCCESS)
         return error_set(error, ERROR_DEVICE, "cuda: cuBLASLt does not start: %s",
                          library->cublasLtGetStatusString(result));
-    return cuda_done(cudaMalloc(&cuda->products->workspaces, 2 * (size_t)WORKSPACE), "the workspace of products",
+    return cuda_done(cudaMalloc(&cuda->products->workspaces, 2 * (size_t)CUDA_WORKSPACE), "the workspace of products",
                      error);
 }
 
@@ -151,25 +158,47 @@ static void forget(const struct library *library, struct description *x)
         library->cublasLtMatmulDescDestroy(x->product);
 }
 
-static size_t place_of(const struct shape *s)
+/* Where the shape is or belongs. One place at least is free. */
+static struct plan *place_of(struct cuda_products *products, const struct shape *s)
 {
     const unsigned char *bytes = (const unsigned char *)s;
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
     for (size_t i = 0; i < sizeof *s; i++)
         hash = (hash ^ bytes[i]) * 1099511628211u;
-    return hash % PLANS;
+    struct plan *plan = &products->plans[hash % PLANS];
+    while (plan->used && memcmp(&plan->shape, s, sizeof *s) != 0)
+        plan = plan + 1 < products->plans + PLANS ? plan + 1 : products->plans;
+    return plan;
 }
 
-/* The library's answer for a product like this one. */
+/* Whether the algorithm takes every number of rows, with the workspace that there is. */
+static bool takes_any_rows(const struct cuda_products *products, const struct shape *s, const void *bias,
+                           const cublasLtMatmulAlgo_t *algorithm)
+{
+    const struct library *library = &products->library;
+    struct shape alike = *s;
+    bool taken = true;
+    for (size_t i = 0; taken && i < sizeof rows_taken / sizeof *rows_taken; i++) {
+        struct description x = {};
+        cublasLtMatmulHeuristicResult_t result = {};
+        alike.n = rows_taken[i];
+        taken = describe(library, &x, &alike, bias) == CUBLAS_STATUS_SUCCESS &&
+                library->cublasLtMatmulAlgoCheck(products->context, x.product, x.a, x.b, x.c, x.d, algorithm,
+                                                 &result) == CUBLAS_STATUS_SUCCESS &&
+                result.workspaceSize <= CUDA_WORKSPACE;
+        forget(library, &x);
+    }
+    return taken;
+}
+
+/* The library's answers for a product like this one, the best first, and how many there are. */
 static cublasStatus_t ask(const struct cuda_products *products, const struct shape *s, const struct description *x,
-                          cublasLtMatmulAlgo_t *algorithm)
+                          cublasLtMatmulHeuristicResult_t *answers, int *found)
 {
     const struct library *library = &products->library;
     cublasLtMatmulPreference_t preference;
-    size_t workspace = WORKSPACE;
+    size_t workspace = CUDA_WORKSPACE;
     uint32_t reduction = s->transpose_a ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_NONE;
-    cublasLtMatmulHeuristicResult_t answer;
-    int found = 0;
     cublasStatus_t result = library->cublasLtMatmulPreferenceCreate(&preference);
     if (result != CUBLAS_STATUS_SUCCESS)
         return result;
@@ -190,31 +219,57 @@ static cublasStatus_t ask(const struct cuda_products *products, const struct sha
                                                                wanted[i].size);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = library->cublasLtMatmulAlgoGetHeuristic(products->context, x->product, x->a, x->b, x->c, x->d,
-                                                         preference, 1, &answer, &found);
+                                                         preference, ANSWERS, answers, found);
     library->cublasLtMatmulPreferenceDestroy(preference);
-    if (result == CUBLAS_STATUS_SUCCESS)
-        result = found > 0 ? answer.state : CUBLAS_STATUS_NOT_SUPPORTED;
-    if (result == CUBLAS_STATUS_SUCCESS)
-        *algorithm = answer.algo;
     return result;
 }
 
-/* The algorithm of a product, chosen once and remembered, so that the same product is always computed in the same way. */
+/* The best answer that takes any number of rows, or where none does, the best. Of a weight's gradient the rows are the depth,
+ * which is the shape's own. */
+static cublasStatus_t choose_algorithm(const struct cuda_products *products, const struct shape *s, const void *bias,
+                                       cublasLtMatmulAlgo_t *algorithm)
+{
+    cublasLtMatmulHeuristicResult_t answers[ANSWERS];
+    struct description x = {};
+    int found = 0, best = -1, chosen = -1;
+    cublasStatus_t result = describe(&products->library, &x, s, bias);
+    if (result == CUBLAS_STATUS_SUCCESS)
+        result = ask(products, s, &x, answers, &found);
+    forget(&products->library, &x);
+    if (result != CUBLAS_STATUS_SUCCESS)
+        return result;
+    for (int i = 0; i < found && chosen < 0; i++)
+        if (answers[i].state == CUBLAS_STATUS_SUCCESS) {
+            best = best < 0 ? i : best;
+            chosen = s->transpose_a || takes_any_rows(products, s, bias, &answers[i].algo) ? i : -1;
+        }
+    if (best < 0)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *algorithm = answers[chosen < 0 ? best : chosen].algo;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* The algorithm of a product, chosen once and remembered, so that the same product is always computed in the same way. A table
+ * that is nearly full is emptied: what is chosen again is the same. */
 static cublasStatus_t choose(struct cuda_products *products, const struct shape *s, const void *bias,
                              const struct plan **chosen)
 {
-    struct plan *plan = &products->plans[place_of(s)];
+    struct plan *plan = place_of(products, s);
+    if (!plan->used && products->plans_used == MOST_PLANS) {
+        memset(products->plans, 0, sizeof products->plans);
+        products->plans_used = 0;
+        plan = place_of(products, s);
+    }
     *chosen = plan;
-    if (plan->used && memcmp(&plan->shape, s, sizeof *s) == 0)
+    if (plan->used)
         return CUBLAS_STATUS_SUCCESS;
-    struct description x = {};
-    cublasStatus_t result = describe(&products->library, &x, s, bias);
-    if (result == CUBLAS_STATUS_SUCCESS)
-        result = ask(products, s, &x, &plan->algorithm);
-    forget(&products->library, &x);
-    plan->used = result == CUBLAS_STATUS_SUCCESS;
+    cublasStatus_t result = choose_algorithm(products, s, bias, &plan->algorithm);
+    if (result != CUBLAS_STATUS_SUCCESS)
+        return result;
+    plan->used = true;
     plan->shape = *s;
-    return result;
+    products->plans_used++;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 /* The largest power of two that divides the address, at most 64, which divides all memory that is taken (core/alloc.h): what
@@ -242,14 +297,14 @@ static cublasStatus_t multiply(struct cuda *cuda, const struct cuda_product *p, 
         alike.n = ROWS;
     struct cuda_products *products = cuda->products;
     const void *c = s->in_place ? p->out.data : p->addend.data;
-    void *workspace = (char *)products->workspaces + (cuda->on_side ? WORKSPACE : 0);
+    void *workspace = (char *)products->workspaces + (cuda->on_side ? CUDA_WORKSPACE : 0);
     const struct plan *plan;
     cublasStatus_t result = choose(products, &alike, p->bias, &plan);
     if (result != CUBLAS_STATUS_SUCCESS)
         return result;
     return products->library.cublasLtMatmul(products->context, x->product, &p->scale, p->b.data, x->a, p->a.data, x->b,
                                             &p->beta, c, x->c, p->out.data, x->d, &plan->algorithm, workspace,
-                                            WORKSPACE, cuda->stream);
+                                            CUDA_WORKSPACE, cuda->stream);
 }
 
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)

@@ -409,30 +409,34 @@ status cuda_assemble_tokens(struct backend *backend, const struct assemble_token
     return cuda_finish(cuda, "assemble_tokens", error);
 }
 
-/* A thread has a column and walks over every token, so that sums never change their order. */
-static __global__ void assemble_backward(size_t batch, size_t per_image, size_t d, const float *dx, float *dpatches,
-                                         float *dclass, float *dposition)
+/* A thread has a value of a position and walks over the images, so that sums never change their order. */
+static __global__ void assemble_backward(size_t batch, size_t per_image, size_t d, const float *__restrict__ dx,
+                                         float *dpatches, float *dclass, float *dposition)
 {
-    size_t j = global_thread();
-    if (j >= d)
+    size_t at = global_thread(), j = at % d, l = at / d, values = (per_image + 1) * d;
+    if (at >= values)
         return;
-    for (size_t b = 0; b < batch; b++)
-        for (size_t l = 0; l <= per_image; l++) {
-            float slope = dx[(b * (per_image + 1) + l) * d + j];
-            if (l == 0)
-                dclass[j] += slope;
-            else
-                dpatches[(b * per_image + l - 1) * d + j] = slope;
-            dposition[l * d + j] += slope;
-        }
+    float of_position = dposition[at], of_class = l == 0 ? dclass[j] : 0;
+    for (size_t b = 0; b < batch; b++) {
+        float slope = dx[b * values + at];
+        of_position += slope;
+        if (l == 0)
+            of_class += slope;
+        else
+            dpatches[(b * per_image + l - 1) * d + j] = slope;
+    }
+    dposition[at] = of_position;
+    if (l == 0)
+        dclass[j] = of_class;
 }
 
 status cuda_assemble_tokens_backward(struct backend *backend, const struct assemble_tokens_backward *o,
                                      struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    if (o->width > 0)
-        CUDA_LAUNCH(cuda, assemble_backward, blocks_for(o->width, WARP), WARP, 0, o->batch, o->per_image, o->width,
+    size_t values = (o->per_image + 1) * o->width;
+    if (values > 0)
+        CUDA_LAUNCH(cuda, assemble_backward, blocks_for(values, BLOCK), BLOCK, 0, o->batch, o->per_image, o->width,
                     (const float *)o->dx, (float *)o->dpatches, (float *)o->dclass, (float *)o->dposition);
     return cuda_finish(cuda, "assemble_tokens_backward", error);
 }
@@ -455,25 +459,56 @@ status cuda_embed_tokens(struct backend *backend, const struct embed_tokens *o, 
     return cuda_finish(cuda, "embed_tokens", error);
 }
 
-static __global__ void embed_backward(size_t batch, size_t positions, size_t context, size_t d, const int32_t *tokens,
-                                      const float *dx, float *dtable, float *dposition)
+/* As in assemble_backward. */
+static __global__ void embed_positions(size_t batch, size_t values, const float *__restrict__ dx, float *dposition)
 {
-    size_t j = global_thread();
-    if (j >= d)
+    size_t at = global_thread();
+    if (at >= values)
         return;
+    float sum = dposition[at];
     for (size_t b = 0; b < batch; b++)
-        for (size_t l = 0; l < positions; l++) {
-            float slope = dx[(b * positions + l) * d + j];
-            dtable[(size_t)tokens[b * context + l] * d + j] += slope;
-            dposition[l * d + j] += slope;
+        sum += dx[b * values + at];
+    dposition[at] = sum;
+}
+
+/* Along y, a warp has one in SHARES of the words. It adds their slopes in the order of the tokens, 32 columns at a time, and keeps the
+ * sum of a word as long as no other one of its words comes. */
+enum { SHARES = 64 };
+
+static __global__ void embed_backward(size_t count, size_t positions, size_t context, size_t d, const int32_t *tokens,
+                                      const float *__restrict__ dx, float *dtable)
+{
+    size_t j = (size_t)blockIdx.x * WARP + lane();
+    float sum = 0, *place = NULL;
+    for (size_t first = 0; first < count; first += WARP) {
+        size_t i = first + lane();
+        int32_t token = i < count ? tokens[i / positions * context + i % positions] : -1;
+        unsigned int own = __ballot_sync(0xffffffffu, token >= 0 && (unsigned int)token % SHARES == blockIdx.y);
+        for (; own != 0 && j < d; own &= own - 1) {
+            size_t at = first + (size_t)__ffs((int)own) - 1;
+            float *word = dtable + (size_t)tokens[at / positions * context + at % positions] * d + j;
+            if (word != place) {
+                if (place != NULL)
+                    *place = sum;
+                place = word;
+                sum = *word;
+            }
+            sum += dx[at * d + j];
         }
+    }
+    if (place != NULL)
+        *place = sum;
 }
 
 status cuda_embed_tokens_backward(struct backend *backend, const struct embed_tokens_backward *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    if (o->width > 0)
-        CUDA_LAUNCH(cuda, embed_backward, blocks_for(o->width, WARP), WARP, 0, o->batch, o->positions, o->context,
-                    o->width, o->tokens, (const float *)o->dx, (float *)o->dtable, (float *)o->dposition);
+    size_t values = o->positions * o->width;
+    if (values > 0) {
+        CUDA_LAUNCH(cuda, embed_positions, blocks_for(values, BLOCK), BLOCK, 0, o->batch, values, (const float *)o->dx,
+                    (float *)o->dposition);
+        CUDA_LAUNCH(cuda, embed_backward, dim3(blocks_for(o->width, WARP), SHARES), WARP, 0, o->batch * o->positions,
+                    o->positions, o->context, o->width, o->tokens, (const float *)o->dx, (float *)o->dtable);
+    }
     return cuda_finish(cuda, "embed_tokens_backward", error);
 }

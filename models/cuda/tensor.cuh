@@ -81,6 +81,14 @@ static __device__ inline uint32_t pack_bf16(float low, float high)
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
     return packed;
 }
+
+/* 2ˣ, within two units in the last place; 0 where it would be subnormal. */
+static __device__ inline float ex2_approx_ftz(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 #else
 #include <tensor_on_host.h>
 #endif
@@ -134,6 +142,7 @@ static __device__ inline void as_left(uint32_t a[4], const float x[2][4])
  *     sum.clear();
  *     sum.multiply(a, lda, b, ldb, depth, rows);            // += a b; rows of a from `rows` on, a multiple of 16, are left out
  *     sum.store(result, ld, rows);                          // result[row][column], f32 in shared memory
+ *     sum.visit(rows, columns, [&](unsigned int row, unsigned int column, float *values) {…});       // EACH neighbours
  *
  * A value's sum runs over k in order, whatever its row and column. Leading dimensions of operands are padded by 16 bytes
  * against bank conflicts, those of results by 8 values.
@@ -145,8 +154,9 @@ template <typename T> struct alignas(4 * sizeof(T)) four {
     T value[4];
 };
 
-struct alignas(8) pair {
-    float first, second;
+/* As many floats as a tile has side by side. */
+template <int N> struct alignas(4 * N) neighbours {
+    float value[N];
 };
 
 template <typename T> struct operand_type;
@@ -177,13 +187,26 @@ template <> struct operand_type<__nv_bfloat16> {
 template <typename T> static constexpr unsigned int tile_depth = 128 / sizeof(T);
 template <typename T, int N> static constexpr unsigned int padded = N + 16 / sizeof(T);
 
+/* to[row][column] = sum, by as many as lie side by side */
+template <typename Tile>
+static __device__ inline void store_tile(Tile &tile, float *to, size_t ld, unsigned int rows, unsigned int columns)
+{
+    using some = struct neighbours<Tile::EACH>;
+    tile.visit(rows, columns, [&](unsigned int row, unsigned int column, const float *values) {
+        some own;
+        for (int n = 0; n < Tile::EACH; n++)
+            own.value[n] = values[n];
+        *(some *)(to + row * ld + column) = own;
+    });
+}
+
 /* A_DEEP, B_DEEP: whether neighbours in memory are neighbours along the depth. */
 template <typename T, int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile;
 
 /* A thread of 16 × 16 has 4 rows and COLUMNS / 16 columns: neighbours where the operand has neighbours along them, so that
  * every access is one of 16 bytes, else every sixteenth. */
 template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<float, COLUMNS, A_DEEP, B_DEEP> {
-    enum { SIDE = 16, HIGH = TILE_ROWS / SIDE, ACROSS = COLUMNS / SIDE };
+    enum { SIDE = 16, HIGH = TILE_ROWS / SIDE, ACROSS = COLUMNS / SIDE, EACH = B_DEEP ? 1 : 4 };
     float sum[HIGH][ACROSS];
 
     static __device__ inline unsigned int row(unsigned int i)
@@ -241,18 +264,23 @@ template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<float, COLUMNS, A_D
         }
     }
 
-    __device__ inline void store(float *result, unsigned int ld, unsigned int rows) const
+    template <typename Use> __device__ inline void visit(unsigned int rows, unsigned int columns, Use use)
     {
         for (int i = 0; i < HIGH; i++)
-            for (int j = 0; j < ACROSS; j++)
-                if (!A_DEEP || (unsigned int)(STRIP * i) < rows)
-                    result[row(i) * ld + column(j)] = sum[i][j];
+            for (int j = 0; j < ACROSS; j += EACH)
+                if (row(i) < rows && column(j) < columns)
+                    use(row(i), column(j), &sum[i][j]);
+    }
+
+    __device__ inline void store(float *result, unsigned int ld, unsigned int rows)
+    {
+        store_tile(*this, result, ld, rows, COLUMNS);
     }
 };
 
 /* A warp of eight has a strip of 16 rows and half of the columns. */
 template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<__nv_bfloat16, COLUMNS, A_DEEP, B_DEEP> {
-    enum { PARTS = COLUMNS / 2 / EIGHT };
+    enum { PARTS = COLUMNS / 2 / EIGHT, EACH = 2 };
     float sum[PARTS][4];
 
     static __device__ inline unsigned int strip()
@@ -293,12 +321,18 @@ template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<__nv_bfloat16, COLU
         }
     }
 
-    __device__ inline void store(float *result, unsigned int ld, unsigned int rows) const
+    template <typename Use> __device__ inline void visit(unsigned int rows, unsigned int columns, Use use)
     {
-        result += (strip() + lane() / 4) * ld + column() + lane() % 4 * 2;
-        for (int p = 0; p < PARTS && strip() < rows; p++)
+        unsigned int row = strip() + lane() / 4, first = column() + lane() % 4 * 2;
+#pragma unroll
+        for (int p = 0; p < PARTS; p++)
             for (int half = 0; half < 2; half++)
-                *(struct pair *)(result + (unsigned int)half * EIGHT * ld + p * EIGHT) = {sum[p][2 * half],
-                                                                                          sum[p][2 * half + 1]};
+                if (row + (unsigned int)half * EIGHT < rows && first + (unsigned int)p * EIGHT < columns)
+                    use(row + (unsigned int)half * EIGHT, first + (unsigned int)p * EIGHT, &sum[p][2 * half]);
+    }
+
+    __device__ inline void store(float *result, unsigned int ld, unsigned int rows)
+    {
+        store_tile(*this, result, ld, rows, COLUMNS);
     }
 };

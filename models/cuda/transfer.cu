@@ -113,6 +113,7 @@ status cuda_staging_open(struct backend *backend, struct staging_queue *queue, s
 {
     *queue = {};
     queue->bytes = bytes;
+    cuda_take(cuda_of(backend), STAGING_SLOTS * bytes);
     queue->owner = xcalloc(STAGING_SLOTS, sizeof(struct slot));
     cudaError_t result = cudaSuccess;
     for (int i = 0; result == cudaSuccess && i < STAGING_SLOTS; i++)
@@ -185,6 +186,7 @@ void cuda_staging_close(struct backend *backend, struct staging_queue *queue)
         cudaFree(slot->device);
         cudaFreeHost(slot->host);
     }
+    cuda->backend.taken -= STAGING_SLOTS * queue->bytes;
     free(queue->owner);
     *queue = {};
 }

@@ -157,14 +157,40 @@ static status read_configs(struct claims *claims, struct error *error)
 /* ---- what OpenAI published ---- */
 
 /* Its build_model takes heads of 64 columns for every vision transformer. */
+static const struct {
+    const char *stem; /* of its file */
+    size_t embed, resolution, patch, image_width, image_blocks, text_width;
+} published[] = {{"ViT-B-32", 512, 224, 32, 768, 12, 512},
+                 {"ViT-B-16", 512, 224, 16, 768, 12, 512},
+                 {"ViT-L-14", 768, 224, 14, 1024, 24, 768},
+                 {"ViT-L-14-336px", 768, 336, 14, 1024, 24, 768}};
+
+bool clip_published(struct clip_dimensions *d, const char *stem)
+{
+    size_t i = 0, count = sizeof published / sizeof *published;
+    while (i < count && strcmp(published[i].stem, stem) != 0)
+        i++;
+    if (i == count)
+        return false;
+    size_t image = published[i].image_width, text = published[i].text_width;
+    *d = (struct clip_dimensions){.embed = published[i].embed,
+                                  .resolution = published[i].resolution,
+                                  .patch = published[i].patch,
+                                  .image_width = image,
+                                  .image_hidden = 4 * image,
+                                  .image_heads = image / 64,
+                                  .image_blocks = published[i].image_blocks,
+                                  .context = 77,
+                                  .vocabulary = 49408,
+                                  .text_width = text,
+                                  .text_hidden = 4 * text,
+                                  .text_heads = text / 64,
+                                  .text_blocks = 12};
+    return true;
+}
+
 static bool is_published(const struct clip_dimensions *d)
 {
-    static const struct {
-        size_t embed, resolution, patch, image_width, image_blocks, text_width;
-    } published[] = {{512, 224, 32, 768, 12, 512},   /* ViT-B/32 */
-                     {512, 224, 16, 768, 12, 512},   /* ViT-B/16 */
-                     {768, 224, 14, 1024, 24, 768},  /* ViT-L/14 */
-                     {768, 336, 14, 1024, 24, 768}}; /* ViT-L/14@336px */
     if (d->context != 77 || d->vocabulary != 49408 || d->text_blocks != 12 || d->image_hidden != 4 * d->image_width ||
         d->text_hidden != 4 * d->text_width)
         return false;

@@ -29,16 +29,17 @@ extern const struct pixel_norm pixel_norms[PIXEL_NORMS]; /* none at PIXELS_UNSTA
 
 enum pixels pixels_parse(const char *name); /* PIXELS_UNSTATED for other words */
 
-/* What a configuration of this name beside the weights states, in the form of open_clip (preprocess_cfg), timm (pretrained_cfg of
- * config.json) or transformers (preprocessor_config.json); *pixels stays where there is none, or it states nothing. What differs
- * from *pixels, and other numbers than those of pixel_norms, are errors. *number, too, stays where key is not there. */
+/* Reads the normalisation and the number `key` from a configuration of this name beside the weights, in the form of
+ * open_clip (preprocess_cfg), timm (pretrained_cfg of config.json) or transformers (preprocessor_config.json).
+ * *pixels and *number stay where the configuration or its statement is missing. A normalisation that differs from
+ * *pixels, or has other numbers than those of pixel_norms, is an error. */
 status pixels_beside(enum pixels *pixels, const char *weights, const char *name, const char *key, double *number,
                      struct error *error);
 
 struct clip_config {
-    size_t image_heads, text_heads; /* 0: not said */
-    enum activation activation;     /* ACTIVATION_NONE: not said */
-    enum pixels pixels;             /* likewise; CLIP's, where no source says it */
+    size_t image_heads, text_heads; /* 0: not stated */
+    enum activation activation;     /* ACTIVATION_NONE: not stated */
+    enum pixels pixels;             /* likewise; CLIP's where no source states it */
     size_t resolution; /* of images with pixels right of and below all patches, as 384 for patches of 14; else 0 */
 };
 
@@ -55,6 +56,10 @@ status clip_config_find(struct clip_config *config, const struct clip_file *file
 /* The same for a file that is not open, for the identity of results. */
 status clip_config_of(struct clip_config *config, const char *path, const struct clip_stated *stated,
                       struct error *error);
+
+/* The dimensions of a vision transformer that OpenAI published, by the name of its file without the ending: "ViT-B-16"; false: it is
+ * none. */
+bool clip_published(struct clip_dimensions *dimensions, const char *stem);
 
 /* Reads either configuration from size bytes of JSON, called path in messages, and compares it with the dimensions of the
  * weights. *is_clip: whether it describes a CLIP at all. */

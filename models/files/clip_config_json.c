@@ -1,10 +1,12 @@
 /* The configurations of a CLIP that open_clip and transformers write. A missing key has the default of the program that the
  * file is for. */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "models/files/clip_config.h"
@@ -77,9 +79,11 @@ static json_t *parse(const char *path, const char *text, size_t size, struct err
 {
     json_error_t problem;
     text_skip_mark(&text, &size);
+    errno = 0;
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
     if (root == NULL)
-        error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text);
+        memory_blame(error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text), path,
+                     error);
     return root;
 }
 

@@ -17,7 +17,6 @@ static const char experts_prefix[] = "visual.transformer.resblocks.";
 
 struct clip_file {
     struct safetensors *file;
-    const char *prefix; /* prefix that a wrapper added to every name */
     enum clip_naming naming;
     struct clip_dimensions dimensions;
     const struct safetensor *experts; /* a ViT's first one, in whichever block it is; NULL: none */
@@ -27,9 +26,7 @@ struct clip_file {
 /* transformers' ViTModel has the names of its ViTForImageClassification without "vit.". */
 static const struct safetensor *find(const struct clip_file *file, const char *name)
 {
-    char whole[CLIP_NAME + 32];
-    snprintf(whole, sizeof whole, "%s%s", file->prefix, name);
-    const struct safetensor *found = safetensors_find(file->file, whole);
+    const struct safetensor *found = safetensors_find(file->file, name);
     bool may_lack = file->naming == VIT_HUGGINGFACE && strncmp(name, "vit.", 4) == 0;
     return found == NULL && may_lack ? safetensors_find(file->file, name + 4) : found;
 }
@@ -77,21 +74,18 @@ static const struct safetensor *find_own(const struct clip_file *file, const cha
     return tensor.parts > 0 ? find(file, tensor.names[0]) : NULL;
 }
 
-/* Finds the prefix, the naming and whether it is a SigLIP, which alone has a query that pools. */
+/* Finds the naming and whether it is a SigLIP, which alone has a query that pools. */
 static bool detect_naming(struct clip_file *file, bool vit)
 {
-    static const char *const prefixes[] = {"", "module.", "model.", "module.model."};
     enum clip_naming first = vit ? VIT_TIMM : CLIP_OPENAI, end = vit ? CLIP_NAMINGS : VIT_TIMM;
-    for (size_t i = 0; i < (vit ? 1 : sizeof prefixes / sizeof *prefixes); i++)
-        for (file->naming = first; file->naming < end; file->naming++) {
-            file->prefix = prefixes[i];
-            file->dimensions.pool_hidden = !vit; /* until its size is read */
-            if (find_own(file, "visual.conv1.weight") == NULL)
-                continue;
-            if (find_own(file, "visual.attn_pool.probe") == NULL)
-                file->dimensions.pool_hidden = 0;
-            return file->naming != CLIP_OPEN_CLIP || file->dimensions.pool_hidden > 0;
-        }
+    for (file->naming = first; file->naming < end; file->naming++) {
+        file->dimensions.pool_hidden = !vit; /* until its size is read */
+        if (find_own(file, "visual.conv1.weight") == NULL)
+            continue;
+        if (find_own(file, "visual.attn_pool.probe") == NULL)
+            file->dimensions.pool_hidden = 0;
+        return file->naming != CLIP_OPEN_CLIP || file->dimensions.pool_hidden > 0;
+    }
     return false;
 }
 
@@ -109,12 +103,11 @@ static status no_naming(const struct clip_file *file, bool vit, struct error *er
 /* One more than the highest block's number, so that a block left out is a missing tensor, not an unknown one. */
 static size_t count_blocks(const struct clip_file *file, enum tower tower)
 {
-    size_t blocks = 0, tensors = safetensors_count(file->file), skip = strlen(file->prefix);
+    size_t blocks = 0, tensors = safetensors_count(file->file);
     for (size_t i = 0; i < tensors; i++) {
         const char *name = safetensors_at(file->file, i)->name;
         size_t block;
-        if (strncmp(name, file->prefix, skip) == 0 && clip_block_of(name + skip, file->naming, tower, &block) &&
-            block < MOST_BLOCKS && block >= blocks)
+        if (clip_block_of(name, file->naming, tower, &block) && block < MOST_BLOCKS && block >= blocks)
             blocks = block + 1;
     }
     return blocks;
@@ -140,13 +133,10 @@ static const char *find_misnamed(const struct clip_file *file, const char *name)
         .patch = 1, .embed = 1, .pool_hidden = file->dimensions.pool_hidden, .patch_bias = file->dimensions.patch_bias};
     names.image_blocks = count_blocks(file, TOWER_IMAGE);
     names.text_blocks = count_blocks(file, TOWER_TEXT);
-    size_t skip = strlen(file->prefix);
     for (size_t i = 0; i < safetensors_count(file->file); i++) {
-        const char *whole = safetensors_at(file->file, i)->name, *candidate = whole;
-        if (strncmp(whole, file->prefix, skip) == 0)
-            candidate += skip;
+        const char *candidate = safetensors_at(file->file, i)->name;
         if (nearest_word(name, &candidate, 1) != NULL && !is_name_of_clip(file, &names, candidate))
-            return whole;
+            return candidate;
     }
     return NULL;
 }
@@ -157,12 +147,12 @@ static status missing(const struct clip_file *file, const char *name, const char
     const char *misnamed = find_misnamed(file, name);
     if (misnamed != NULL)
         return error_set(error, ERROR_FORMAT,
-                         "%s: tensor '%s%s' is missing; expected %s, found '%s', which is no name of a %s's; rename it",
-                         path_of(file), file->prefix, name, expected, misnamed, model_of(file));
+                         "%s: tensor '%s' is missing; expected %s, found '%s', which is no name of a %s's; rename it",
+                         path_of(file), name, expected, misnamed, model_of(file));
     return error_set(error, ERROR_FORMAT,
-                     "%s: tensor '%s%s' is missing; expected %s, found %zu others; convert or fetch the file again, "
+                     "%s: tensor '%s' is missing; expected %s, found %zu others; convert or fetch the file again, "
                      "or name the index (.json) if this is one of several shards",
-                     path_of(file), file->prefix, name, expected, safetensors_count(file->file));
+                     path_of(file), name, expected, safetensors_count(file->file));
 }
 
 /* ---- dimensions ---- */
@@ -380,9 +370,7 @@ static status check_all(const struct clip_file *file, bool *used, struct error *
 
 static bool is_harmless(const struct clip_file *file, const char *name)
 {
-    size_t skip = strlen(file->prefix);
-    bool prefixed = strncmp(name, file->prefix, skip) == 0;
-    return clip_name_is_harmless(name + (prefixed ? skip : 0), file->naming) ||
+    return clip_name_is_harmless(name, file->naming) ||
            (file->experts != NULL && strncmp(name, experts_prefix, strlen(experts_prefix)) == 0);
 }
 

@@ -23,8 +23,9 @@
 
 enum { CLIP_RANK = 4, CLIP_NAME = 96, CLIP_SOURCES = 3, CLIP_BLOCK_TENSORS = 12 };
 
-/* Whose names: OpenAI's, which are this program's; transformers' CLIPModel and SiglipModel; open_clip's SigLIP, whose image
- * tower is timm's; and those of an image tower alone: timm's VisionTransformer, transformers' ViTForImageClassification. */
+/* The program whose names a file has: OpenAI's, which this program uses, too; transformers' CLIPModel and
+ * SiglipModel; open_clip's SigLIP with timm's image tower; and for an image tower alone timm's VisionTransformer and
+ * transformers' ViTForImageClassification. */
 enum clip_naming { CLIP_OPENAI, CLIP_HUGGINGFACE, CLIP_OPEN_CLIP, VIT_TIMM, VIT_HUGGINGFACE, CLIP_NAMINGS };
 
 /* Everything but the heads follows from the shapes of the weights (clip_config.h has those). hidden: units of the MLPs. */
@@ -93,7 +94,7 @@ struct clip_file;
 
 /* Opens the file of a CLIP or a SigLIP, finds its naming and infers the dimensions. Missing tensors, wrong shapes, and tensors
  * that belong to no such model (except for harmless ones: position_ids, input_resolution, context_length, vocab_size, …) are
- * errors that name the tensor, the file and both shapes. A wrapper's prefix ("module.", "model.") is ignored. */
+ * errors that name the tensor, the file and both shapes. */
 status clip_file_open(struct clip_file **file, const char *path, struct error *error);
 /* Opens the file for its dimensions and metadata alone: no tensor can be read. */
 status clip_file_open_header(struct clip_file **file, const char *path, struct error *error);

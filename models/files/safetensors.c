@@ -1,5 +1,6 @@
 #include "models/files/safetensors.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ struct safetensors {
     json_t *header;     /* owns the names and the metadata */
     size_t count;
     struct safetensor *tensors; /* sorted by name */
+    char *names;                /* shortened ones; NULL: as in the file */
     uint8_t *copies;            /* copies of tensors that are not aligned for their type in the file */
     void *owner;                /* of names and data that were adopted */
     void (*release)(void *owner);
@@ -270,10 +272,13 @@ static status read_header(struct safetensors *file, const uint8_t *bytes, size_t
                          "no safetensors file or was cut off",
                          file->path, stated, size, HEADER_LIMIT);
     json_error_t problem;
+    errno = 0;
     file->header = json_loadb((const char *)bytes + LENGTH_BYTES, (size_t)stated, JSON_REJECT_DUPLICATES, &problem);
-    if (file->header == NULL)
-        return error_set(error, ERROR_FORMAT, "%s: byte %zu: expected a JSON header in UTF-8: %s", file->path,
-                         LENGTH_BYTES + (size_t)problem.position, problem.text);
+    if (file->header == NULL) {
+        error_set(error, ERROR_FORMAT, "%s: byte %zu: expected a JSON header in UTF-8: %s", file->path,
+                  LENGTH_BYTES + (size_t)problem.position, problem.text);
+        return memory_blame(ERROR_FORMAT, file->path, error);
+    }
     if (!json_is_object(file->header))
         return error_set(error, ERROR_FORMAT, "%s: expected its header to be a JSON object", file->path);
     *length = (size_t)stated;
@@ -399,9 +404,61 @@ void safetensors_close(struct safetensors *file)
     json_decref(file->header);
     bytes_free(&file->bytes);
     free(file->tensors);
+    free(file->names);
     free(file->copies);
     free(file->path);
     free(file);
+}
+
+/* ---- names that wrappers of a model lengthened ---- */
+
+/* What PyTorch's compile, DataParallel, FSDP and activation checkpoints, Lightning and Fabric put before a module's name; the
+ * last word is that of many trainers, and part of other names within. */
+static const char *const wrappers[] = {
+    "_orig_mod.", "module.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_forward_module.", "model."};
+enum { WRAPPERS = sizeof wrappers / sizeof *wrappers };
+
+static const char *skip_wrappers(const char *name, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(name, wrappers[i], strlen(wrappers[i])) == 0)
+            return skip_wrappers(name + strlen(wrappers[i]), count);
+    return name;
+}
+
+/* Returns the end of the short name, after its NUL. */
+static char *shorten(char *to, const char *name)
+{
+    const char *from = skip_wrappers(name, WRAPPERS);
+    while (*from != 0) {
+        bool ends = *from == '.';
+        *to++ = *from++;
+        if (ends)
+            from = skip_wrappers(from, WRAPPERS - 1);
+    }
+    *to = 0;
+    return to + 1;
+}
+
+status safetensors_unwrap(struct safetensors *file, struct error *error)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < file->count; i++)
+        size += strlen(file->tensors[i].name) + 1;
+    char *next = file->names = xmalloc(size);
+    for (size_t i = 0; i < file->count; i++) {
+        char *name = next;
+        next = shorten(name, file->tensors[i].name);
+        file->tensors[i].name = name;
+    }
+    qsort(file->tensors, file->count, sizeof *file->tensors, compare_names);
+    for (size_t i = 1; i < file->count; i++)
+        if (compare_names(&file->tensors[i - 1], &file->tensors[i]) == 0)
+            return error_set(error, ERROR_FORMAT,
+                             "%s: has tensor '%s' twice, with and without a wrapper's name (module., _orig_mod., "
+                             "model.); save one model alone",
+                             file->path, file->tensors[i].name);
+    return OK;
 }
 
 /* ---- contents ---- */

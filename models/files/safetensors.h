@@ -67,6 +67,10 @@ void safetensors_adopt(struct safetensors **file, const char *path, const struct
                        const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
                        void (*release)(void *owner));
 
+/* Takes out of all names what wrappers of a model put into them, wherever it stands: "module.visual._orig_mod.proj" becomes
+ * "visual.proj". ERROR_FORMAT where two become one. */
+status safetensors_unwrap(struct safetensors *file, struct error *error);
+
 size_t safetensors_count(const struct safetensors *file);
 const struct safetensor *safetensors_at(const struct safetensors *file, size_t index);       /* sorted by name */
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name); /* NULL: absent */

@@ -1,5 +1,7 @@
 #include "models/files/weights_file.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,10 +74,12 @@ status weights_shards_read(struct weights_shards *shards, const char *path, stru
     json_error_t problem;
     *shards = (struct weights_shards){0};
     TRY(file_read(path, INDEX_LIMIT, &bytes, error));
+    errno = 0;
     shards->root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &problem);
     bytes_free(&bytes);
     if (shards->root == NULL)
-        return error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text);
+        return memory_blame(
+            error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text), path, error);
     return read_map(shards, path, error);
 }
 
@@ -113,6 +117,7 @@ static status find_kind(const char *path, enum kind *kind, struct error *error)
     uint64_t size;
     TRY(file_open(path, &descriptor, &size, error));
     size_t count = size < sizeof beginning ? (size_t)size : sizeof beginning;
+    bool text = true; /* no length of a header of safetensors */
     status result = count < sizeof beginning
                         ? error_set(error, ERROR_FORMAT,
                                     "%s: expected weights (safetensors, PyTorch's .pt, .pth or .bin, or the index of "
@@ -120,7 +125,13 @@ static status find_kind(const char *path, enum kind *kind, struct error *error)
                                     path, count)
                         : file_read_at(descriptor, path, beginning, count, 0, error);
     close(descriptor);
+    NEXT(result, file_check_meant(path, false, error));
     NEXT(result, torch_file_refuse_old(path, beginning, count, error));
+    for (size_t i = 0; i < count; i++)
+        text = text && (isprint(beginning[i]) || isspace(beginning[i]));
+    if (result == OK && text)
+        result = error_set(error, ERROR_FORMAT, "%s: expected weights, found a text that begins with \"%.8s\"", path,
+                           (const char *)beginning);
     *kind = torch_file_is_one(beginning, count) ? KIND_TORCH : KIND_SAFETENSORS;
     return result;
 }
@@ -219,12 +230,23 @@ static status open_any(struct safetensors **file, const char *path, bool header,
     return result;
 }
 
+static status open_unwrapped(struct safetensors **file, const char *path, bool header, struct error *error)
+{
+    status result = open_any(file, path, header, error);
+    NEXT(result, safetensors_unwrap(*file, error));
+    if (result != OK) {
+        safetensors_close(*file);
+        *file = NULL;
+    }
+    return result;
+}
+
 status weights_file_open(struct safetensors **file, const char *path, struct error *error)
 {
-    return open_any(file, path, false, error);
+    return open_unwrapped(file, path, false, error);
 }
 
 status weights_file_open_header(struct safetensors **file, const char *path, struct error *error)
 {
-    return open_any(file, path, true, error);
+    return open_unwrapped(file, path, true, error);
 }

@@ -7,7 +7,7 @@
  *
  * The formats are safetensors, PyTorch's archives (torch/torch_file.h), and either of them in shards, by an index of the tensors in
  * each, as Hugging Face's transformers write them: model.safetensors.index.json, pytorch_model.bin.index.json. An index is
- * recognised by its name, other files by their bytes.
+ * recognised by its name, other files by their bytes. Names lack what wrappers of a model added (safetensors_unwrap).
  */
 #pragma once
 

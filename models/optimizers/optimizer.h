@@ -30,7 +30,7 @@ OPTIMIZERS(DECLARE)
 #define OPTIMIZER_NAME(name) "|" #name
 #define OPTIMIZER_CHOICES (&OPTIMIZERS(OPTIMIZER_NAME)[1])
 
-/* In the order of OPTIMIZERS, which is the order of the option's choices; NULL past the last one. */
+/* The optimizers in the order of OPTIMIZERS, which is the order of the option's choices; NULL past the last one. */
 const struct optimizer *optimizer_at(size_t index);
 
 /* The learning rate over a task's iterations: linear warm-up, then cosine to 0 at `iterations`. */

@@ -291,7 +291,8 @@ static status unpack(struct bytes *text, const char *name, const struct bytes *b
         z_stream stream = {.next_in = bytes->data, .avail_in = (uInt)bytes->size};
         if (inflateInit2(&stream, GZIP + WINDOW) != Z_OK)
             return error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", name);
-        status result = inflate_all(&stream, name, text, error);
+        errno = 0;
+        status result = memory_blame(inflate_all(&stream, name, text, error), name, error);
         inflateEnd(&stream);
         return result;
     }
@@ -361,6 +362,17 @@ static status read_huggingface(struct loader *loader, json_t *names, const char 
     return read_merges(loader, merges_path, merges_text, SIZE_MAX, true, &merges, error);
 }
 
+/* merges is changed; size: at least of all names together */
+static status take_names(struct vocabulary *vocabulary, const char *path, json_t *names, size_t size,
+                         const char *merges_path, char *merges, struct error *error)
+{
+    struct loader loader;
+    status result =
+        loader_create(&loader, vocabulary, path, json_object_size(names) + 1, size + (size_t)2 * BYTE_NAME, error);
+    NEXT(result, read_huggingface(&loader, names, merges_path, merges, error));
+    return finish(&loader, result);
+}
+
 static status parse_vocabulary(struct vocabulary *vocabulary, const char *path, const struct bytes *json,
                                const char *merges_path, struct bytes *merges, struct error *error)
 {
@@ -368,18 +380,76 @@ static status parse_vocabulary(struct vocabulary *vocabulary, const char *path, 
     const char *text = (const char *)json->data;
     size_t size = json->size;
     text_skip_mark(&text, &size);
+    errno = 0;
     json_t *names = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
     if (!json_is_object(names)) {
         json_decref(names);
-        return error_set(error, ERROR_FORMAT, "%s:%d: expected a JSON object of ids: %s", path,
-                         names == NULL ? problem.line : 1, names == NULL ? problem.text : "it is something else");
+        error_set(error, ERROR_FORMAT, "%s:%d: expected a JSON object of ids: %s", path,
+                  names == NULL ? problem.line : 1, names == NULL ? problem.text : "it is something else");
+        return memory_blame(ERROR_FORMAT, path, error);
     }
-    struct loader loader;
-    status result = loader_create(&loader, vocabulary, path, json_object_size(names) + 1,
-                                  json->size + merges->size + (size_t)2 * BYTE_NAME, error);
-    NEXT(result, read_huggingface(&loader, names, merges_path, (char *)merges->data, error));
+    status result =
+        take_names(vocabulary, path, names, json->size + merges->size, merges_path, (char *)merges->data, error);
     json_decref(names);
-    return finish(&loader, result);
+    return result;
+}
+
+/* merges: "a b" or, in newer files, ["a", "b"] each */
+static void add_merges(struct text *text, const json_t *merges)
+{
+    size_t i;
+    json_t *merge;
+    text_add(text, "\n"); /* of a header */
+    json_array_foreach(merges, i, merge)
+    {
+        const char *left = json_string_value(json_is_array(merge) ? json_array_get(merge, 0) : merge),
+                   *right = json_string_value(json_array_get(merge, 1));
+        text_add(text, "%s%s%s\n", left != NULL ? left : "?", right != NULL ? " " : "", right != NULL ? right : "");
+    }
+}
+
+/* Tokens beside the vocabulary, such as its start and end. */
+static void add_tokens(json_t *names, const json_t *tokens)
+{
+    size_t i;
+    json_t *token;
+    json_array_foreach(tokens, i, token)
+    {
+        const char *name = json_string_value(json_object_get(token, "content"));
+        if (name != NULL && json_object_get(names, name) == NULL)
+            json_object_set(names, name, json_object_get(token, "id"));
+    }
+}
+
+/* tokenizer.json, which has both. */
+static status load_tokenizer_json(struct vocabulary *vocabulary, const char *path, const struct bytes *json,
+                                  struct error *error)
+{
+    json_error_t problem;
+    json_t *root = json_loadb((const char *)json->data, json->size, 0, &problem),
+           *model = json_object_get(root, "model"), *names = json_object_get(model, "vocab"),
+           *merges = json_object_get(model, "merges");
+    const char *type = json_string_value(json_object_get(model, "type"));
+    struct text text = {0};
+    char *merges_path = path_format("%s: model.merges", path);
+    status result = OK;
+    if (root == NULL)
+        result =
+            error_set(error, ERROR_FORMAT, "%s:%d: expected a tokenizer in JSON: %s", path, problem.line, problem.text);
+    else if (!json_is_object(names) || !json_is_array(merges))
+        result = error_set(error, ERROR_FORMAT,
+                           "%s: expected CLIP's pairs of bytes, an object model.vocab and a list model.merges, found "
+                           "%s%s; of SigLIP, name its SentencePiece model (spiece.model)",
+                           path, type != NULL ? "model.type " : "another file", type != NULL ? type : "");
+    if (result == OK) {
+        add_tokens(names, json_object_get(root, "added_tokens"));
+        add_merges(&text, merges);
+        result = take_names(vocabulary, path, names, json->size + text.size, merges_path, text.data, error);
+    }
+    text_free(&text);
+    free(merges_path);
+    json_decref(root);
+    return result;
 }
 
 static status load_huggingface(struct vocabulary *vocabulary, const char *folder, struct error *error)
@@ -396,7 +466,39 @@ static status load_huggingface(struct vocabulary *vocabulary, const char *folder
     return result;
 }
 
-/* ---- either ---- */
+/* ---- any ---- */
+
+static bool is_json(const struct bytes *text)
+{
+    const char *start = (const char *)text->data;
+    size_t size = text->size;
+    text_skip_mark(&start, &size);
+    return start[strspn(start, " \t\r\n")] == '{';
+}
+
+static status load_file(struct vocabulary *vocabulary, const char *path, struct error *error)
+{
+    struct bytes bytes, text;
+    TRY(file_check_meant(path, true, error));
+    TRY(file_read_any(path, text_limit, &bytes, error));
+    status result = unpack(&text, path, &bytes, error);
+    bytes_free(&bytes);
+    if (result == OK)
+        result = is_json(&text) ? load_tokenizer_json(vocabulary, path, &text, error)
+                                : load_openai(vocabulary, path, (char *)text.data, text.size, error);
+    bytes_free(&text);
+    return result;
+}
+
+static status load_folder(struct vocabulary *vocabulary, const char *folder, struct error *error)
+{
+    char *pair = path_format("%s/vocab.json", folder), *one = path_format("%s/tokenizer.json", folder);
+    bool single = !file_exists(pair) && file_exists(one);
+    status result = single ? load_file(vocabulary, one, error) : load_huggingface(vocabulary, folder, error);
+    free(pair);
+    free(one);
+    return result;
+}
 
 /* "folder" of "folder/vocab.json" and "folder/merges.txt", when both are there; else NULL. The caller frees. */
 static char *folder_of_pair(const char *path)
@@ -415,20 +517,14 @@ status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct e
 {
     *vocabulary = (struct vocabulary){0};
     if (file_is_directory(path))
-        return load_huggingface(vocabulary, path, error);
+        return load_folder(vocabulary, path, error);
     char *folder = folder_of_pair(path);
     if (folder != NULL) {
         status result = load_huggingface(vocabulary, folder, error);
         free(folder);
         return result;
     }
-    struct bytes bytes, text;
-    TRY(file_read(path, text_limit, &bytes, error));
-    status result = unpack(&text, path, &bytes, error);
-    bytes_free(&bytes);
-    NEXT(result, load_openai(vocabulary, path, (char *)text.data, text.size, error));
-    bytes_free(&text);
-    return result;
+    return load_file(vocabulary, path, error);
 }
 
 void vocabulary_free(struct vocabulary *vocabulary)

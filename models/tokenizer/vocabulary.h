@@ -8,7 +8,7 @@
  *     vocabulary_free(&vocabulary);
  *
  * The formats are OpenAI's list of merges, where ids follow from the order, and Hugging Face's vocab.json with merges.txt,
- * where ids are given.
+ * or tokenizer.json, where ids are given.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct vocabulary {
 /* path as in tokenizer_open; on failure nothing is left to free. */
 status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct error *error);
 
-/* What two symbols merge into: rank << 32 | symbol; VOCABULARY_NO_MERGE: nothing. */
+/* The merge of two symbols: rank << 32 | symbol; VOCABULARY_NO_MERGE: there is none. */
 #define VOCABULARY_NO_MERGE UINT64_MAX /* ranks above every other */
 uint64_t vocabulary_merge(const struct vocabulary *vocabulary, uint32_t left, uint32_t right);
 

@@ -71,8 +71,11 @@ void device_open(struct device *d, size_t threads)
 
 void device_open_at(struct device *d, size_t threads, size_t device)
 {
-    const struct backend_settings settings = {
-        .name = test_backend_name(), .threads = threads, .device = device, .precision = test_precision()};
+    const struct backend_settings settings = {.name = test_backend_name(),
+                                              .threads = threads,
+                                              .device = device,
+                                              .gpus = device + 1,
+                                              .precision = test_precision()};
     *d = (struct device){.bits = 14695981039346656037u};
     status opened = backend_open(&d->backend, &settings, &error);
     if (opened == ERROR_DEVICE) {

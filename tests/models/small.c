@@ -101,12 +101,9 @@ static void encode(struct small *s, bool training, struct both_passes *p)
                                            .hooks = s->hooks[t],
                                            .router = s->router[t],
                                            .attention = s->attention[t],
-                                           .embedding = s->embedding[t],
                                            .state = s->state,
                                            .dropout = s->dropout};
     must(texts_create(&p->texts, s->clip, &s->step, small_tokens, SMALL_PROMPTS, &error));
-    if (s->embedding[TOWER_TEXT] != NULL)
-        must(texts_reserve(&p->texts, s->clip, &s->step, s->embedding[TOWER_TEXT]->count, &error));
     must(clip_encode_images(s->clip, &p->encoding[TOWER_IMAGE], &batch, &p->pass[TOWER_IMAGE],
                             &s->features[TOWER_IMAGE], &error));
     must(clip_encode_texts(s->clip, &p->encoding[TOWER_TEXT], &p->texts, &p->pass[TOWER_TEXT], &s->features[TOWER_TEXT],
@@ -150,11 +147,8 @@ void small_clear(struct small *s, struct parameters *group, size_t offset, size_
 void small_encode_images(struct small *s, size_t first, size_t count, struct tensor *features)
 {
     struct tower_pass pass;
-    struct encoding encoding = {.arena = &s->step,
-                                .hooks = s->hooks[TOWER_IMAGE],
-                                .attention = s->attention[TOWER_IMAGE],
-                                .embedding = s->embedding[TOWER_IMAGE],
-                                .state = s->state};
+    struct encoding encoding = {
+        .arena = &s->step, .hooks = s->hooks[TOWER_IMAGE], .attention = s->attention[TOWER_IMAGE], .state = s->state};
     struct tensor batch = {
         .data = s->images.device + first * 3 * 12 * 12, .type = TENSOR_F32, .rank = 4, .shape = {count, 3, 12, 12}};
     arena_reset(&s->step);

@@ -25,7 +25,6 @@ struct small {
     float dropout;         /* of both towers */
     const struct block_hook *hooks[TOWERS];
     const struct attention_hook *attention[TOWERS];
-    const struct embedding_hook *embedding[TOWERS];
     const int32_t *router[TOWERS]; /* device */
     struct step_state *state;      /* device */
     float *loss;                   /* device */

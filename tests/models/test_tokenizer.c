@@ -167,16 +167,48 @@ static void write_huggingface(int32_t start)
     free(copy);
 }
 
+/* vocab.json and merges.txt in one; lists: merges as newer files have them, and start and end beside the vocabulary. */
+static void write_tokenizer_json(const char *name, bool lists)
+{
+    json_error_t problem;
+    json_t *names = json_load_file(scratch_file(&scratch, "vocab.json"), 0, &problem), *merges = json_array(),
+           *added = json_array();
+    static const char *const special[] = {"<|startoftext|>", "<|endoftext|>"};
+    for (size_t i = 0; i < 2; i++) {
+        json_array_append_new(added,
+                              json_pack("{s:O, s:s}", "id", json_object_get(names, special[i]), "content", special[i]));
+        if (lists)
+            json_object_del(names, special[i]);
+    }
+    char *copy = strdup(strchr((const char *)vocabulary.data, '\n') + 1), *rest = copy, *line;
+    while ((line = strsep(&rest, "\n")) != NULL && *line != 0) {
+        char *space = strchr(line, ' ');
+        json_array_append_new(merges,
+                              lists ? json_pack("[s#, s]", line, (int)(space - line), space + 1) : json_string(line));
+    }
+    json_t *root = json_pack("{s:s, s:o, s:{s:s, s:o, s:o}}", "version", "1.0", "added_tokens", added, "model", "type",
+                             "BPE", "vocab", names, "merges", merges);
+    assert_non_null(root);
+    assert_int_equal(json_dump_file(root, scratch_file(&scratch, name), 0), 0);
+    json_decref(root);
+    free(copy);
+}
+
 TEST(all_file_formats_agree)
 {
-    static const char *const files[] = {"packed.txt.gz", "", "vocab.json",
-                                        "merges.txt"}; /* the first is not turned around */
+    static const char *const files[] = {"packed.txt.gz",  "",           "vocab.json",
+                                        "merges.txt", /* the first is not turned around */
+                                        "tokenizer.json", "lists.json", "folder"};
     int32_t start = tokenizer_start(shipped);
     gzFile packed = gzopen(scratch_file(&scratch, files[0]), "wb");
     assert_int_equal(gzwrite(packed, vocabulary.data, (unsigned)vocabulary.size), (int)vocabulary.size);
     assert_int_equal(gzclose(packed), Z_OK);
     write_huggingface(start);
-    for (size_t i = 0; i < 4; i++) {
+    write_tokenizer_json("tokenizer.json", false);
+    write_tokenizer_json("lists.json", true);
+    scratch_write_text(&scratch, "folder/README.md", "");
+    write_tokenizer_json("folder/tokenizer.json", true);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct tokenizer *other = open_tokenizer(i == 1 ? scratch.path : scratch_file(&scratch, files[i]));
         assert_int_equal(tokenizer_vocabulary(other), tokenizer_vocabulary(shipped));
         for (size_t j = 0; j < CAPTIONS; j++) {
@@ -210,6 +242,11 @@ TEST(damaged_merge_files_are_refused)
         {"#version: 0.2\na b c\n", ":2: expected two symbols"},
         {"#version: 0.2\na b\nab zz\n", ":3: 'zz'"},
         {"\x1f\x8b broken", "gzip"},
+        {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n", "git lfs pull"},
+        {"\n<!DOCTYPE html><html>", "a web page"},
+        {" {\"model\": {\"type\": \"Unigram\", \"vocab\": []}}", "model.type Unigram"},
+        {"{\"model\": {\"vocab\": {}, \"merges\": []}}", "every byte"},
+        {"{\"model\": ", "a tokenizer in JSON"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scratch_write_text(&scratch, "damaged.txt", cases[i][0]);

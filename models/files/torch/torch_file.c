@@ -77,6 +77,18 @@ static bool read_whole(zip_file_t *file, uint8_t *target, size_t size)
     return zip_fread(file, &more, 1) == 0;
 }
 
+/* Says why an entry cannot be read: the system or a shortage of memory, which another try may not meet, or damage. */
+static status refuse_entry(const struct archive *archive, const char *name, zip_file_t *file, struct error *error)
+{
+    zip_error_t *problem = file != NULL ? zip_file_get_error(file) : zip_get_error(archive->zip);
+    if (zip_error_system_type(problem) == ZIP_ET_SYS && zip_error_code_system(problem) != 0)
+        return error_errno(error, zip_error_code_system(problem), "%s: entry '%s%s' cannot be read", archive->path,
+                           archive->folder, name);
+    error_set(error, ERROR_FORMAT, "%s: entry '%s%s' cannot be read: %s; the file is damaged, fetch it again",
+              archive->path, archive->folder, name, zip_error_strerror(problem));
+    return memory_blame(ERROR_FORMAT, archive->path, error);
+}
+
 /* The caller frees with bytes_free; the data is aligned for every type. */
 static status archive_read(struct archive *archive, const char *name, struct bytes *bytes, struct error *error)
 {
@@ -90,17 +102,15 @@ static status archive_read(struct archive *archive, const char *name, struct byt
                          archive->folder, name);
     bytes->data[bytes->size] = 0;
     archive->read += bytes->size;
+    errno = 0;
     zip_file_t *file = zip_fopen_index(archive->zip, (zip_uint64_t)index, 0);
     bool whole = file != NULL && read_whole(file, bytes->data, bytes->size);
-    if (!whole)
-        error_set(error, ERROR_FORMAT, "%s: entry '%s%s' cannot be read: %s; the file is damaged, fetch it again",
-                  archive->path, archive->folder, name,
-                  file != NULL ? zip_file_strerror(file) : zip_strerror(archive->zip));
+    status result = whole ? OK : refuse_entry(archive, name, file, error);
     if (file != NULL)
         zip_fclose(file);
     if (!whole)
         bytes_free(bytes);
-    return whole ? OK : ERROR_FORMAT;
+    return result;
 }
 
 static status refuse(const char *path, zip_error_t *problem, struct error *error)

@@ -48,7 +48,8 @@ DEVICE_TEST_OF(cross_entropy_and_its_gradient, loss_cases)
     const struct loss_case *c = parameters;
     struct operand logits = draw(d, c->rows * c->classes, c->deviation), dlogits = draw(d, logits.n, 1.0f);
     int32_t labels[200] = {0}, others[200] = {0};
-    float shares[200] = {0}, *losses = ones(d, 2);
+    float shares[200] = {0}, *losses = ones(d, 2), *right = ones(d, 2);
+    double expected[2] = {1, 1}; /* without gradient they are not asked for */
     double *targets = doubles(d, NULL, logits.n), smoothing = (double)c->smoothing;
     for (size_t i = 0; i < logits.n; i++)
         targets[i] = smoothing / (double)c->classes;
@@ -59,6 +60,11 @@ DEVICE_TEST_OF(cross_entropy_and_its_gradient, loss_cases)
         double share = c->mixed ? (double)shares[i] : 1;
         targets[i * c->classes + (size_t)labels[i]] += (1 - smoothing) * share;
         targets[i * c->classes + (size_t)others[i]] += (1 - smoothing) * (1 - share);
+        size_t best = 0;
+        for (size_t k = 1; k < c->classes; k++)
+            best = logits.host[i * c->classes + k] > logits.host[i * c->classes + best] ? k : best;
+        expected[0] += best == (size_t)(share < 0.5 ? others[i] : labels[i]);
+        expected[1] += 1;
     }
     double loss = reference_cross_entropy(dlogits.expected, host_rows(logits, c->classes), targets, 1, 0.7);
     const int32_t *device_labels = to_device(d, labels, sizeof labels);
@@ -67,8 +73,9 @@ DEVICE_TEST_OF(cross_entropy_and_its_gradient, loss_cases)
                  .dlogits = matrix_rows(alone ? NULL : dlogits.device, c->rows, c->classes), .labels = device_labels,
                  .others = c->mixed ? to_device(d, others, sizeof others) : NULL,
                  .shares = c->mixed ? to_device(d, shares, sizeof shares) : NULL, .smoothing = c->smoothing,
-                 .weight = 0.7f, .loss = losses + alone);
+                 .weight = 0.7f, .loss = losses + alone, .right = alone ? NULL : right);
     expect_losses(d, losses, loss);
+    expect_close(d, "right ones and rows", right, expected, 2, 0);
     expect_operand(d, "gradient of the logits", dlogits, 2e-6);
 }
 

@@ -140,8 +140,8 @@ DEVICE_TEST_OF(products_with_terms, terms_cases)
     expect_operand(d, "product with terms through an activation", out, 3e-6);
 }
 
-/* A row's bits must not depend on how many rows came with it, nor which. The CPU alone promises it: a GPU's library picks its
- * algorithm by the size of the product. */
+/* A row's bits must not depend on how many rows came with it, nor which. On a GPU the library may choose another algorithm where the
+ * alignment differs, so that the rows begin at a place of their own. */
 enum { BATCH = 450 };
 
 static const struct product_case batch_cases[] = {{0, 128, 128}, {0, 7, 65},     {0, 1100, 512},
@@ -151,11 +151,12 @@ static const size_t batch_parts[][2] = {{0, 1}, {449, 1}, {3, 7}, {1, 64}, {100,
 DEVICE_TEST_OF(rows_do_not_depend_on_their_batch, batch_cases)
 {
     const struct product_case *c = parameters;
-    if (strcmp(d->ops->name, "cpu") != 0 || is_like_others(d, c))
+    bool anywhere = strcmp(d->ops->name, "cpu") == 0;
+    if (is_like_others(d, c))
         return;
     for (size_t kind = 0; kind < 4; kind += test_every()) {
         bool transpose = kind & 1, add = kind & 2;
-        struct slice a = draw_slice(d, BATCH, c->k);
+        struct operand all = draw_operand(d, BATCH * (c->k + 3), 1.0f);
         struct slice b = transpose ? draw_slice(d, c->n, c->k) : draw_slice(d, c->k, c->n);
         struct operand bias = draw(d, c->n, 1.0f), start = draw(d, BATCH * c->n, 1.0f), whole = start;
         for (size_t i = 0; i < 1 + sizeof batch_parts / sizeof *batch_parts; i++) { /* first the whole */
@@ -163,8 +164,10 @@ DEVICE_TEST_OF(rows_do_not_depend_on_their_batch, batch_cases)
             if (i > 0 && (i + kind) % test_every() != 0)
                 continue;
             struct operand own = operand_part(d, start, first * c->n, count * c->n);
-            struct matrix rows = a.device, out = device_rows(own, c->n);
-            rows.data = (char *)rows.data + first * rows.stride * tensor_type_size(rows.type);
+            struct operand part = anywhere ? all : operand_part(d, all, first * (c->k + 3), count * (c->k + 3));
+            struct matrix rows = slice_of(part, c->k).device, out = device_rows(own, c->n);
+            if (anywhere)
+                rows.data = (char *)rows.data + first * rows.stride * tensor_type_size(rows.type);
             rows.rows = count;
             must_run(d, gemm, .a = rows, .b = b.device, .transpose_b = transpose, .bias = bias.device,
                      .activation = ACTIVATION_QUICK_GELU, .out = out, .addend = add ? out : (struct matrix){0});

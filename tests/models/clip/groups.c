@@ -27,7 +27,6 @@ void with_small(size_t threads, small_body body)
 
 const float *small_encode_texts(struct small *s, const int32_t *tokens, size_t count, bool training)
 {
-    const struct embedding_hook *embedding = s->embedding[TOWER_TEXT];
     struct texts texts;
     struct tower_pass pass;
     struct tensor features;
@@ -35,12 +34,9 @@ const float *small_encode_texts(struct small *s, const int32_t *tokens, size_t c
                                 .training = training,
                                 .hooks = s->hooks[TOWER_TEXT],
                                 .router = s->router[TOWER_TEXT],
-                                .embedding = embedding,
                                 .state = s->state};
     arena_reset(&s->step);
     must(texts_create(&texts, s->clip, &s->step, tokens, count, &error));
-    if (embedding != NULL)
-        must(texts_reserve(&texts, s->clip, &s->step, embedding->count, &error));
     must(clip_encode_texts(s->clip, &encoding, &texts, &pass, &features, &error));
     return from_device(&s->d, features.data, tensor_bytes(&features));
 }

@@ -24,7 +24,7 @@ void with_small(size_t threads, small_body body);
     }                                                                                                                  \
     static void name##_with(struct small *s)
 
-/* Features [count, embed] of other prompts, with the hooks, learned tokens and routers of the model, on the host. */
+/* Features [count, embed] of other prompts, with the hooks and routers of the model, on the host. */
 const float *small_encode_texts(struct small *s, const int32_t *tokens, size_t count, bool training);
 
 void group_draw(struct device *d, struct parameters *group, float deviation); /* all values: normal numbers */

@@ -11,7 +11,7 @@
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
-#define __shared__ static
+#define __shared__ static __attribute__((section("emulated_shared")))
 #define DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulation_shared())
 
 struct dim3 {
@@ -31,11 +31,26 @@ typedef struct emulation_graph *cudaGraph_t, *cudaGraphExec_t;
  * the node that it becomes then, for a program that counts them (graph_node_met in tests/bench/budget.h). */
 void emulation_submit(cudaStream_t stream, std::function<void()> work, const char *name);
 
+/* What is wrong with the device: the first block of the kernel of this name does not run; of products, named cublasLtMatmul, the
+ * last row; of every graph, named graph, the last kernel. NULL: nothing; at first what MTIL_CUDA_ON_HOST_FAULT says. And who hears of every launch. */
+extern "C" void emulation_spoil(const char *kernel);
+extern "C" void emulation_watch(void (*launched)(const char *kernel));
+bool emulation_spoils(const char *work); /* of a stream, by its name: it begins */
+extern const char *emulation_work;       /* that was begun last */
+
+/* What is learned of a kernel: which part of the program's static shared memory its blocks write, and how many bytes of it. */
+struct emulation_kernel {
+    std::size_t first, last, bytes;
+    unsigned int launches;
+};
+
 void *emulation_shared();
-void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t most,
-                      const std::function<void()> &thread); /* most: of shared memory */
-std::uint64_t emulation_exchange(std::uint64_t value,
-                                 int lanes); /* the value of the lane whose number differs by xor */
+/* most: of shared memory, static and dynamic. */
+void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t most, const std::function<void()> &thread,
+                      emulation_kernel *kernel);
+/* The value of the lane whose number differs by xor. All lanes of the mask meet at one site: a line, as the same function that is
+ * inlined at two places has two instructions, but one line. */
+std::uint64_t emulation_exchange(std::uint64_t value, int lanes, unsigned int mask, int site);
 void *
 emulation_warp_memory(std::size_t bytes); /* what a warp's lanes write before their next exchange, and read after it */
 [[noreturn]] void emulation_fault(const char *what);
@@ -48,9 +63,11 @@ void emulation_wait(std::size_t latest); /* for all groups but the latest ones *
 
 void __syncthreads();
 
-static inline void __syncwarp()
+constexpr unsigned int WHOLE_WARP = 0xffffffffu;
+
+static inline void __syncwarp(unsigned int mask = WHOLE_WARP, int site = __builtin_LINE())
 {
-    emulation_exchange(0, 0);
+    emulation_exchange(0, 0, mask, site);
 }
 
 /* Arguments have their values of now, whenever the kernel runs. */
@@ -58,8 +75,14 @@ template <typename Kernel, typename... Arguments>
 void emulation_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, std::size_t shared,
                        std::size_t most, Kernel kernel, Arguments... arguments)
 {
+    static emulation_kernel known; /* each launch in the program has functions of its own */
     emulation_submit(
-        stream, [=] { emulation_launch(grid, block, shared, most, [=] { kernel(arguments...); }); }, name);
+        stream,
+        [=] {
+            emulation_launch(
+                grid, block, shared, most, [=] { kernel(arguments...); }, &known);
+        },
+        name);
 }
 
 #define CUDA_LAUNCH(cuda, kernel, grid, block, shared, ...)                                                            \
@@ -69,31 +92,37 @@ void emulation_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 bl
     emulation_enqueue((cuda)->stream, #kernel, (grid), (block), (shared), 99 << 10,                                    \
                       [](auto... values) { kernel(values...); }, __VA_ARGS__)
 
-template <typename T> T __shfl_xor_sync(unsigned int mask, T value, int lanes)
+template <typename T> T __shfl_xor_sync(unsigned int mask, T value, int lanes, int site = __builtin_LINE())
 {
-    (void)mask;
     std::uint64_t bits = 0;
     std::memcpy(&bits, &value, sizeof value);
-    bits = emulation_exchange(bits, lanes);
+    bits = emulation_exchange(bits, lanes, mask, site);
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
 
 /* A bit for every lane of the warp: whose value is not 0, or is that of the own lane. */
-static inline unsigned int __ballot_sync(unsigned int mask, int value)
+static inline unsigned int __ballot_sync(unsigned int mask, int value, int site = __builtin_LINE())
 {
     unsigned int lane = threadIdx.x % 32, found = 0;
     for (int other = 0; other < 32; other++)
-        found |= (__shfl_xor_sync(mask, value, other) != 0 ? 1u : 0u) << (lane ^ static_cast<unsigned int>(other));
+        found |= (__shfl_xor_sync(mask, value, other, site) != 0 ? 1u : 0u)
+                 << (lane ^ static_cast<unsigned int>(other));
     return found;
 }
 
-template <typename T> unsigned int __match_any_sync(unsigned int mask, T value)
+template <typename T> unsigned int __match_any_sync(unsigned int mask, T value, int site = __builtin_LINE())
 {
     unsigned int lane = threadIdx.x % 32, found = 0;
     for (int other = 0; other < 32; other++)
-        found |= (__shfl_xor_sync(mask, value, other) == value ? 1u : 0u) << (lane ^ static_cast<unsigned int>(other));
+        found |= (__shfl_xor_sync(mask, value, other, site) == value ? 1u : 0u)
+                 << (lane ^ static_cast<unsigned int>(other));
     return found;
+}
+
+static inline int __ffs(int bits)
+{
+    return __builtin_ffs(bits);
 }
 
 static inline int __popc(unsigned int bits)
@@ -111,6 +140,7 @@ static inline int atomicAdd(int *address, int value)
 
 enum cudaError_t {
     cudaSuccess,
+    cudaErrorInvalidValue,
     cudaErrorMemoryAllocation,
     cudaErrorInsufficientDriver,
     cudaErrorNotSupported,
@@ -124,8 +154,11 @@ enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefau
 
 struct cudaDeviceProp {
     char name[64];
-    std::size_t totalGlobalMem;
+    std::size_t totalGlobalMem, sharedMemPerMultiprocessor;
     int major, minor, multiProcessorCount;
+    struct {
+        char bytes[16];
+    } uuid;
 };
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
@@ -140,7 +173,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
@@ -162,6 +195,16 @@ void *emulation_reserve(std::size_t bytes);
 void emulation_free(void *memory);
 void emulation_open();
 void emulation_shut();
+
+/* For sums of several devices, which each stream reaches in its own time. How much a stream was asked for; whether it could be run as
+ * far as a position, which it cannot while another thread runs it; and whether it is captured, which is spoilt then. */
+std::size_t emulation_submitted(cudaStream_t stream);
+bool emulation_run(cudaStream_t stream, std::size_t position);
+bool emulation_captured(cudaStream_t stream);
+
+/* Ends the program where the current device does what may wait for all devices while another one is in a sum that this one was not
+ * asked for: both would wait for ever (nccl.cpp). */
+void emulation_check_sums(const char *what);
 
 /* Shuts it for as long as a thread that has it open waits for others: leave gives how often it was opened. */
 int emulation_leave();

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <ucontext.h>
 #include <vector>
@@ -35,6 +36,7 @@ struct thread {
     dim3 index;
     std::uint64_t exchanged[2]; /* by turns: a lane may write its next value before all have read this one */
     unsigned int turn;
+    int site, lanes;          /* of the exchange that it waits in */
     std::vector<copy> copies; /* that were not waited for */
     std::size_t groups;       /* committed */
 };
@@ -180,6 +182,17 @@ void make_ready(warp &w, enum state state)
     w.in[state] = 0;
 }
 
+/* Lanes that meet in an exchange are in the same one. */
+void check_exchange(const warp &w)
+{
+    const thread &first = running.threads[w.first];
+    if (w.in[DONE] > 0)
+        fault("a shuffle that some lanes of the warp have left");
+    for (unsigned int i = w.first; i < w.last; i++)
+        if (running.threads[i].site != first.site || running.threads[i].lanes != first.lanes)
+            fault("a shuffle in which lanes of a warp meet at different places");
+}
+
 /* A warp runs as long as its shuffles let it. */
 bool run_warp(warp &w)
 {
@@ -188,8 +201,7 @@ bool run_warp(warp &w)
     while (w.in[READY] > 0) {
         run_lanes(w);
         if (w.in[AT_SHUFFLE] > 0 && w.in[AT_SHUFFLE] + w.in[DONE] == w.last - w.first) {
-            if (w.in[DONE] > 0)
-                fault("a shuffle that some lanes of the warp have left");
+            check_exchange(w);
             make_ready(w, AT_SHUFFLE);
         }
     }
@@ -237,10 +249,57 @@ void start_block()
     }
 }
 
+/* Static shared memory of all kernels, which the linker gathers. Every block begins with NaN in it, as far as its kernel is known
+ * to write it, which is looked up in the first blocks and now and then. */
+extern "C" char __start_emulated_shared[] __attribute__((weak)), __stop_emulated_shared[] __attribute__((weak));
+
+void poison(std::size_t first, std::size_t last)
+{
+    if (first < last)
+        std::memset(__start_emulated_shared + first, 0xff, last - first);
+}
+
+void learn(emulation_kernel *kernel)
+{
+    std::size_t size = static_cast<std::size_t>(__stop_emulated_shared - __start_emulated_shared), bytes = 0;
+    for (std::size_t i = 0; i < size; i++)
+        if (static_cast<unsigned char>(__start_emulated_shared[i]) != 0xff) {
+            kernel->first = bytes == 0 && (i < kernel->first || kernel->last == 0) ? i : kernel->first;
+            kernel->last = i + 1 > kernel->last ? i + 1 : kernel->last;
+            bytes++;
+        }
+    kernel->bytes = bytes > kernel->bytes ? bytes : kernel->bytes;
+}
+
 } // namespace
 
-void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t most, const std::function<void()> &thread)
+const char *emulation_work;
+
+static const char *spoilt = std::getenv("MTIL_CUDA_ON_HOST_FAULT");
+static void (*watcher)(const char *kernel);
+
+extern "C" void emulation_spoil(const char *kernel)
 {
+    spoilt = kernel;
+}
+
+extern "C" void emulation_watch(void (*launched)(const char *kernel))
+{
+    watcher = launched;
+}
+
+bool emulation_spoils(const char *kernel)
+{
+    if (watcher != nullptr)
+        watcher(kernel);
+    return spoilt != nullptr && std::strcmp(spoilt, kernel) == 0;
+}
+
+void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t most, const std::function<void()> &thread,
+                      emulation_kernel *kernel)
+{
+    static emulation_kernel unknown;
+    bool spoils = emulation_spoils(emulation_work);
     emulation_open();
     running.count = block.x * block.y * block.z;
     if (running.count == 0 || running.count > THREADS || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
@@ -254,12 +313,25 @@ void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t mos
     blockDim = block;
     gridDim = grid;
     std::size_t blocks = std::size_t{grid.x} * grid.y * grid.z;
+    kernel = kernel != nullptr ? kernel : &unknown;
+    bool learns = kernel->launches < 8 || kernel->launches % 64 == 0;
+    kernel->launches++;
     for (std::size_t i = 0; i < blocks; i++) {
         std::size_t n = running.reversed ? blocks - 1 - i : i;
+        if (spoils && n == 0)
+            continue;
         blockIdx = dim3(n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y);
         running.shared.assign(shared + ALIGNMENT, static_cast<char>(0xff)); /* NaN: nothing may rely on zeros */
+        if (learns && i == 0)
+            poison(0, static_cast<std::size_t>(__stop_emulated_shared - __start_emulated_shared));
+        else
+            poison(kernel->first, kernel->last);
         start_block();
         run_block();
+        if (learns && i == 0)
+            learn(kernel);
+        if (shared + kernel->bytes > most)
+            fault("a block with more shared memory, static and dynamic, than a device has");
     }
     emulation_shut();
 }
@@ -282,12 +354,19 @@ void __syncthreads()
     pause_as(AT_BARRIER);
 }
 
-std::uint64_t emulation_exchange(std::uint64_t value, int lanes)
+std::uint64_t emulation_exchange(std::uint64_t value, int lanes, unsigned int mask, int site)
 {
-    unsigned int own = running.current, turn = running.threads[own].turn ^= 1;
+    unsigned int own = running.current, turn = running.threads[own].turn ^= 1,
+                 other = own ^ static_cast<unsigned int>(lanes);
+    if (mask != WHOLE_WARP)
+        fault("a shuffle of a part of a warp, which no kernel needs");
     running.threads[own].exchanged[turn] = value;
+    running.threads[own].site = site;
+    running.threads[own].lanes = lanes;
     pause_as(AT_SHUFFLE);
-    return running.threads[own ^ static_cast<unsigned int>(lanes)].exchanged[turn];
+    if (other >= running.warps[own / LANES].last)
+        fault("a shuffle from a lane that the warp does not have");
+    return running.threads[other].exchanged[turn];
 }
 
 void *emulation_warp_memory(std::size_t bytes)

@@ -6,7 +6,7 @@
 #define NCCL_LIBRARY NULL
 
 typedef struct emulation_communicator *ncclComm_t;
-enum ncclResult_t { ncclSuccess, ncclInvalidArgument };
+enum ncclResult_t { ncclSuccess, ncclInvalidArgument, ncclInvalidUsage };
 enum ncclDataType_t { ncclFloat32, ncclInt32 };
 enum ncclRedOp_t { ncclSum, ncclMax };
 

@@ -2,6 +2,7 @@
  * reads or reuses memory too early finds it out. */
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -16,7 +17,7 @@ namespace
 
 std::recursive_mutex device; /* held while memory is open */
 std::map<void *, std::size_t> regions;
-int opened;
+thread_local int opened; /* how often, by the thread that holds it */
 bool accessible;
 unsigned int times_shut; /* memory is always made inaccessible at first, and later one time in 16: it takes long */
 
@@ -70,6 +71,7 @@ void *emulation_reserve(std::size_t bytes)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return nullptr;
+    madvise(memory, bytes, MADV_HUGEPAGE); /* what is protected at every launch should be few pages */
     regions[memory] = bytes;
     return memory;
 }
@@ -104,12 +106,24 @@ struct emulation_graph {
     std::shared_ptr<emulation_capture> captured;
 };
 
+/* Another stream's work that this one's piece at a position waits for. Every second time it is done as soon as it may be, ahead of
+ * what this stream has before that piece: a device may choose either order. */
+struct ahead {
+    std::size_t at;
+    emulation_stream *other;
+    std::size_t position;
+};
+
 struct emulation_stream {
     int device;
+    std::recursive_mutex running, queue; /* held by who runs it; and while `waiting` is read or written */
     std::deque<std::function<void()>> waiting;
-    std::size_t submitted, done;
-    std::shared_ptr<emulation_capture> capture; /* NULL: it is not captured */
-    std::size_t number;                         /* in the capture */
+    std::size_t submitted, begun;
+    std::atomic<std::size_t> done;
+    std::deque<ahead> early;                          /* guarded by `queue` */
+    std::map<emulation_stream *, unsigned int> waits; /* for each other stream */
+    std::shared_ptr<emulation_capture> capture;       /* NULL: it is not captured */
+    std::size_t number;                               /* in the capture */
 };
 
 struct emulation_event {
@@ -144,14 +158,21 @@ cudaError_t cudaMalloc(void **memory, std::size_t bytes)
 {
     if (spoils_capture())
         return failed(cudaErrorStreamCaptureUnsupported);
+    emulation_check_sums("memory is allocated");
     *memory = emulation_reserve((bytes + 4095) / 4096 * 4096);
-    return *memory != nullptr ? cudaSuccess : failed(cudaErrorMemoryAllocation);
+    if (*memory == nullptr)
+        return failed(cudaErrorMemoryAllocation);
+    emulation_open();
+    std::memset(*memory, 0xff, bytes); /* NaN: nothing may rely on zeros */
+    emulation_shut();
+    return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *memory)
 {
     if (spoils_capture())
         return failed(cudaErrorStreamCaptureUnsupported);
+    emulation_check_sums("memory is freed");
     emulation_free(memory);
     return cudaSuccess;
 }
@@ -160,6 +181,7 @@ cudaError_t cudaHostAlloc(void **memory, std::size_t bytes, unsigned int)
 {
     if (spoils_capture())
         return failed(cudaErrorStreamCaptureUnsupported);
+    emulation_check_sums("memory is pinned");
     *memory = std::malloc(bytes);
     return *memory != nullptr ? cudaSuccess : failed(cudaErrorMemoryAllocation);
 }
@@ -175,17 +197,42 @@ cudaError_t cudaFreeHost(void *memory)
 namespace
 {
 
+void run_until(emulation_stream *stream, std::size_t position);
+
+void run_early(emulation_stream *stream, std::size_t position)
+{
+    for (;;) {
+        std::unique_lock<std::recursive_mutex> queue(stream->queue);
+        if (stream->early.empty() || stream->early.front().at >= position)
+            return;
+        ahead next = stream->early.front();
+        stream->early.pop_front();
+        queue.unlock();
+        run_until(next.other, next.position);
+    }
+}
+
 /* Memory stays open from the first piece of work to the last: to open and to shut it costs more than most pieces. */
 void run_until(emulation_stream *stream, std::size_t position)
 {
     if (stream == nullptr || stream->done >= position)
         return;
+    std::unique_lock<std::recursive_mutex> lock(stream->running, std::try_to_lock);
+    if (!lock.owns_lock()) { /* who runs it needs the device */
+        int times = emulation_leave();
+        lock.lock();
+        emulation_return(times);
+    }
     emulation_open();
-    while (stream->done < position) {
+    run_early(stream, position);
+    while (stream->begun < position) {
+        std::unique_lock<std::recursive_mutex> queue(stream->queue);
         std::function<void()> work = std::move(stream->waiting.front());
         stream->waiting.pop_front();
-        stream->done++; /* before it runs: it may wait for another stream that waits for work before it */
+        queue.unlock();
+        stream->begun++; /* before it runs: it may wait for another stream that waits for work before it */
         work();
+        stream->done++;
     }
     emulation_shut();
 }
@@ -204,18 +251,46 @@ void emulation_submit(cudaStream_t stream, std::function<void()> work, const cha
                      device);
         std::abort();
     }
+    work = [body = std::move(work), name] {
+        emulation_work = name;
+        body();
+    };
     if (stream->capture != nullptr) {
         stream->capture->streams[stream->number].push_back({std::move(work), 0, 0});
         if (graph_node_met != nullptr)
             graph_node_met(name);
         return;
     }
+    std::lock_guard<std::recursive_mutex> lock(stream->queue);
     stream->waiting.push_back(std::move(work));
     stream->submitted++;
 }
 
+std::size_t emulation_submitted(cudaStream_t stream)
+{
+    return stream->submitted;
+}
+
+bool emulation_run(cudaStream_t stream, std::size_t position)
+{
+    std::unique_lock<std::recursive_mutex> lock(stream->running, std::try_to_lock);
+    if (lock.owns_lock())
+        run_until(stream, position);
+    return lock.owns_lock();
+}
+
+bool emulation_captured(cudaStream_t stream)
+{
+    if (stream->capture != nullptr)
+        stream->capture->invalid = true;
+    return stream->capture != nullptr;
+}
+
+/* Some drivers take a copy of nothing from nowhere, and need not wait for it. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream)
 {
+    if (to == nullptr || from == nullptr)
+        return failed(cudaErrorInvalidValue);
     emulation_submit(
         stream,
         [=] {
@@ -308,6 +383,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         stream->capture->streams[stream->number].push_back({nullptr, event->number, event->position});
         return cudaSuccess;
     }
+    if (event->stream != nullptr && ++stream->waits[event->stream] % 2 == 0) {
+        std::lock_guard<std::recursive_mutex> lock(stream->queue);
+        stream->early.push_back({stream->submitted, event->stream, event->position});
+    }
     emulation_submit(
         stream, [other = event->stream, position = event->position] { run_until(other, position); }, "wait");
     return cudaSuccess;
@@ -346,6 +425,7 @@ bool joined(const emulation_capture &capture)
 void run_graph(const emulation_capture &capture, unsigned int launch)
 {
     std::size_t count = capture.streams.size(), next = launch % 3 == 2 ? count - 1 : 0, idle = 0;
+    bool spoils = emulation_spoils("graph");
     std::vector<std::size_t> done(count, 0);
     while (idle < count) {
         const std::vector<emulation_node> &stream = capture.streams[next];
@@ -355,7 +435,7 @@ void run_graph(const emulation_capture &capture, unsigned int launch)
             idle = 0;
             continue;
         }
-        if (ready)
+        if (ready && !(spoils && next == 0 && done[0] == stream.size()))
             (*work)();
         idle = ready ? 0 : idle + 1;
         if (!ready || launch % 3 == 1)
@@ -380,7 +460,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     return usable ? cudaSuccess : failed(cudaErrorStreamCaptureInvalidated);
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long)
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long)
 {
     *executable = new emulation_graph(*graph);
     return cudaSuccess;
@@ -417,10 +497,11 @@ thread_local int current; /* device of the calling thread */
 
 } // namespace
 
+/* MTIL_CUDA_ON_HOST_DRIVER: the version of a driver that is too old for the program. */
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = DEVICES;
-    return cudaSuccess;
+    return std::getenv("MTIL_CUDA_ON_HOST_DRIVER") == nullptr ? cudaSuccess : cudaErrorInsufficientDriver;
 }
 
 cudaError_t cudaGetDevice(int *device)
@@ -435,21 +516,22 @@ cudaError_t cudaSetDevice(int device)
     return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
 {
-    *properties = {"the host", std::size_t{8} << 30, 9, 0, 1};
+    *properties = {"the host", std::size_t{8} << 30, std::size_t{228} << 10, 9, 0, 1, {{static_cast<char>(device)}}};
     return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-    *version = 0;
+    *version = 13000;
     return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = 0;
+    const char *old = std::getenv("MTIL_CUDA_ON_HOST_DRIVER");
+    *version = old != nullptr ? std::atoi(old) : 13000;
     return cudaSuccess;
 }
 

@@ -15,7 +15,14 @@ static inline std::uint32_t pack_bf16(float low, float high)
     return static_cast<std::uint32_t>(__float2bfloat16(high).bits) << 16 | __float2bfloat16(low).bits;
 }
 
-static inline void mma_m16n8k16(float sums[4], const std::uint32_t a[4], const std::uint32_t b[2])
+static inline float ex2_approx_ftz(float x)
+{
+    float y = std::exp2(x);
+    return y < 0x1p-126f ? 0.0f : y;
+}
+
+static inline void mma_m16n8k16(float sums[4], const std::uint32_t a[4], const std::uint32_t b[2],
+                                int site = __builtin_LINE())
 {
     struct operands {
         float a[16][16], b[8][16]; /* b by columns */
@@ -27,7 +34,7 @@ static inline void mma_m16n8k16(float sums[4], const std::uint32_t a[4], const s
         for (unsigned int i = 0; i < 2; i++)
             all->b[g][2 * t + half + i * 8] = half_of(b[i], half);
     }
-    __syncwarp();
+    __syncwarp(WHOLE_WARP, site);
     for (unsigned int i = 0; i < 4; i++) {
         const float *row = all->a[g + i / 2 * 8], *column = all->b[2 * t + i % 2];
         for (unsigned int k = 0; k < 16; k++)

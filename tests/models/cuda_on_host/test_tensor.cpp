@@ -27,7 +27,7 @@ std::uint32_t fragment[4][WARP];
 
 void run(const std::function<void()> &thread, unsigned int threads = WARP)
 {
-    emulation_launch(dim3(1), dim3(threads), 0, 48 << 10, thread);
+    emulation_launch(dim3(1), dim3(threads), 0, 48 << 10, thread, nullptr);
 }
 
 float value_of(const matrix_of_values &m, int row, int column)

@@ -79,14 +79,63 @@ static void expect_refused(const char *const *words)
     assert_null(file);
 }
 
-/* OpenAI's and Hugging Face's; and with a wrapper's prefix and what other programs add. */
+/* OpenAI's and Hugging Face's. */
 TEST(all_namings_give_the_same_model)
 {
-    static char names[TENSOR_SET_MOST][160];
     set = openai;
     expect_same_model();
     set = huggingface;
     expect_same_model();
+}
+
+/* The name with a wrapper before it, and one behind its first and behind its last dot. */
+static void wrap(char *name, size_t size, const char *plain, const char *const *w)
+{
+    const char *first = strchr(plain, '.'), *last = strrchr(plain, '.');
+    size_t head = first != NULL ? (size_t)(first - plain) + 1 : 0;
+    size_t body = last != NULL && last != first ? (size_t)(last - plain) + 1 - head : 0;
+    snprintf(name, size, "%s%.*s%s%.*s%s%s", w[0], (int)head, plain, head > 0 ? w[1] : "", (int)body, plain + head,
+             body > 0 ? w[2] : "", plain + head + body);
+}
+
+TEST(names_of_wrappers_are_left_out)
+{
+    static const char *const wrappers[][3] = {
+        {"module.", "", ""},
+        {"model.", "", ""},
+        {"_orig_mod.", "", ""},
+        {"module._orig_mod.", "", ""},
+        {"_orig_mod.module.", "", ""},
+        {"model._orig_mod.module.model.", "", ""},
+        {"", "_orig_mod.", ""},
+        {"module.", "", "_orig_mod."},
+        {"_forward_module.model.", "_orig_mod.module.", "_checkpoint_wrapped_module."},
+        {"_fsdp_wrapped_module.", "_fsdp_wrapped_module._orig_mod.", ""}};
+    static char names[TENSOR_SET_MOST][256];
+    for (size_t k = 0; k < 2 * sizeof wrappers / sizeof *wrappers; k++) {
+        set = k % 2 == 0 ? openai : huggingface;
+        for (size_t i = 0; i < set.count; i++) {
+            wrap(names[i], sizeof names[i], set.tensors[i].name, wrappers[k / 2]);
+            set.tensors[i].name = names[i];
+        }
+        expect_same_model();
+    }
+}
+
+TEST(a_tensor_with_and_without_a_wrapper_is_refused)
+{
+    char name[160];
+    set = openai;
+    set.tensors[set.count] = set.tensors[0];
+    snprintf(name, sizeof name, "module.%s", set.tensors[0].name);
+    set.tensors[set.count++].name = name;
+    EXPECT_REFUSED("twice", set.tensors[0].name);
+}
+
+TEST(what_other_programs_add_is_left_out)
+{
+    static char names[TENSOR_SET_MOST][160];
+    set = huggingface;
     set.tensors[set.count++] = (struct safetensor){.name = "text_model.embeddings.position_ids",
                                                    .type = SAFETENSOR_F32,
                                                    .rank = 2,
