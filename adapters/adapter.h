@@ -16,7 +16,7 @@
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
-/* Of experts that replace the MLP; auto: independent where the model is drawn, too. */
+/* How experts that replace the MLP start; auto: independent where the model starts from random weights. */
 enum expert_start { EXPERT_START_COPIES, EXPERT_START_INDEPENDENT, EXPERT_START_AUTO };
 enum routing_unit { ROUTING_PER_SAMPLE, ROUTING_PER_TOKEN };
 enum balance_kind { BALANCE_NONE, BALANCE_CV, BALANCE_LOSS_WIDENET, BALANCE_LOSS_RMOE };

@@ -18,7 +18,7 @@
 #include "models/block.h"
 #include "models/clip.h"
 
-/* Of query, key, value and output of the attention, and of both layers of the MLP. */
+/* The matrices that deltas may belong to: query, key, value and output of the attention, and both layers of the MLP. */
 enum delta_matrix { DELTA_QUERY, DELTA_KEY, DELTA_VALUE, DELTA_OUTPUT, DELTA_FC, DELTA_PROJ, DELTA_MATRICES };
 extern const char *const delta_matrix_names[DELTA_MATRICES];
 
@@ -26,8 +26,8 @@ enum delta_start { DELTA_UNIFORM, DELTA_NORMAL };
 enum { DELTA_GATE_NUMBERS = 3 };
 enum delta_part { DELTA_A = 1, DELTA_B = 2, DELTA_MAGNITUDE = 4 };
 
-/* What happens between the halves of a delta (models/block.h). One file in gates/ and one name here each; "none" is that of a
- * delta of the weight: its hooks are NULL, and the halves follow one another. */
+/* The operation between the halves of a delta (models/block.h). One file in gates/ and one name here each; "none" is
+ * that of a delta of the weight: its hooks are NULL, and the halves follow one another. */
 #define DELTA_GATES(X) X(none) X(magnitude) X(rank_one)
 #define DECLARE(name) extern const struct delta_gate gate_##name;
 DELTA_GATES(DECLARE)
@@ -86,9 +86,10 @@ void deltas_destroy(struct deltas *deltas); /* NULL is allowed; takes them out o
  * normal: of deviation 1 / rank. */
 status deltas_initialize(struct deltas *deltas, uint64_t seed, struct error *error);
 
-/* Merges the tasks before `apart` that are not merged yet, in their order, and uses the rows of tasks apart … task. Trained are
- * the listed parts (a set of enum delta_part) of the rows of `task`, and with DELTA_MAGNITUDE the magnitudes of all tasks in
- * use. What is merged follows from the values and the calls, so a resumed run computes the same weights. */
+/* Merges the tasks before `apart` that are not merged yet, in their order, and uses the rows of tasks apart … task.
+ * It trains the listed parts (a set of enum delta_part) of the rows of `task`, and with DELTA_MAGNITUDE the
+ * magnitudes of all tasks in use. The merged weights follow from the values and the calls, so a resumed run computes
+ * the same ones. */
 status deltas_begin_task(struct deltas *deltas, size_t task, size_t apart, unsigned parts, struct error *error);
 
 bool deltas_in_tower(const struct deltas *deltas, enum tower tower); /* NULL: false */
@@ -97,8 +98,8 @@ bool deltas_in_tower(const struct deltas *deltas, enum tower tower); /* NULL: fa
 status deltas_add_product(struct deltas *deltas, const struct delta_entry *entry, size_t task, float factor,
                           struct error *error);
 
-/* The rows of a task, A [rank, in] or B [rank, out], or its magnitude, from or to the host; the weight [out, in] with what is
- * merged. */
+/* The rows of a task, A [rank, in] or B [rank, out], or its magnitude, from or to the host; the weight [out, in] with
+ * the merged deltas. */
 status deltas_read(const struct deltas *deltas, const struct delta_entry *entry, enum delta_part part, size_t task,
                    float *values, struct error *error);
 status deltas_write(struct deltas *deltas, const struct delta_entry *entry, enum delta_part part, size_t task,
@@ -106,14 +107,14 @@ status deltas_write(struct deltas *deltas, const struct delta_entry *entry, enum
 status deltas_read_weight(const struct deltas *deltas, const struct delta_entry *entry, float *values,
                           struct error *error);
 
-/* In a safetensors file: "visual.transformer.resblocks.3.query.delta_a.0" [rank, in] and "….delta_b.0" [rank, out] of task 0, magnitudes
- * where there are any ("….delta_magnitude.0" [1]), text without "visual.". */
+/* A safetensors file has "visual.transformer.resblocks.3.query.delta_a.0" [rank, in] and "….delta_b.0" [rank, out] of
+ * task 0, and magnitudes where there are any ("….delta_magnitude.0" [1]). The text tower's names have no "visual.". */
 
-/* The tasks up to the one in use. A value that is not finite is an error, and nothing is written. */
+/* Writes the tasks up to the one in use. A value that is not finite is an error, and nothing is written. */
 status deltas_save(const struct deltas *deltas, const struct group_extra *extra, const char *path, struct error *error);
 
 bool delta_file_is(const struct safetensors *file);
 
-/* For inference, with what is merged and what is in use as in the run. */
+/* Opens deltas for inference, with the same tasks merged and in use as in the run. */
 status deltas_open(struct deltas **deltas, struct clip *clip, struct arena *arena, const struct safetensors *file,
                    struct error *error);

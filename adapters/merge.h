@@ -23,11 +23,11 @@ enum { MERGE_SOURCES = WEIGHTED_SUM_INPUTS };
 
 struct merge_combiner; /* merge/policies.h */
 
-enum merge_skip { MERGE_DONE, MERGE_TARGET_IS_SOURCE, MERGE_NO_FREE_EXPERT };
+enum merge_skip { MERGE_DONE, MERGE_TARGET_IS_SOURCE, MERGE_NO_FREE_EXPERT, MERGE_DECLINED };
 
-/* target becomes a combination of its sources: Σ weight[i] · source[i], or, where all weights are 0, what the combiner
- * makes of them. A policy leaves the weights at 0: the combiner sets them. With a skip, it is the merge that would have been
- * done. target −1: none is free. */
+/* target becomes a combination of its sources: Σ weight[i] · source[i], or, where all weights are 0, the combiner's
+ * result. A policy of this program leaves the weights at 0: the combiner sets them. With a skip, it is the merge that
+ * would have been done. target −1: no expert is free. */
 struct merge {
     size_t block; /* number of the tower's bank */
     int target;
@@ -68,31 +68,42 @@ enum merge_moment { MERGE_AFTER_STEP, MERGE_AFTER_TASK };
 
 struct merge_call {
     enum merge_moment moment;
-    size_t iteration, iterations;  /* of the task, from 1; 0 after the task */
-    size_t before, all;            /* iterations of the tasks before this one; of all tasks */
-    size_t epoch_length;           /* iterations of a pass over the task's images; 0: not known */
-    size_t more;                   /* iterations after the last pass (training.reference_iterations) */
-    const struct options *options; /* the policy's; NULL: its defaults */
+    size_t task, iteration, iterations; /* iteration: of the task, from 1; 0 after the task */
+    size_t before, all;                 /* iterations of the tasks before this one; of all tasks */
+    size_t epoch_length;                /* iterations of a pass over the task's images; 0: not known */
+    size_t more;                        /* iterations after the last pass (training.reference_iterations) */
+    const struct options *options;      /* the policy's; NULL: its defaults */
     struct rng rng;
     void *state; /* the policy's own, of both towers */
+    /* of a policy that asks a program: */
+    const char *folder; /* for its log */
+    size_t blocks[TOWERS], experts;
+    void **program; /* NULL until it is started; for close */
+    double *asking; /* seconds that it took are added */
 };
 
 struct merge_policy {
     const char *name, *source; /* source: where it is published */
     const char *formula;       /* what defines it, in one line */
     unsigned needs;            /* enum merge_needs */
+    unsigned offers;           /* likewise: collected as well, where the configuration has them */
     const struct option *options;
     size_t state_size; /* plain data without pointers, zero at first, saved with the run */
     bool after_task;   /* it is asked at the end of a task, too, before experts are frozen */
-    /* Once for every task before the first one. ERROR_ARGUMENT where nothing would happen in it. NULL: something will. */
+    /* Called once for every task, before the first one. ERROR_ARGUMENT where the policy would do nothing in the task.
+     * NULL: it always does something. */
     status (*check)(const struct merge_call *call, struct error *error);
-    /* NULL: it follows no schedule and combines nothing. */
+    /* A policy has one of the two; both NULL: it follows no schedule and combines nothing. */
     void (*plan)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list);
+    status (*ask)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
+                  struct error *error);
+    void (*close)(void *program); /* what ask started */
     /* Or, of a policy that has no plan: changes the experts of both towers after every step of a task, on the device, without
      * targets and events. */
     status (*after_step)(struct adapters *adapters, const struct merge_call *call, struct error *error);
 };
 
+bool merge_policy_plans(const struct merge_policy *policy);
 status merge_policy_find(const struct merge_policy **policy, const char *name, struct error *error);
 const struct merge_policy *merge_policy_at(size_t index); /* NULL past the last one */
 
@@ -116,7 +127,7 @@ struct expert_changes {
 };
 void expert_changes_clear(struct expert_changes *events);
 void expert_changes_free(struct expert_changes *events);
-const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
+const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert", "declined" */
 
 /* Effects of a merge (harness/train/services/merging.h). */
 struct merge_effect {
@@ -170,7 +181,7 @@ MERGE_SCHEDULES(DECLARE)
 #define MERGE_SCHEDULE_NAME(name) "|" #name
 #define MERGE_SCHEDULE_CHOICES (&MERGE_SCHEDULES(MERGE_SCHEDULE_NAME)[1])
 
-/* In the order of MERGE_SCHEDULES, which is the order of the option's choices; NULL past the last one. */
+/* The schedules in the order of MERGE_SCHEDULES, which is the order of the option's choices; NULL past the last one. */
 const struct merge_schedule *merge_schedule_at(size_t index);
 
 /* Which experts are merged, how and when. */
@@ -191,12 +202,12 @@ unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of poli
 status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, const struct merge_call *call,
                       struct expert_changes *events, struct error *error);
 
-/* For policies that leave their target to the suite: entries of their options, and their needs. least_used: the
- * least used expert that is not frozen (ties: the lowest index), and a skip where it is one of the sources; random_free:
- * a random one that is neither a source nor frozen; least_used_any: the least used, frozen or not (Park, Algorithm 1,
- * line 20, to the letter), which stays frozen if it was, as no line thaws an expert; least_used_ever: the least used since
- * the run began, of those that are not frozen, so that what served an earlier task is kept; noise: the least used, which
- * becomes what the combiner makes of the sources plus noise. A skip where there is none. */
+/* For policies that leave their target to the suite: entries of their options, and their needs. least_used: the least
+ * used expert that is not frozen (ties: the lowest index), and a skip where it is one of the sources; random_free: a
+ * random one that is neither a source nor frozen; least_used_any: the least used, frozen or not (Park, Algorithm 1,
+ * line 20, to the letter), which stays frozen if it was, as no line thaws an expert; least_used_ever: the least used
+ * since the run began, of those that are not frozen, so that experts of earlier tasks are kept; noise: the least
+ * used, which becomes the combiner's result plus noise. A skip where there is none. */
 enum merge_target {
     TARGET_LEAST_USED,
     TARGET_LEAST_USED_ANY,
@@ -204,11 +215,11 @@ enum merge_target {
     TARGET_RANDOM_FREE,
     TARGET_NOISE
 };
-#define MERGE_TARGET_OPTIONS                                                                                           \
+#define MERGE_TARGET_OPTIONS(by_default)                                                                               \
     {.name = "target",                                                                                                 \
      .type = OPTION_CHOICE,                                                                                            \
      .choices = "least_used|least_used_any|least_used_ever|random_free|noise",                                         \
-     .fallback = "least_used",                                                                                         \
+     .fallback = by_default,                                                                                           \
      .help =                                                                                                           \
          "expert that is replaced: the one that the task used least of those that are not frozen, or of all "          \
          "(least_used_any), the one that all tasks so far used least (least_used_ever), a random one that is neither " \

@@ -427,7 +427,7 @@ status merge_plan_of(struct merge_plan *plan, const struct options *merge, const
     TRY(merge_combiner_find(&plan->combiner, options_text(combine, "name"), error));
     TRY(read_noise(plan, merge, error));
     TRY(check_plan(plan, merge, error));
-    if (plan->policy->plan == NULL) { /* nothing is due, and nothing combined */
+    if (!merge_policy_plans(plan->policy)) { /* nothing is due, and nothing combined */
         plan->schedule = merge_schedule_at(0);
         plan->combiner = &combine_mean;
     }
@@ -448,7 +448,7 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
     const struct option *table = plan->policy->options;
     bool counts = table != NULL && options_find(table, "sources") != NULL;
     size_t sources = counts ? whole(plan->policy_options, "sources") : 2;
-    if (plan->policy->plan == NULL)
+    if (!merge_policy_plans(plan->policy))
         return OK;
     if (adapter->router->averages)
         return error_set(
@@ -503,7 +503,7 @@ bool merge_reads(const struct options *merge, const char *section, const char *k
         return false;
     if (strcmp(key, "least_fall") == 0 && !schedule->needs_loss)
         return false;
-    return policy->plan != NULL || strcmp(key, "policy") == 0;
+    return merge_policy_plans(policy) || strcmp(key, "policy") == 0;
 }
 
 bool freeze_reads(const struct options *adapter, const char *key)

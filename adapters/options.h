@@ -11,15 +11,15 @@ extern const struct option adapter_options[], merge_options[], combine_options[]
 status adapter_settings_of(struct adapter_settings *settings, const struct options *adapter, size_t tasks, bool drawn,
                            struct error *error);
 
-/* Of these, without checks, those that a file of adapters states under the same key, but blocks and router. */
+/* Reads, without checks, the keys that a file of adapters also states, except blocks and router. */
 void adapter_settings_stated(struct adapter_settings *settings, const struct options *adapter);
 
 /* Options are borrowed. */
 status merge_plan_of(struct merge_plan *plan, const struct options *merge, const struct options *combine,
                      struct error *error);
 
-/* Whether the policy and the schedule that section merge names look at a key of section merge or combine, and the freeze policy at
- * one of section adapter. */
+/* Whether the policy and the schedule of section merge read a key of section merge or combine; whether the freeze
+ * policy reads a key of section adapter. */
 bool merge_reads(const struct options *merge, const char *section, const char *key);
 bool freeze_reads(const struct options *adapter, const char *key);
 

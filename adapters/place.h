@@ -45,7 +45,8 @@ void block_choice_write(const struct block_choice *choice, struct text *text); /
 
 const char *adapted_towers_name(enum adapted_towers towers);
 
-/* With BLOCKS_BY_SCORE, before there are scores: the last n, so that counts and costs are right. */
+/* Whether a block has adapters. Before there are scores, BLOCKS_BY_SCORE means the last n, so that counts and costs
+ * are right. */
 bool adapter_place_has(const struct adapter_place *place, const struct clip_dimensions *dimensions, enum tower tower,
                        size_t block);
 size_t adapter_place_count(const struct adapter_place *place, const struct clip_dimensions *dimensions,

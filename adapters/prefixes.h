@@ -55,19 +55,19 @@ status prefixes_initialize(struct prefixes *prefixes, uint64_t seed, struct erro
 /* NULL: the tower has none. Valid as long as the prefixes. */
 const struct attention_hook *prefixes_hooks(const struct prefixes *prefixes, enum tower tower);
 
-/* A fresh optimizer; from now on the prefixes of this task alone are trained. */
+/* Starts a fresh optimizer; from now on the prefixes of this task alone are trained. */
 status prefixes_begin_task(struct prefixes *prefixes, size_t task, struct error *error);
 
-/* In a safetensors file: "visual.transformer.resblocks.3.attn.prefix_pool.0" [2, length, width], the keys and values of task 0, text
- * without "visual.". */
+/* A safetensors file has the keys and values of task 0 as "visual.transformer.resblocks.3.attn.prefix_pool.0" [2,
+ * length, width]. The text tower's names have no "visual.". */
 
-/* Of all tasks. A value that is not finite is an error, and nothing is written. */
+/* Writes the prefixes of all tasks. A value that is not finite is an error, and nothing is written. */
 status prefixes_save(const struct prefixes *prefixes, const struct group_extra *extra, const char *path,
                      struct error *error);
 
 bool prefix_file_is(const struct safetensors *file);
 
-/* For inference; tasks, blocks and lengths are those of the file. Prefixes that are there already, of the same sizes, get its values;
- * NULL: new ones. After a failure the caller destroys what is there. */
+/* Opens prefixes for inference, with the tasks, blocks and lengths of the file. Existing prefixes of the same sizes
+ * get the file's values; NULL: new ones are created. After a failure the caller destroys *prefixes. */
 status prefixes_open(struct prefixes **prefixes, const struct clip *clip, struct arena *arena,
                      const struct safetensors *file, struct error *error);

@@ -1,4 +1,4 @@
-/* The selector's autoencoders, which tell the task that an image comes from, and the selector's tensors in a file of adapters.
+/* The selector's autoencoders, which predict the task of an image, and the selector's tensors in a file of adapters.
  * See adapters/README.md.
  *
  *     struct autoencoder *coder;
@@ -34,7 +34,7 @@ status autoencoder_create(struct autoencoder **coder, struct backend *backend, s
                           size_t code, enum parameters_mode mode, struct error *error);
 void autoencoder_destroy(struct autoencoder *coder); /* NULL is allowed */
 
-/* As PyTorch starts a linear layer: weights and biases uniform within ±1/√inputs; drawn with RNG_SELECTOR. */
+/* Weights and biases start uniform within ±1/√inputs, as in a linear layer of PyTorch; drawn with RNG_SELECTOR. */
 status autoencoder_initialize(struct autoencoder *coder, uint64_t seed, uint32_t task, struct error *error);
 
 /* errors [n] on the host, of features [n, width] (before the sigmoid). */
@@ -69,7 +69,7 @@ void selector_tensors_free(struct selector_tensors *tensors); /* also after a fa
 status selector_file_array(const struct safetensors *file, const char *name, int rank, const size_t *shape,
                            const float **values, struct error *error);
 
-/* thresholds [trained], borrowed: numbers, of which some may be infinite. */
+/* thresholds [trained], borrowed; some may be infinite. */
 status selector_file_thresholds(const struct safetensors *file, const float **thresholds, size_t *trained,
                                 struct error *error);
 

@@ -67,7 +67,7 @@ struct layer_scores {
     double *values[TOWERS];       /* [tasks, blocks] */
 };
 
-/* All zero. The caller frees. */
+/* All scores are zero at first. The caller frees them. */
 void layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS]);
 void layer_scores_free(struct layer_scores *scores);
 

@@ -1,4 +1,5 @@
 /* The adapters' tensors: declaration, initialisation, counts, frozen set, steps. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,9 @@ static status declare_bank(struct adapter_tower *tower, size_t index, struct err
         TRY(parameters_add(tower->parameters, name, tensors[i].rank, tensors[i].shape, tensors[i].segments,
                            tensors[i].flag, tensors[i].index, error));
     }
+    /* A router without weights and no shared expert have flags, too, which adapters_begin_task sets. */
+    size_t *declared = &tower->parameters->flags_count;
+    *declared = *declared > flags + flags_per_block(s) ? *declared : flags + flags_per_block(s);
     return OK;
 }
 
@@ -352,6 +356,7 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
                                error));
         for (size_t b = 0; b < tower->blocks; b++) {
             int32_t *router_flag = tower->banks[b].used + experts + router, one = 1;
+            assert(router_flag < tower->parameters->flags + tower->parameters->flags_count);
             TRY(backend->ops->upload(backend, router_flag, &one, sizeof one, error));
             if (adapters->settings.shared_expert)
                 TRY(backend->ops->upload(backend, tower->banks[b].used + experts + tasks, &one, sizeof one, error));

@@ -1,4 +1,5 @@
-/* Kinds of experts, and the experts of a block with their routing: what a forward pass keeps for its backward pass.
+/* Kinds of experts, and the experts of a block with their routing and the values that a forward pass keeps for its
+ * backward pass.
  *
  *     const struct expert_kind *kind;
  *     TRY(expert_kind_find(&kind, "ffn", error));
@@ -69,7 +70,8 @@ struct shared_decision {
     float *dgates;  /* [samples, K] the sum over the blocks; NULL: not training */
 };
 
-/* What a forward pass through one block keeps for its backward pass. Arrays of the router are per sample of the layer. */
+/* The values that a forward pass through one block keeps for its backward pass. Arrays of the router are per sample
+ * of the layer. */
 struct expert_pass {
     const struct adapter_tower *tower;
     size_t block;                    /* of the tower */

@@ -1,5 +1,6 @@
 #include "adapters/files/adapter_metadata.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,10 +106,13 @@ static status parse(struct adapter_metadata *metadata, const struct safetensors 
         return OK;
     if (metadata->owner == NULL)
         metadata->owner = json_object();
+    errno = 0;
     json_t *parsed = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
-    if (parsed == NULL || json_object_set_new(metadata->owner, key, parsed) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: metadata %s: expected JSON, found %.80s: %s", safetensors_path(file),
-                         key, text, reason.text);
+    if (parsed == NULL || json_object_set_new(metadata->owner, key, parsed) != 0) {
+        error_set(error, ERROR_FORMAT, "%s: metadata %s: expected JSON, found %.80s: %s", safetensors_path(file), key,
+                  text, reason.text);
+        return memory_blame(ERROR_FORMAT, safetensors_path(file), error);
+    }
     *value = parsed;
     return OK;
 }

@@ -52,8 +52,8 @@ struct group_extra {
     size_t metadata_count;
 };
 
-/* At most GROUP_METADATA keys in all; of equal ones the first is written. A value that is not finite is an error, and nothing is
- * written. extra may be NULL. */
+/* Writes at most GROUP_METADATA keys in all, and the first of equal ones. A value that is not finite is an error, and
+ * nothing is written. extra may be NULL. */
 status group_tensors_save(const struct group_tensor *list, size_t count, const struct safetensors_metadata *metadata,
                           size_t metadata_count, const struct group_extra *extra, const char *path,
                           struct error *error);

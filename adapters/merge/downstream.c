@@ -22,7 +22,7 @@ static double likeness(const struct merge_view *view, size_t block, size_t first
     return dot > 0 ? (double)(float)(dot / (sqrt(length_a) * sqrt(length_b))) : 0;
 }
 
-static const struct option options[] = {MERGE_TARGET_OPTIONS, {0}};
+static const struct option options[] = {MERGE_TARGET_OPTIONS("least_used"), {0}};
 
 static void plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list)
 {

@@ -203,14 +203,28 @@ static status blur(const struct adapter_tower *tower, enum tower which, const st
     return result;
 }
 
-/* With a combiner that has a formula of its own, moments are averaged with equal weights. */
+static bool has_weights(const struct merge *merge)
+{
+    for (size_t i = 0; i < merge->sources; i++)
+        if (merge->weight[i] != 0)
+            return true;
+    return false;
+}
+
+/* With a combiner that has a formula of its own, moments are averaged with equal weights. A program may give the weights. */
 static status combine(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
                       struct merge *merge, struct error *error)
 {
     struct adapter_tower *tower = &adapters->towers[view->tower];
     const struct merge_combiner *combiner = plan->combiner != NULL ? plan->combiner : &combine_mean;
     struct merge shares = *merge;
-    (combiner->weigh != NULL ? combiner->weigh : combine_mean.weigh)(view, &shares);
+    if (has_weights(merge) && combiner->combine != NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "merge policy %s gives weights, but combine.name is %s, which has a formula of its own; set "
+                         "combine.name=mean, or leave the weights out",
+                         plan->policy->name, combiner->name);
+    if (!has_weights(merge))
+        (combiner->weigh != NULL ? combiner->weigh : combine_mean.weigh)(view, &shares);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         const struct parameter *p = tensor_of(tower, merge->block, i);
         if (combiner->combine == NULL)
@@ -236,7 +250,7 @@ static unsigned policy_needs(const struct merge_policy *policy, const struct opt
 {
     bool ever = options != NULL && policy->options != NULL && options_find(policy->options, "target") != NULL &&
                 options_choice(options, "target") == TARGET_LEAST_USED_EVER;
-    return policy->needs | (ever ? NEEDS_EARLIER_COUNTS : 0);
+    return policy->needs | policy->offers | (ever ? NEEDS_EARLIER_COUNTS : 0);
 }
 
 unsigned merge_needs(const struct merge_plan *plan)
@@ -263,7 +277,7 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
     if (call->moment == MERGE_AFTER_TASK && !plan->policy->after_task &&
         !(plan->schedule != NULL && plan->schedule->after_task))
         return OK;
-    for (int t = 0; plan->policy->plan != NULL && t < TOWERS; t++) {
+    for (int t = 0; merge_policy_plans(plan->policy) && t < TOWERS; t++) {
         if (!adapters_in_tower(adapters, (enum tower)t))
             continue;
         struct merge_list list = {0};
@@ -271,8 +285,10 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
         int32_t *memory = NULL;
         status result =
             look_at(adapters, (enum tower)t, policy_needs(plan->policy, call->options), &view, &memory, error);
-        if (result == OK)
+        if (result == OK && plan->policy->plan != NULL)
             plan->policy->plan(&view, call, &list);
+        else
+            NEXT(result, plan->policy->ask(&view, call, &list, error));
         NEXT(result, carry_out_list(adapters, &view, plan, call, &list, events, error));
         free(memory);
         free(list.merges);

@@ -8,7 +8,7 @@ static const struct option options[] = {{.name = "sources",
                                          .maximum = MERGE_SOURCES,
                                          .fallback = "2",
                                          .help = "number of the most used experts that are merged"},
-                                        MERGE_TARGET_OPTIONS,
+                                        MERGE_TARGET_OPTIONS("least_used"),
                                         {0}};
 
 static void plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list)

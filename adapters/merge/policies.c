@@ -32,6 +32,11 @@ REGISTRY_LOOKUPS(freeze_policy, struct freeze_policy, freezes, "suite", "freeze 
 
 /* --- Policies --- */
 
+bool merge_policy_plans(const struct merge_policy *policy)
+{
+    return policy->plan != NULL || policy->ask != NULL;
+}
+
 void merge_list_add(struct merge_list *list, const struct merge *merge)
 {
     GROW(list->merges, list->count);
@@ -145,7 +150,7 @@ void merge_best_pairs(const struct merge_view *view, const struct merge_call *ca
 
 const char *merge_skip_name(enum merge_skip skip)
 {
-    static const char *const names[] = {"", "target_is_source", "no_free_expert"};
+    static const char *const names[] = {"", "target_is_source", "no_free_expert", "declined"};
     return names[skip];
 }
 

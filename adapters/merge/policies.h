@@ -1,6 +1,6 @@
-/* All merge policies and all combiners: a new one is a file in this folder and a name here. Combiners: how several experts become one,
- * by their mean or by another published formula; weighted.c is the shortest example of a choice of weights, ties.c of a formula of
- * its own.
+/* All merge policies and all combiners; a new one is a file in this folder and a name here. A combiner makes one
+ * expert of several, by their mean or by another published formula. weighted.c is the shortest example of a choice of
+ * weights, ties.c of a formula of its own.
  *
  *     const struct merge_combiner *combiner;
  *     TRY(merge_combiner_find(&combiner, "ties", error));
@@ -18,7 +18,7 @@ struct expert_shape {
     enum activation activation;
 };
 
-/* Where a part lies in the flat vector. */
+/* The place of a part in the flat vector. */
 struct expert_part {
     size_t offset, size;
 };
@@ -63,8 +63,8 @@ void merge_align(struct expert_shape shape, const float *a, const float *b, cons
 /* similarity [E, E]: the mean over P probes of the cosine of two experts' outputs [E, P, d]; 0 where an output is 0. */
 void merge_similarity(size_t experts, size_t probes, size_t width, const float *outputs, float *similarity);
 
-#define MERGE_POLICIES(X) X(none) X(most_used) X(random) X(similar) X(coactivated) X(downstream) X(ewa)
-#define MERGE_COMBINERS(X) X(mean) X(weighted) X(fisher) X(ties) X(slerp) X(aligned)
+#define MERGE_POLICIES(X) X(none) X(most_used) X(random) X(similar) X(coactivated) X(downstream) X(ewa) X(external)
+#define MERGE_COMBINERS(X) X(mean) X(weighted) X(fisher) X(ties) X(slerp) X(aligned) X(repair)
 
 #define DECLARE(name) extern const struct merge_policy policy_##name;
 MERGE_POLICIES(DECLARE)

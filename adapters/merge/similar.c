@@ -9,7 +9,7 @@ static double likeness(const struct merge_view *view, size_t block, size_t first
     return (double)view->similarity[(block * view->experts + first) * view->experts + second];
 }
 
-static const struct option options[] = {MERGE_TARGET_OPTIONS, {0}};
+static const struct option options[] = {MERGE_TARGET_OPTIONS("least_used"), {0}};
 
 static void plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list)
 {

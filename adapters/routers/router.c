@@ -26,12 +26,6 @@ bool router_is_balanced(const struct expert_pass *pass, const struct block_conte
     return context->training && adapters->settings.balance != BALANCE_NONE && adapters->loss != NULL;
 }
 
-float router_balance_share(const struct expert_pass *pass)
-{
-    const struct adapter_tower *tower = pass->tower;
-    return tower->adapters->loss_share * (float)expert_decision_users(tower);
-}
-
 bool router_adds_used(const struct expert_pass *pass)
 {
     return pass->index > 0 && pass[-1].bank == pass->bank;

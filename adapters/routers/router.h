@@ -41,10 +41,9 @@ enum { SOFTMAX_PROBABILITIES }; /* where softmax_topk keeps p [samples, E] */
 
 const char *balance_kind_name(enum balance_kind kind); /* "cv" */
 
-/* For routers: whether this pass adds a balance loss; its share, times the number of blocks that use the decision;
- * whether an earlier block has the same experts; and memory for an array of the pass. */
+/* For routers: whether this pass adds a balance loss; whether an earlier block has the same experts; and memory for an array
+ * of the pass. */
 bool router_is_balanced(const struct expert_pass *pass, const struct block_context *context);
-float router_balance_share(const struct expert_pass *pass);
 bool router_adds_used(const struct expert_pass *pass);
 status router_take(struct expert_pass *pass, const struct block_context *context, size_t array, const char *name,
                    size_t rows, size_t columns, struct error *error);

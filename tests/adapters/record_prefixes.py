@@ -7,12 +7,15 @@ The block, clip/model.py's ResidualAttentionBlock with clip/attention.py, runs u
 the test draws again; the file has the outputs and gradients, with a causal mask and without one, and those of the images beside
 which prefixes are weighted. Needs torch alone; two functions that came with torch 2 are added to an older one.
 """
-import json
 import math
+import pathlib
 import sys
 import types
 
 import torch
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+from recording import draw, write
 
 WIDTH, HEADS, POSITIONS, BATCH, TASKS, LENGTH = 128, 2, 7, 3, 3, 4
 ROUTERS, WEIGHTS = [1, 0, 1], [0.25, 1.0, 0.75]
@@ -37,19 +40,6 @@ def public_block(folder):
     return ResidualAttentionBlock
 
 
-drawn = 0
-
-
-def draw(*shape, scale):
-    """scale · u, u in ± 1/2 of 16 bits: the numbers that follow those drawn before."""
-    global drawn
-    count = math.prod(shape)
-    index = torch.arange(drawn, drawn + count, dtype=torch.int64)
-    drawn += count
-    word = (index * 2654435761 + 12345) % 2**32 // 2**16
-    return ((word.double() / 2**16 - 0.5) * scale).float().view(shape)
-
-
 def main(folder, path):
     expected = {}
     block = public_block(folder)(WIDTH, HEADS, None, True, False, 0, {"pool_size": TASKS, "vision_ctx": LENGTH})
@@ -69,15 +59,7 @@ def main(folder, path):
         out.backward(slope)
         expected[f"{kind}.out"], expected[f"{kind}.dx"] = out.detach(), inputs.grad
         expected[f"{kind}.dprefix"] = block.attn.prefix_pool.grad.clone()
-    header, data = {"__metadata__": {"source": "https://github.com/lloongx/DIKI"}}, b""
-    for name, tensor in expected.items():
-        values = tensor.contiguous().numpy().astype("<f4").tobytes()
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(values)]}
-        data += values
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text + data)
+    write(path, "https://github.com/lloongx/DIKI", expected)
 
 
 main(*sys.argv[1:])

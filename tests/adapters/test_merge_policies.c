@@ -166,7 +166,7 @@ TEST(random_targets_are_neither_source_nor_frozen)
             size_t target;
             const char *found = planned(policy, options, &target_view, iteration), *rest = strchr(found, ',');
             assert_int_equal(sscanf(found, "0: 0+1>%zu", &target), 1);
-            assert_in_range(target, 0, TARGETS - 1);
+            assert_between(target, 0, TARGETS - 1);
             assert_int_equal(found[8], rest != NULL ? ',' : 0); /* nothing hinders the merge */
             assert_true(rest == NULL || strcmp(rest, ", 1: 0+1>-1 no_free_expert") == 0);
             drawn[target]++;
@@ -175,7 +175,7 @@ TEST(random_targets_are_neither_source_nor_frozen)
             if (e < 3)
                 assert_int_equal(drawn[e], 0); /* sources, and a frozen one */
             else
-                assert_in_range(drawn[e], 100, 170); /* 400 draws of 3 */
+                assert_between(drawn[e], 100, 170); /* 400 draws of 3 */
         options_destroy(options);
     }
 }
@@ -184,16 +184,90 @@ TEST(random_targets_are_neither_source_nor_frozen)
 TEST(random_draws_three_experts)
 {
     size_t sources[TARGETS] = {0};
+    struct options *options = small_options(policy_random.options, "");
     for (uint32_t iteration = 0; iteration < 400; iteration++) {
         size_t a, b, target;
-        const char *found = planned(&policy_random, NULL, &target_view, iteration);
+        const char *found = planned(&policy_random, options, &target_view, iteration);
         assert_int_equal(sscanf(found, "0: %zu+%zu>%zu, 1: ", &a, &b, &target), 3);
         assert_true(a != b && a != target && b != target && target != 2);
         sources[a]++;
         sources[b]++;
     }
     for (size_t e = 0; e < TARGETS; e++)
-        assert_in_range(sources[e], 100, 170); /* 800 draws of 6; frozen ones may be sources */
+        assert_between(sources[e], 100, 170); /* 800 draws of 6; frozen ones may be sources */
+    options_destroy(options);
+}
+
+/* No merge is left out for its target, so that doses are equal whichever target it is. */
+TEST(random_sources_replace_the_least_used)
+{
+    size_t sources[TARGETS] = {0};
+    struct options *options = small_options(policy_random.options, "target=least_used");
+    for (uint32_t iteration = 0; iteration < 400; iteration++) {
+        size_t a, b;
+        const char *found = planned(&policy_random, options, &target_view, iteration);
+        assert_int_equal(sscanf(found, "0: %zu+%zu>", &a, &b), 2);
+        assert_memory_equal(found + 6, ">3, 1: ", 7); /* the least used that is not frozen */
+        assert_true(a != b && a != 3 && b != 3);
+        sources[a]++;
+        sources[b]++;
+    }
+    for (size_t e = 0; e < TARGETS; e++)
+        if (e != 3)
+            assert_between(sources[e], 120, 200); /* 800 draws of 5 */
+    options_destroy(options);
+}
+
+/* repair: hidden units of the mean get the statistics of their sources', and the second layer stays the mean. */
+enum { WIDTH = 6, HIDDEN = 5, PROBES_HERE = 40, SIZE = 2 * WIDTH * HIDDEN + WIDTH + HIDDEN };
+
+static void unit_moments(const float *expert, const float *probes, size_t unit, double *mean, double *deviation)
+{
+    const struct expert_shape linear = {WIDTH, HIDDEN, ACTIVATION_NONE};
+    double sum = 0, squares = 0;
+    for (size_t p = 0; p < PROBES_HERE; p++) {
+        float hidden[HIDDEN];
+        expert_forward(linear, expert, 1, probes + p * WIDTH, hidden, NULL);
+        sum += (double)hidden[unit];
+        squares += (double)hidden[unit] * (double)hidden[unit];
+    }
+    *mean = sum / PROBES_HERE;
+    *deviation = sqrt(fmax(squares / PROBES_HERE - *mean * *mean, 0));
+}
+
+TEST(repair_gives_the_statistics_of_the_sources)
+{
+    enum { SOURCES = 3, CONSTANT = 2 };
+    static float experts[SOURCES][SIZE], probes[PROBES_HERE * WIDTH], merged[SIZE];
+    const struct rng rng = rng_make(7, RNG_POLICY, 0, 0);
+    struct merge_sources sources = {
+        .count = SOURCES, .shape = {WIDTH, HIDDEN, ACTIVATION_RELU}, .probe_count = PROBES_HERE, .probes = probes};
+    for (size_t i = 0; i < PROBES_HERE * WIDTH; i++)
+        probes[i] = 1 + (float)rng_normal(&rng, i);
+    for (size_t k = 0; k < SOURCES; k++) {
+        for (size_t i = 0; i < SIZE; i++)
+            experts[k][i] = (float)rng_normal(&rng, 1000 * (k + 1) + i);
+        memset(experts[k] + CONSTANT * WIDTH, 0, WIDTH * sizeof(float)); /* a unit without weights is its bias */
+        sources.expert[k] = experts[k];
+    }
+    must(combine_repair.combine(&sources, NULL, merged, &error));
+    for (size_t unit = 0; unit < HIDDEN; unit++) {
+        double mean = 0, deviation = 0, m, d;
+        for (size_t k = 0; k < SOURCES; k++) {
+            unit_moments(experts[k], probes, unit, &m, &d);
+            mean += m / SOURCES;
+            deviation += d / SOURCES;
+        }
+        unit_moments(merged, probes, unit, &m, &d);
+        assert_true(fabs(m - mean) < 1e-5 && fabs(d - deviation) < 1e-3);
+        assert_true((deviation < 1e-3) == (unit == CONSTANT));
+    }
+    for (size_t i = WIDTH * HIDDEN + HIDDEN; i < SIZE; i++)
+        assert_true(fabsf(merged[i] - (experts[0][i] + experts[1][i] + experts[2][i]) / SOURCES) < 1e-6f);
+    sources.expert[1] = sources.expert[2] = experts[0]; /* of equal experts it is that expert */
+    must(combine_repair.combine(&sources, NULL, merged, &error));
+    for (size_t i = 0; i < SIZE; i++)
+        assert_true(fabsf(merged[i] - experts[0][i]) < 1e-5f);
 }
 
 /* ---- schedules ---- */
@@ -241,7 +315,7 @@ TEST(warmup_decay_is_densest_in_the_middle)
     assert_int_equal(due_iterations(&schedule_warmup_decay, 99, 100, due), 0); /* as with every */
     assert_int_equal(due_iterations(&schedule_warmup_decay, 6, 2, due), 3);
     size_t many = due_iterations(&schedule_warmup_decay, 100, 1, due);
-    assert_in_range(many, 50, 100); /* several at once are one */
+    assert_between(many, 50, 100); /* several at once are one */
 }
 
 /* Mean losses of one window after another, and whether a merge follows. */

@@ -117,7 +117,7 @@ ADAPTERS_TEST(noise_is_around_the_mean, 1, "")
         }
         for (size_t i = 0; i < n; i++)
             changed += found[i] != mean[i];
-        assert_in_range(changed, inside - inside / 100, inside);
+        assert_between(changed, inside - inside / 100, inside);
     }
     for (int i = 0; i < 2 * TOWERS; i++)
         for (int k = 0; k < i; k++)
@@ -233,7 +233,7 @@ TEST(random_freezing_does_not_look_at_use)
             drawn[pair[1]]++;
         }
         for (size_t e = 0; e < EXPERTS; e++)
-            assert_in_range(drawn[e], 150, 250); /* 1000 draws of 5 */
+            assert_between(drawn[e], 150, 250); /* 1000 draws of 5 */
         for (int k = 0; k < i; k++)
             assert_memory_not_equal(picked[i], picked[k], 20 * sizeof picked[i][0]);
     }

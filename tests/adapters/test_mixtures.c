@@ -174,7 +174,7 @@ ADAPTERS_TEST_OF(rows_that_nobody_needs_are_dealt_out_all_the_same, 2, one_tower
         must(adapters_read_counts(adapters, t, 1, counts[whole], &error));
     }
     assert_int_equal(samples[0], t == TOWER_IMAGE ? SMALL_IMAGES : 2 * SMALL_PROMPTS);
-    assert_in_range(samples[1], samples[0] + 1, 1000);
+    assert_between(samples[1], samples[0] + 1, 1000);
     assert_memory_equal(counts[0], counts[1], sizeof counts[0]);
     assert_true(fabs((double)losses[0] - (double)losses[1]) <= rounded(&s->d, 1e-6) * fabs((double)losses[1]));
 }
