@@ -44,8 +44,8 @@ enum comparison_detail {
 
 /* Everything is borrowed for the call. */
 struct comparison_request {
-    /* Without a status: finished runs; with a dataset: details of that task alone. incidental: whether a suite key with
-     * this value changes only how results are computed, not the results; NULL: no key does. */
+    /* A filter without a status chooses finished runs; with a dataset, details are of that task alone. incidental:
+     * whether a suite key with this value changes only how results are computed, not the results; NULL: no key does. */
     struct query_filter filter;
     const char *const *by; /* policy, method, selector, setting, order, model, suite, row, or suite keys: merge.every */
     size_t by_count;       /* several keys: a group is a combination of their values */

@@ -14,7 +14,7 @@ EMBEDDED_FILES(metric_files);
 #define EACH "-- each"
 
 /* Words of templates, in pairs with what stands for them, as text_add_replaced takes them. */
-enum { NAME = 1, PLACE = 3, BEST = 5, TAGS = 7, SQL = 9, WORDS = 26 };
+enum { NAME = 1, PLACE = 3, TAGS = 7, SQL = 9, WORDS = 26 };
 
 struct metric {
     const char *word[WORDS + 1];
@@ -117,11 +117,11 @@ void metrics_expand(struct text *sql, const char *script, const char *asked)
     }
 }
 
-const char *metric_best(const char *name)
+bool metric_exists(const char *name)
 {
     load_once();
     for (size_t i = 0; i < metric_count; i++)
         if (strcmp(metrics[i].word[NAME], name) == 0)
-            return metrics[i].word[BEST];
-    return NULL;
+            return true;
+    return false;
 }

@@ -1,5 +1,5 @@
-/* The metrics of continual learning: each is a part of results/metrics.sql, which views, questions, comparisons and pages are
- * made of.
+/* The metrics of continual learning. Each is a part of results/metrics.sql, from which views, questions, comparisons
+ * and pages are made.
  *
  *     -- title: Forgetting
  *     -- place: 40             among the others
@@ -26,10 +26,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "core/text.h"
 
 /* Appends the script, its lines "-- each" expanded; asked: names, as "last|gain", or NULL. */
 void metrics_expand(struct text *sql, const char *script, const char *asked);
 
-/* "highest", "lowest" or "": which end is the better one; NULL: there is no such metric. */
-const char *metric_best(const char *name);
+bool metric_exists(const char *name);

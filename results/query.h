@@ -44,13 +44,14 @@ const char **query_filter_text(struct query_filter *filter, size_t place);
  * nearest and all of them), and for an invalid time. A query with such a filter would have no rows. */
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error);
 
-/* The answer of a question (results/query/question.h) and, unless note is NULL, what it says about what it leaves out. */
+/* The answer of a question (results/query/question.h) and, unless note is NULL, its notes on what the answer leaves
+ * out. */
 struct questions;
 struct question;
 status query_ask(struct store *store, const struct questions *questions, const struct question *question,
                  const struct query_filter *filter, struct table *table, struct text *note, struct error *error);
 
-/* ERROR_ARGUMENT with the names there are, and the nearest. */
+/* An unknown name is ERROR_ARGUMENT, with all names and the nearest one. */
 status query_unknown(const struct questions *questions, const char *name, struct error *error);
 
 /* A question of the program. ERROR_ARGUMENT for a name that does not exist; without an answer the table has no rows. */

@@ -4,8 +4,8 @@
  *     struct report_outcome outcome;
  *     TRY(report_write(store, &request, &outcome, error));    // report/index.html, report/figures/…
  *
- * Files get their names when all are complete, the page first; a failure before leaves what was there. An earlier report is replaced; a
- * folder that holds anything else is left alone, with ERROR_ARGUMENT.
+ * Files get their names when all are complete, the page first; a failure before that leaves the earlier files. An
+ * earlier report is replaced. A folder that holds anything else is left alone, with ERROR_ARGUMENT.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 
 #define REPORT_BEST 6 /* colours that can be told apart */
 
-/* In the first bytes of every page (report/page.html), so that a report is recognised. */
+/* The mark in the first bytes of every page (report/page.html), by which a report is recognised. */
 #define REPORT_MARK "<meta name=\"generator\" content=\"mtil report\">"
 
 /* Everything is borrowed for the call. */

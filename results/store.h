@@ -39,7 +39,7 @@ void store_close(struct store *store); /* rolls back uncommitted rows and releas
 
 const char *store_path(const struct store *store); /* borrowed until close */
 
-/* For questions of one place to the rows (results/store/database.h); borrowed until close. */
+/* For code that reads rows by itself (results/store/database.h); borrowed until close. */
 struct database *store_database(struct store *store);
 
 /* Rows are kept in memory from here on, until store_commit writes them in one short transaction: hours may lie between
@@ -68,7 +68,7 @@ struct setting_row {
     const char *type;  /* "integer", "real", "boolean", "text", "list" */
 };
 
-/* What is known of a run when it starts. All strings but folder are required, and borrowed for the call. */
+/* The description of a run when it starts. All strings but folder are required, and borrowed for the call. */
 struct run_description {
     const char *suite;         /* its name: "mini" */
     const char *suite_text;    /* as resolved, with defaults and overrides */
@@ -113,6 +113,9 @@ status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
 status store_run_change_inputs(struct store *store, int64_t run, const char *suite_hash, const struct input_row *inputs,
                                size_t count, struct error *error);
 
+/* Records how many parameters a run trains, which was not known when it began. */
+status store_run_measure(struct store *store, int64_t run, int64_t parameters, struct error *error);
+
 /* Records the folder that the run goes on in. */
 status store_run_move(struct store *store, int64_t run, const char *folder, struct error *error);
 
@@ -125,7 +128,7 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
                       struct error *error);
 
-/* What identifies a run, and where its files lie. */
+/* The identity of a run, and the folder of its files. */
 struct run_row {
     int64_t run, seed;
     char *suite, *suite_text, *suite_hash, *status;
@@ -152,15 +155,16 @@ status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t 
 status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
                          struct error *error);
 
-/* Adds a row to a table of schema.sql, which says what its columns are; those that are not named are null. Not to be named:
+/* Adds a row to a table of schema.sql, which describes its columns. Columns without a value are null. Do not name
  * `run`, numbers that count rows, `started` and `position`. Names and values are borrowed for the call.
  *
- * ERROR_ARGUMENT for a row with the key of an existing one, but: an artifact replaces it, a similarity is left out, and a
- * task, its classes and its labels, which a resumed run describes again, have to be the same. */
+ * A row with the key of an existing one is ERROR_ARGUMENT, with these exceptions: an artifact replaces it, a
+ * similarity is left out, and a task, its classes and its labels, which a resumed run describes again, have to be the
+ * same. */
 status store_add(struct store *store, int64_t run, const char *table, const struct named_value *row, size_t count,
                  struct error *error);
 
-/* With the results per image in a row of their own. */
+/* A cell of the accuracy matrix; its results per image become a row of their own. */
 struct evaluation_row {
     int64_t after_task; /* the last task trained; −1: zero-shot CLIP */
     int64_t task;

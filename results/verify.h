@@ -18,7 +18,8 @@ struct verification {
     const int64_t *runs; /* borrowed; ERROR_ARGUMENT for one that is not there */
     size_t count;        /* 0: all */
     /* The cells of the accuracy matrix that a finished run of a method has: "all", "trained" (all but zero-shot),
-     * "diagonal", "last" or "zero-shot"; NULL: all. */
+     * "diagonal", "last", "zero-shot", or "own" (all, zero-shot where it has any; its training is not described by settings);
+     * NULL: all. */
     const char *(*cells)(const char *method);
     /* Whether settings_hash leaves out a key of suite_text ("run.threads") with that value; NULL: hashes are not checked. */
     bool (*incidental)(const char *key, const char *value);

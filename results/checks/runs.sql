@@ -32,7 +32,8 @@ WITH files AS ( -- the file of the weights without its folders
 ), stems AS (
     SELECT *, rtrim(file, replace(file, '.', '')) AS stem FROM files -- with its last point
 ), said AS MATERIALIZED (
-    SELECT *, iif(length(stem) > 1, substr(stem, 1, length(stem) - 1), file) AS said_model,
+    SELECT *, iif("method.imported" = 'true', 'external', iif(length(stem) > 1, substr(stem, 1, length(stem) - 1), file))
+               AS said_model,
            iif("selector.kind" IN ('none', 'oracle'), "selector.kind", coalesce("selector.decision", 'none')) AS said_selection,
            CASE iif("data.shared_classes" = 'true', 'shared', "evaluation.label_space") WHEN 'shared' THEN 'domain_incremental'
                 WHEN 'all' THEN 'x_tail' WHEN 'seen' THEN 'class_incremental' WHEN 'open' THEN 'open_domain'
@@ -65,7 +66,7 @@ WHERE expected IS NOT found
 -- title: a run's identity is the digest of its settings and inputs
 WITH kinds AS ( -- in the order in which a run names its inputs
     SELECT run, task, kind, digest,
-           instr('weights configuration vocabulary reference_images reference_texts alexnet unrelated prompts train test',
+           instr('weights configuration vocabulary reference_images reference_texts files alexnet unrelated prompts train test',
                  kind) AS place
     FROM inputs
 ), lines AS (
@@ -85,7 +86,8 @@ SELECT 'seeds' AS what, max(run) AS run, 'steps' AS "where", 'losses of its own'
        'those of run ' || min(run) AS found
 FROM (SELECT run, total(loss) AS losses, count(loss) AS count FROM steps GROUP BY run)
 JOIN runs USING (run)
-WHERE count > 1
+JOIN facts USING (run)
+WHERE count > 1 AND trained
 GROUP BY suite_hash, losses, count
 HAVING count(*) > 1
 -- === run-settings
@@ -185,6 +187,7 @@ UNION ALL -- named where results per image are kept, or one dataset was cut into
 SELECT 'classes', run, 'task ' || task, classes || ' classes',
        count(class) || ' classes' || coalesce(', the last ' || max(class), '')
 FROM tasks LEFT JOIN task_classes USING (run, task)
+WHERE test_digest IS NOT NULL -- else its data were not there
 GROUP BY run, task
 HAVING (count(class) <> classes OR max(class) >= classes)
        AND (run IN (SELECT run FROM facts WHERE "evaluation.per_image" <> 'none') OR run IN (SELECT run FROM task_classes)
@@ -198,7 +201,7 @@ WHERE path = '' OR bytes <= 0 OR coalesce(length(digest), 0) <> 64 OR digest GLO
 UNION ALL
 SELECT 'files', max(run), kind || ', task ' || task, 'a file of its own', 'that of run ' || min(run)
 FROM artifacts
-WHERE path <> '' -- equal bytes are no fault: a setting may have had no effect
+WHERE path <> '' AND kind NOT GLOB 'imported *' -- equal bytes are no fault: a setting may have had no effect
 GROUP BY path
 HAVING count(DISTINCT run) > 1
 UNION ALL

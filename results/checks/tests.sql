@@ -24,7 +24,9 @@ WITH RECURSIVE trained (after_task) AS (
     SELECT after_task + 1 FROM trained WHERE after_task < (SELECT max(tasks) FROM runs) - 1
 ), grid AS (
     SELECT run, task, after_task,
-           CASE WHEN after_task < 0 THEN cells <> 'trained'
+           CASE WHEN "method.imported" = 'true' THEN NULL -- of what was measured elsewhere
+                WHEN after_task < 0 AND cells = 'own' THEN EXISTS (SELECT 1 FROM evaluations WHERE evaluations.run = runs.run AND after_task < 0)
+                WHEN after_task < 0 THEN cells <> 'trained'
                 WHEN alone THEN after_task = task
                 WHEN joint THEN after_task = tasks - 1
                 WHEN setting = 'class_incremental' THEN after_task >= task
@@ -49,6 +51,7 @@ FROM facts
 CROSS JOIN evaluations USING (run)
 LEFT JOIN per_image USING (run, task, after_task)
 WHERE "evaluation.per_image" <> 'none' AND kind IS NOT "evaluation.per_image"
+      AND ("method.imported" IS NOT 'true' OR kind IS NOT NULL) -- a matrix is imported without images
 UNION ALL
 SELECT 'images', run, 'task ' || task || ', after task ' || after_task, 'none', kind
 FROM facts JOIN per_image USING (run)

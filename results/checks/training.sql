@@ -142,7 +142,8 @@ SELECT 'events' AS what, run, 'task ' || task || ', ' || encoder || ' block ' ||
        || coalesce("merge.every", '-') || ', up to step ' || last AS expected,
        merges || ' from ' || coalesce(earliest, '-') || ' to ' || coalesce(latest, '-') AS found
 FROM compared
-WHERE (merges <> due AND NOT ("merge.policy" = 'downstream' AND merges = 0)) OR latest > last
+WHERE (merges <> due AND NOT ("merge.policy" = 'downstream' AND merges = 0)
+                           AND NOT ("merge.policy" = 'external' AND merges < due)) OR latest > last
       OR ("merge.schedule" IN ('every', 'plateau') AND off > 0)
       OR ("merge.schedule" = 'end_of_task' AND earliest < last)
 UNION ALL

@@ -215,8 +215,8 @@ SELECT tested.rowid AS place, question, metric, dataset, tested.tier AS tier, of
        iif(margin > 0, min(reach * (ceiling - floor), difference + half_90), NULL) AS high90, tasks_low, tasks_high, above, below,
        median, effect, tested.p AS p, drawn, max(least_p(bits), iif(drawn, 1e-5, 0)) AS least, p_seeds,
        max(of_p.holm, iif(tested.tier, gate.p, 0)) AS p_holm, of_seeds.holm AS seeds_holm, p_equal, of_equal.holm AS equal_holm, of_equal.family AS equal_family,
-       p_wilcoxon, p_t, r, CAST(least_seeds(1, max(contexts, 1), unpaired) AS INTEGER) AS seeds_alone,
-       CAST(least_seeds(of_p.family, max(contexts, 1), unpaired) AS INTEGER) AS seeds_together,
+       p_wilcoxon, p_t, r,
+       CAST(least_seeds(of_p.family, max(contexts, 1), unpaired) AS INTEGER) AS seeds_able,
        iif(detect > 0, CAST(seeds_needed(detect / sd, cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_needed,
        iif(detect > 0, CAST(seeds_needed(detect / sd_low(sd, df), cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_low,
        iif(detect > 0, CAST(seeds_needed(detect / sd_high(sd, df), cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_high,
@@ -239,6 +239,21 @@ SET verdict = CASE WHEN p_holm <= 0.05
                         || iif(seeds_holm > 0.05, ' if contexts are independent', '')
                         || iif(equal_holm <= 0.05, ', equal within the margin', '')
                    ELSE iif(equal_holm <= 0.05, 'equal', 'undecided') END;
+
+-- How many of all questions have an answer and, where no result of these seeds could be one, how many seeds could. Those on
+-- datasets are a family of their own.
+INSERT INTO words
+SELECT 0, group_concat(sentence, ' ')
+FROM (SELECT sum(p_holm <= 0.05) || ' of ' || count(*) || iif(dataset > 0, ' on single datasets', '') || ' established'
+             || coalesce('; with ' || max(iif(able, NULL, iif(unpaired, runs, seeds)))
+                         || iif(max(iif(able, NULL, iif(unpaired, runs, seeds))) = 1, ' seed', iif(unpaired, ' runs', ' seeds')) || ' no p below '
+                         || shortest(round(min(iif(able, NULL, min(1.0, least * family))), 4)) || ' is possible'
+                         || iif(max(family) > 1, ' after Holm''s correction for ' || max(family) || ' tests', '') || ', '
+                         || max(iif(able, NULL, seeds_able)) || iif(unpaired, ' seeds on each side', ' seeds') || ' would do', '') || '.' AS sentence
+      FROM request
+      JOIN (SELECT *, p_holm <= 0.05 OR least * family <= 0.05 AS able FROM pair WHERE p IS NOT NULL)
+      GROUP BY dataset > 0)
+HAVING count(*) > 0;
 
 -- With the names that people see.
 CREATE TEMP VIEW answer AS
@@ -378,14 +393,17 @@ JOIN two ON two.rowid = two
 ORDER BY place;
 -- === parts
 -- The answer, as views (compare.h). Datasets are named where any are asked for.
-CREATE TEMP VIEW detailed AS SELECT max(dataset) > 0 AS datasets FROM sample;
+CREATE TEMP VIEW detailed AS
+SELECT max(dataset) > 0 AS datasets,
+       (SELECT CASE WHEN NOT max(accumulates) THEN 'mean' WHEN min(accumulates) THEN 'all images' ELSE 'mean or all images' END FROM compared) AS whole
+FROM sample;
 
 CREATE TEMP VIEW answer_contexts AS
 SELECT context, name AS settings FROM context WHERE (SELECT max(context) FROM configuration) > 1 ORDER BY context;
 
 CREATE TEMP VIEW answer_groups AS
 SELECT iif((SELECT max(context) FROM configuration) > 1, context, NULL) AS context, configuration.name AS other, metric.name AS metric,
-       iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset, n AS seeds, mean, sd, max(floor, mean - half) AS low,
+       iif(datasets, coalesce(dataset.name, whole), NULL) AS dataset, n AS seeds, mean, sd, max(floor, mean - half) AS low,
        min(ceiling, mean + half) AS high, context || ' ' || sample.metric || ' ' || sample.dataset AS block
 FROM sample
 JOIN configuration USING (grp)
@@ -395,7 +413,7 @@ LEFT JOIN dataset ON dataset.place = sample.dataset
 ORDER BY context, sample.metric, sample.dataset, grp;
 
 CREATE TEMP VIEW answer_pairs AS
-SELECT factor, baseline, other, metric_name AS metric, iif(datasets, coalesce(dataset_name, 'mean'), NULL) AS dataset,
+SELECT factor, baseline, other, metric_name AS metric, iif(datasets, coalesce(dataset_name, whole), NULL) AS dataset,
        iif((SELECT max(context) FROM configuration) > 1, contexts, NULL) AS contexts, seeds,
        iif((SELECT unpaired OR EXISTS (SELECT 1 FROM pair WHERE contexts > 1) FROM request), runs, NULL) AS runs, difference, sd, low, high,
        low90, high90, tasks_low, tasks_high, iif(contexts > 1, above, NULL) AS above, iif(contexts > 1, below, NULL) AS below, median,
@@ -406,7 +424,7 @@ ORDER BY place;
 
 CREATE TEMP VIEW answer_details AS
 SELECT context, factor, question.baseline AS baseline, question.other AS other, metric.name AS metric,
-       iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset, runs, difference, sd, low, high, median, effect, p, p_wilcoxon, p_t, r
+       iif(datasets, coalesce(dataset.name, whole), NULL) AS dataset, runs, difference, sd, low, high, median, effect, p, p_wilcoxon, p_t, r
 FROM detail
 CROSS JOIN detailed
 JOIN question USING (question)
@@ -416,7 +434,7 @@ ORDER BY detail.rowid;
 
 CREATE TEMP VIEW answer_images AS
 SELECT iif((SELECT max(context) FROM configuration) > 1, b.context, NULL) AS context, a.name AS baseline, b.name AS other,
-       iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset, seeds, images, difference, low, high,
+       iif(datasets, coalesce(dataset.name, whole), NULL) AS dataset, seeds, images, difference, low, high,
        router_a AS router_errors_baseline, router_b AS router_errors, class_a AS class_errors_baseline, class_b AS class_errors
 FROM imaged
 CROSS JOIN detailed
@@ -435,10 +453,10 @@ JOIN dataset ON dataset.place = discordance.dataset
 ORDER BY discordance.rowid;
 
 CREATE TEMP VIEW answer_words AS
-SELECT factor, baseline, other, metric_name AS metric, iif(datasets, coalesce(dataset_name, 'mean'), NULL) AS dataset, words
-FROM answer
+SELECT factor, baseline, other, metric_name AS metric, iif(datasets AND place > 0, coalesce(dataset_name, whole), NULL) AS dataset, words
+FROM words
 CROSS JOIN detailed
-JOIN words USING (place)
+LEFT JOIN answer USING (place)
 ORDER BY place;
 
 CREATE TEMP VIEW answer_notes AS SELECT note FROM note ORDER BY place;

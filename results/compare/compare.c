@@ -398,8 +398,7 @@ static status work(struct compare *c, struct error *error)
     TRY(database_execute(c->store->database, "DELETE FROM made; INSERT INTO made SELECT name FROM temp.sqlite_master",
                          error));
     TRY(query_choose(c->store, &c->request->filter, error));
-    if (strcmp(c->result->by, "row") == 0)
-        TRY(query_label(c->store, error));
+    TRY(query_label(c->store, error));
     TRY(run_stage(c, "request.sql", error));
     TRY(note_request(c, error));
     TRY(note_metrics(c, error));
@@ -463,24 +462,13 @@ static const char *const views[] = {
     [COMPARE_WORDS] = "words",       [COMPARE_NOTES] = "notes"};
 
 #define HEAD                                                                                                           \
-    "-- column: context,contexts,factor,dataset,runs,low90,high90,tasks_low,tasks_high,above,below,median,effect,r,"   \
-    "seeds_needed,seeds_low,seeds_high,router_errors_baseline,router_errors,class_errors_baseline,class_errors "       \
-    "optional 2\n"                                                                                                     \
-    "-- column: p_seeds,p_equal,p_wilcoxon optional\n"                                                                 \
+    "-- column: context,contexts,factor,dataset,runs optional\n"                                                       \
+    "-- column: low90,high90,tasks_low,tasks_high,above,below,seeds_needed,seeds_low,seeds_high,"                      \
+    "router_errors_baseline,router_errors,class_errors_baseline,class_errors,r,effect,median optional extra 2\n"       \
+    "-- column: p_seeds,p_equal,p_wilcoxon optional extra\n"                                                           \
+    "-- column: p_t extra\n"                                                                                           \
     "-- column: mean,difference,sd,low,high 2\n"                                                                       \
     "-- column: block hidden\n"
-
-/* Which end of a column of means is the better one; none where it is not the same for all metrics. */
-static status find_best(const struct comparison *comparison, enum table_best *best, struct error *error)
-{
-    int64_t lower = 0; /* 0: none, 1: all, 2: some */
-    status result = database_integer(comparison->store->database,
-                                     "SELECT iif(min(lower) = max(lower), max(lower), 2) FROM metric "
-                                     "WHERE place IN (SELECT metric FROM sample)",
-                                     &lower, error);
-    *best = lower == 0 ? BEST_HIGHEST : lower == 1 ? BEST_LOWEST : BEST_NONE;
-    return result;
-}
 
 /* The column "other" has the name of what is compared. */
 static void name_column(struct table *rows, const char *by)
@@ -505,9 +493,9 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
     if (result == OK)
         name_column(&rows, comparison->by);
     NEXT(result, query_show(&shown, &rows, 0, table_rows(&rows), NULL, table, error));
-    size_t mean = query_column(table, "mean");
-    if (mean != SIZE_MAX)
-        NEXT(result, find_best(comparison, &table->column[mean].best, error));
+    size_t compared = query_column(table, comparison->by);
+    if (compared != SIZE_MAX)
+        table->column[compared].extra = 0;
     table_free(&rows);
     question_free(&shown);
     return result;

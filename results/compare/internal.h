@@ -1,7 +1,7 @@
 /* Shared by the files of a comparison; other folders include compare.h alone.
  *
- * Temporary tables lead from `chosen` to the answer, by the parts of SQL files in the order of compare.c. words.c puts results
- * into words.
+ * Parts of SQL files, in the order of compare.c, lead from the table `chosen` to the answer by temporary tables.
+ * words.c writes the results in words.
  */
 #pragma once
 

@@ -2,7 +2,6 @@
 -- === request
 CREATE TEMP TABLE request (status TEXT, only_dataset TEXT, detect REAL, draw_seed INTEGER, baseline TEXT, datasets INTEGER,
                            margin REAL, unpaired INTEGER, main TEXT, factors INTEGER, feasible INTEGER);
-CREATE TEMP TABLE IF NOT EXISTS labels (hash TEXT, label TEXT); -- of query/filter.sql, where rows are compared
 CREATE TEMP TABLE only_group (name TEXT);
 CREATE TEMP TABLE note (place INTEGER PRIMARY KEY, note TEXT);
 CREATE TEMP TABLE metric (place INTEGER PRIMARY KEY, name TEXT, title TEXT, lower INTEGER, floor REAL, ceiling REAL);
@@ -295,21 +294,85 @@ WHERE context IN (SELECT context FROM configuration GROUP BY context HAVING coun
 GROUP BY key
 HAVING count(DISTINCT value) + max(value IS NULL) > 1;
 
+-- Said is what tells a context from others that are alike in all that is said before; other settings are counted.
 CREATE TEMP TABLE context AS
-SELECT context, coalesce((SELECT group_concat(setting, ', ')
-                          FROM (SELECT setting FROM told JOIN varied USING (key)
-                                WHERE told.configuration = first.configuration AND NOT chosen
-                                ORDER BY key NOT IN (SELECT key FROM telling), key)), '') AS name, tests
-FROM (SELECT context, configuration, tests, min(grp) FROM configuration GROUP BY context) AS first;
-
-UPDATE context SET name = name || iif(name = '', '', ', ') || tests
-WHERE (SELECT count(DISTINCT tests) FROM configuration) > 1;
+WITH first AS MATERIALIZED (
+    SELECT context, configuration, tests, min(grp) FROM configuration GROUP BY context
+), words AS (
+    SELECT context, tests, setting AS word, key,
+           row_number() OVER (PARTITION BY context ORDER BY key NOT IN (SELECT key FROM telling),
+                                                            key IN (SELECT key FROM told WHERE content), key) AS place
+    FROM first
+    CROSS JOIN told USING (configuration)
+    JOIN varied USING (key)
+    WHERE NOT chosen
+    UNION ALL
+    SELECT context, tests, tests, NULL, 1e9 FROM first
+), preceded AS (
+    SELECT *, coalesce(group_concat(word, char(31)) OVER (PARTITION BY context ORDER BY place
+                                                          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), '') AS before
+    FROM words
+), compared AS MATERIALIZED (
+    SELECT *, min(word) OVER same <> max(word) OVER same AS tells FROM preceded WINDOW same AS (PARTITION BY place, before)
+), unsaid AS (
+    SELECT count(*) AS count FROM (SELECT 1 FROM compared WHERE key IS NOT NULL GROUP BY key HAVING NOT max(tells))
+)
+SELECT context, coalesce(group_concat(word, ', ') FILTER (WHERE tells), '')
+                || iif(count > 0, ', and ' || count || ' more that differ alike', '') AS name, tests
+FROM (SELECT * FROM compared ORDER BY context, place)
+CROSS JOIN unsaid
+GROUP BY context;
 
 INSERT INTO note (note)
 SELECT 'every run has ' || iif((SELECT count(*) FROM asked) = 1, (SELECT key FROM asked) || ' = ', '') || min(name)
        || ': there is nothing to compare it with'
 FROM configuration
 HAVING count(DISTINCT name) = 1;
+
+-- What the runs of groups with one name did, where the groups differ in it: a difference in accuracy may be one of dose.
+INSERT INTO note (note)
+WITH done AS MATERIALIZED (
+    SELECT name, grp, compared.run AS run, trainable_parameters AS parameters,
+           (SELECT sum(iterations) FROM timings WHERE timings.run = compared.run AND phase = 'train') AS iterations,
+           (SELECT count(*) FROM expert_events AS e WHERE e.run = compared.run AND event = 'merge') AS merges,
+           (SELECT count(*) FROM expert_events AS e WHERE e.run = compared.run AND event = 'skip') AS skips
+    FROM configuration
+    JOIN compared USING (configuration)
+    JOIN chosen ON chosen.run = compared.run
+    WHERE context IN (SELECT context FROM configuration GROUP BY context HAVING count(*) > 1)
+), reasons AS (
+    SELECT name, ' (' || group_concat(reason, ', ') || ')' AS reasons
+    FROM (SELECT DISTINCT name, replace(reason, '_', ' ') AS reason FROM done JOIN expert_events USING (run) WHERE event = 'skip' ORDER BY 1, 2)
+    GROUP BY name
+), doses AS (
+    SELECT 0 AS place, 'merges' AS what, name, min(grp) AS grp, avg(merges) AS dose, '' AS why FROM done GROUP BY name
+    UNION ALL
+    SELECT 1, 'skipped merges', name, min(grp), avg(skips), coalesce(max(reasons), '') FROM done LEFT JOIN reasons USING (name) GROUP BY name
+    UNION ALL
+    SELECT 2, 'iterations', name, min(grp), avg(iterations), '' FROM done GROUP BY name
+    UNION ALL
+    SELECT 3, 'trained parameters', name, min(grp), avg(parameters), '' FROM done GROUP BY name
+), said AS (
+    SELECT what || ': ' || iif(count(*) <= 12, group_concat(name || ' ' || shortest(round(dose, 1)) || why, ', '),
+                               shortest(round(min(dose), 1)) || ' to ' || shortest(round(max(dose), 1))) AS list
+    FROM (SELECT * FROM doses WHERE dose IS NOT NULL ORDER BY place, grp)
+    GROUP BY place
+    HAVING max(dose) > min(dose)
+)
+SELECT 'what the groups did per run differs: ' || group_concat(list, '; ') FROM said HAVING count(*) > 0;
+
+-- A configuration has one name in all other tables.
+INSERT INTO note (note)
+SELECT 'in other tables ' || group_concat(name || ' is "' || label || '"', ', ')
+FROM (SELECT DISTINCT name, label
+      FROM (SELECT configuration.name AS name, label, grp
+            FROM configuration
+            JOIN chosen ON chosen.run = configuration.run
+            JOIN labels ON hash = suite_hash
+            WHERE context IN (SELECT context FROM configuration GROUP BY context HAVING count(*) > 1)
+            ORDER BY grp)
+      WHERE name <> label)
+HAVING count(*) BETWEEN 1 AND 12;
 
 -- Groups that stand alone, and the one of another name that differs least.
 INSERT INTO note (note)

@@ -8,15 +8,14 @@
 #define PAIRS                                                                                                          \
     "SELECT place, title, dataset_name, said_baseline, said_other, runs, seeds, contexts, above, below, family, "      \
     "equal_family, tier, "                                                                                             \
-    "drawn, seeds_alone, seeds_together, seeds_needed, seeds_low, seeds_high, difference, sd, low, high, low90, "      \
+    "drawn, seeds_needed, seeds_low, seeds_high, difference, sd, low, high, low90, "                                   \
     "high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm FROM answer"
 
 /* A row of it; strings are borrowed from the statement. */
 struct pair {
     int64_t place;
     const char *title, *dataset, *baseline, *other; /* dataset "": the mean over tasks */
-    size_t runs, seeds, contexts, above, below, family, equal_family, tier, drawn, seeds_alone, seeds_together, needed,
-        needed_low, needed_high;
+    size_t runs, seeds, contexts, above, below, family, equal_family, tier, drawn, needed, needed_low, needed_high;
     double difference, sd, low, high, low90, high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm;
 };
 
@@ -72,33 +71,12 @@ static void add_difference(struct text *text, const struct pair *pair)
 {
     add_measure(text, pair);
     if (pair->difference == 0)
-        text_add(text, "%s equals %s on average", pair->other, pair->baseline);
+        text_add(text, "%s is 0.00 points from %s", pair->other, pair->baseline);
     else
         text_add(text, "%s is %.2f points %s %s", pair->other, fabs(pair->difference),
                  pair->difference > 0 ? "above" : "below", pair->baseline);
     if (!isnan(pair->low))
         text_add(text, " (95%% interval %+.2f to %+.2f)", pair->low, pair->high);
-}
-
-/* What no seeds, or runs, of this number can show. */
-static bool add_limit(struct text *text, const struct pair *pair, bool unpaired)
-{
-    bool alone = pair->least > LEVEL, together = pair->least * (double)pair->family > LEVEL;
-    size_t count = unpaired ? pair->runs : pair->seeds;
-    const char *what = unpaired ? "run" : "seed", *side = unpaired ? " seeds on each side" : "";
-    if (alone) {
-        text_add(text, "With %zu %s%s no p below %.4g is possible; %zu%s are needed for %.2f", count, what,
-                 plural(count), pair->least, pair->seeds_alone, side, LEVEL);
-    } else if (together) {
-        text_add(text, "By itself exact p ");
-        add_p(text, pair->p);
-        text_add(text,
-                 "; with %zu %ss and Holm's correction for %zu tests no p below %.4g is possible, %zu%s are needed",
-                 count, what, pair->family, fmin(1, pair->least * (double)pair->family), pair->seeds_together, side);
-    }
-    if (alone && pair->family > 1)
-        text_add(text, ", %zu after Holm's correction for %zu tests", pair->seeds_together, pair->family);
-    return alone || together;
 }
 
 static void add_verdict(struct text *text, const struct pair *pair)
@@ -122,13 +100,15 @@ static void add_verdict(struct text *text, const struct pair *pair)
 
 #define SPREAD 1e-9 /* points; with less, rounding alone makes Student's p 0, or nearly */
 
-/* What Student's interval says where the exact test cannot. */
-static void add_interval(struct text *text, const struct pair *pair, bool unpaired)
+/* No seeds, or runs, of this number can show a difference: the summary says how many can. What Student's test says stays. */
+static void add_limited(struct text *text, const struct pair *pair, bool unpaired)
 {
-    bool apart = pair->low > 0 || pair->high < 0;
-    text_add(text, "; if %s are normally distributed, p is ", unpaired ? "results" : "differences");
-    add_p(text, pair->p_t);
-    text_add(text, " and the interval %s 0.", apart ? "leaves out" : "includes");
+    text_add(text, "Undecided");
+    if (pair->sd > SPREAD) {
+        text_add(text, "; if %s are normally distributed, p is ", unpaired ? "results" : "differences");
+        add_p(text, pair->p_t);
+    }
+    text_add(text, ".");
 }
 
 static void add_equivalence(struct text *text, const struct pair *pair, double margin)
@@ -189,11 +169,8 @@ static void say(struct text *text, const struct pair *pair, const struct compari
     }
     add_difference(text, pair);
     add_sample(text, pair, request->unpaired);
-    bool limited = !(pair->p_holm <= LEVEL) && add_limit(text, pair, request->unpaired);
-    if (limited && pair->sd > SPREAD)
-        add_interval(text, pair, request->unpaired);
-    else if (limited)
-        text_add(text, ".");
+    if (!(pair->p_holm <= LEVEL) && pair->least * (double)pair->family > LEVEL)
+        add_limited(text, pair, request->unpaired);
     else
         add_verdict(text, pair);
     if (request->equivalence > 0)
@@ -215,10 +192,9 @@ static struct pair read_pair(struct statement *row)
                         .dataset = statement_text(row, 2),
                         .baseline = statement_text(row, 3),
                         .other = statement_text(row, 4)};
-    size_t *const counts[] = {&pair.runs,       &pair.seeds,       &pair.contexts,       &pair.above,
-                              &pair.below,      &pair.family,      &pair.equal_family,   &pair.tier,
-                              &pair.drawn,      &pair.seeds_alone, &pair.seeds_together, &pair.needed,
-                              &pair.needed_low, &pair.needed_high};
+    size_t *const counts[] = {&pair.runs,  &pair.seeds,  &pair.contexts,     &pair.above,
+                              &pair.below, &pair.family, &pair.equal_family, &pair.tier,
+                              &pair.drawn, &pair.needed, &pair.needed_low,   &pair.needed_high};
     double *const reals[] = {&pair.difference, &pair.sd,  &pair.low,     &pair.high,      &pair.low90,
                              &pair.high90,     &pair.p,   &pair.p_holm,  &pair.p_seeds,   &pair.seeds_holm,
                              &pair.least,      &pair.p_t, &pair.p_equal, &pair.equal_holm};

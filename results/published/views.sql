@@ -6,9 +6,10 @@
 CREATE TEMP VIEW published_tasks AS
 SELECT "order", task_order, key AS task, value AS dataset FROM published_orders, json_each(datasets);
 
--- Rows of tables of sequences: an accuracy per task, and their mean as printed.
+-- Rows of tables of sequences: an accuracy per task, and their mean as printed; images per class, where not all are trained on.
 CREATE TEMP VIEW published_rows AS
-SELECT row, source, method, setting, task_order, metric, mean, accuracies
+SELECT row, source, method, setting, task_order, metric, mean, accuracies,
+       coalesce(shots, CASE setting WHEN 'few_shot' THEN 5 WHEN 'x_tail' THEN 16 END) AS shots
 FROM published_sequences
 JOIN (SELECT "order", task_order FROM published_orders) USING ("order");
 

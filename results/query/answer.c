@@ -65,6 +65,7 @@ struct layout {
     const struct table *rows;
     size_t first, end, title, value, mark, block;
     enum { SHOWN, HIDDEN, ASIDE } * column; /* [columns]; aside: no part of the table */
+    size_t *marks;                          /* [columns] "last marked" of "last"; SIZE_MAX: none */
     const char **titles;                    /* of columns that come out of rows */
     size_t wide;                            /* how many there are */
     size_t *place;                          /* [end − first]: of each row's value among them, or SIZE_MAX */
@@ -120,10 +121,23 @@ static bool is_empty(const struct layout *layout, size_t column)
     return true;
 }
 
+/* The column whose values that are not 0 make those of this one stand out. */
+static size_t mark_of(const struct table *rows, size_t column)
+{
+    char *name = path_format("%s marked", rows->column[column].title);
+    size_t mark = query_column(rows, name);
+    free(name);
+    return mark;
+}
+
 static void sort_columns(struct layout *layout)
 {
+    for (size_t column = 0; column < layout->rows->columns; column++)
+        layout->marks[column] = mark_of(layout->rows, column);
     for (size_t column = 0; column < layout->rows->columns; column++) {
         const char *title = layout->rows->column[column].title;
+        if (layout->marks[column] != SIZE_MAX)
+            layout->column[layout->marks[column]] = ASIDE;
         const struct question_column *shown = shown_as(layout, title, false);
         if (column == layout->title || column == layout->value || column == layout->mark ||
             question_says(layout->question, title))
@@ -137,10 +151,8 @@ static void sort_columns(struct layout *layout)
 static void add_column(const struct layout *layout, struct table *table, const char *title, bool wide)
 {
     const struct question_column *shown = shown_as(layout, title, wide);
-    struct table_column about = shown != NULL ? shown->about : *question_usual_column(title);
+    struct table_column about = shown != NULL ? shown->about : question_usual_column(title);
     about.title = title;
-    if (layout->filter->published)
-        about.best = BEST_NONE;
     table_add_column(table, &about);
 }
 
@@ -175,13 +187,13 @@ static void find_titles(struct layout *layout)
     free(last);
 }
 
-static void add_value(const struct layout *layout, size_t row, struct table *table)
+static void add_marked(const struct layout *layout, size_t row, size_t column, size_t mark, struct table *table)
 {
     struct table_cell cell = {.kind = CELL_EMPTY};
     if (row != SIZE_MAX)
-        cell = *table_cell_at(layout->rows, row, layout->value);
-    if (row != SIZE_MAX && layout->mark != SIZE_MAX)
-        cell.marked = table_cell_real(table_cell_at(layout->rows, row, layout->mark)) > 0;
+        cell = *table_cell_at(layout->rows, row, column);
+    if (row != SIZE_MAX && mark != SIZE_MAX)
+        cell.marked = table_cell_real(table_cell_at(layout->rows, row, mark)) > 0;
     table_add_cell(table, &cell);
 }
 
@@ -190,9 +202,9 @@ static void add_line(const struct layout *layout, size_t row, const size_t *valu
 {
     for (size_t column = 0; column < layout->rows->columns; column++) {
         for (size_t i = 0; column == layout->title && i < layout->wide; i++)
-            add_value(layout, value[i], table);
+            add_marked(layout, value[i], layout->value, layout->mark, table);
         if (layout->column[column] == SHOWN)
-            table_add_cell(table, table_cell_at(layout->rows, row, column));
+            add_marked(layout, row, column, layout->marks[column], table);
     }
 }
 
@@ -230,6 +242,7 @@ status query_show(const struct question *question, const struct table *rows, siz
             return error_set(error, ERROR_ARGUMENT, "question %s: its answer lacks a column that its head names: %s",
                              question->name, named[i]);
     layout.column = xcalloc(rows->columns, sizeof *layout.column);
+    layout.marks = xcalloc(rows->columns, sizeof *layout.marks);
     layout.titles = xcalloc(end - first + 1, sizeof *layout.titles);
     layout.place = xcalloc(end - first + 1, sizeof *layout.place);
     sort_columns(&layout);
@@ -237,6 +250,7 @@ status query_show(const struct question *question, const struct table *rows, siz
     add_columns(&layout, table);
     add_lines(&layout, table);
     free(layout.column);
+    free(layout.marks);
     free(layout.titles);
     free(layout.place);
     return OK;
@@ -315,6 +329,27 @@ static status answer(struct store *store, const struct question *question, const
     return result;
 }
 
+/* While a question about some of the runs is answered, all views read the evaluations of these alone, so that it takes time in
+ * proportion to them: a view that groups evaluations by run is computed whole, whatever it is joined with. */
+static status narrow(struct store *store, struct error *error)
+{
+    int64_t some;
+    TRY(database_integer(store->database, "SELECT (SELECT count(*) FROM chosen) < (SELECT count(*) FROM runs)", &some,
+                         error));
+    if (!some)
+        return OK;
+    TRY(store_hide_views(store, error));
+    return database_execute(store->database,
+                            "CREATE TEMP VIEW evaluations AS SELECT stored.* FROM temp.chosen "
+                            "CROSS JOIN main.evaluations AS stored USING (run)",
+                            error);
+}
+
+static status widen(struct store *store, struct error *error)
+{
+    return database_execute(store->database, "DROP VIEW IF EXISTS temp.evaluations", error);
+}
+
 status query_ask(struct store *store, const struct questions *questions, const struct question *question,
                  const struct query_filter *filter, struct table *table, struct text *note, struct error *error)
 {
@@ -326,7 +361,12 @@ status query_ask(struct store *store, const struct questions *questions, const s
     if (instead == NULL)
         error_set(error, ERROR_ARGUMENT, "question %s: there is no question \"%.60s\"", question->name, other);
     free(other);
-    return instead != NULL ? answer(store, instead, filter, table, note, error) : ERROR_ARGUMENT;
+    if (instead == NULL)
+        return ERROR_ARGUMENT;
+    status result = narrow(store, error);
+    NEXT(result, answer(store, instead, filter, table, note, error));
+    status widened = widen(store, result == OK ? error : NULL);
+    return result == OK ? widened : result;
 }
 
 status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,

@@ -89,7 +89,7 @@ static status fill(const struct store *store, struct statement *statement, struc
 {
     size_t bytes = 0;
     for (size_t column = 0; column < statement_columns(statement); column++) {
-        struct table_column about = *question_usual_column(statement_title(statement, column));
+        struct table_column about = question_usual_column(statement_title(statement, column));
         about.title = statement_title(statement, column);
         table_add_column(table, &about);
     }
@@ -253,7 +253,8 @@ status query_choose(struct store *store, const struct query_filter *filter, stru
     status result = fill_chosen(store, question.answer, filter, error);
     question_free(&question);
     return result == OK
-               ? database_execute(store->database, "CREATE UNIQUE INDEX temp.chosen_run ON chosen (run)", error)
+               ? database_execute(store->database,
+                                  "CREATE UNIQUE INDEX temp.chosen_run ON chosen (run); ANALYZE temp.chosen", error)
                : result;
 }
 

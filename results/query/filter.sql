@@ -62,18 +62,26 @@ SELECT iif(kind LIKE '% of %', 'a key of the suite such as merge.every', NULL), 
 FROM unknown
 LEFT JOIN known USING (kind)
 -- === labels
--- What tables and figures call the configurations of `chosen`: their name (view names) and, of those that have one name and learn
+-- What tables and figures call the configurations of `chosen`, and the board on which each is ranked (those of one scope, most of them
+-- first; null: no task was recorded). A label is a name (view names) and, of configurations that have one name and learn
 -- the same tasks, what tells them apart: the words in which some differ that are alike in all words before. First come columns of
 -- runs, then settings (run_values of the runs of `alike`, `labels-told`), at last a digest.
 DROP VIEW IF EXISTS temp.alike;
 DROP TABLE IF EXISTS temp.labels;
-CREATE TEMP TABLE labels (hash TEXT PRIMARY KEY, run INTEGER, learns TEXT, label TEXT);
-INSERT INTO labels
-SELECT suite_hash, run, (SELECT group_concat(name, char(31))
-                         FROM (SELECT name FROM tasks WHERE tasks.run = first.run ORDER BY name)), row
-FROM (SELECT suite_hash, min(run) AS run FROM chosen GROUP BY suite_hash) AS first
+CREATE TEMP TABLE labels (hash TEXT PRIMARY KEY, run INTEGER, learns TEXT, label TEXT, scope TEXT, board INTEGER);
+INSERT INTO labels (hash, run, learns, label, scope)
+SELECT suite_hash, first.run, (SELECT group_concat(name, char(31))
+                         FROM (SELECT name FROM tasks WHERE tasks.run = first.run ORDER BY name)), row, scope
+FROM (SELECT suite_hash, min(run) AS run, coalesce(min(run) FILTER (WHERE status = 'finished'), min(run)) AS whole
+      FROM chosen
+      GROUP BY suite_hash) AS first
 JOIN names USING (run)
-ORDER BY run;
+JOIN scopes ON scopes.run = whole
+ORDER BY first.run;
+
+UPDATE labels SET board = boards.board
+FROM (SELECT scope, row_number() OVER (ORDER BY count(*) DESC, scope) AS board FROM labels WHERE scope IS NOT NULL GROUP BY scope) AS boards
+WHERE boards.scope = labels.scope;
 
 CREATE TEMP VIEW alike AS
 SELECT rowid AS place, * FROM (SELECT rowid, *, count(*) OVER (PARTITION BY learns, label) AS count FROM labels) WHERE count > 1;

@@ -12,11 +12,12 @@
  * has the words of --by. */
 status query_choose(struct store *store, const struct query_filter *filter, struct error *error);
 
-/* Fills the table `labels` (hash, run, label): what every table and figure calls the configurations of `chosen`. */
+/* Fills the table `labels` (hash, run, label): the names of the configurations of `chosen` in every table and
+ * figure. */
 status query_label(struct store *store, struct error *error);
 
-/* What runs were told: their settings, and the contents of their inputs as values among them, so that a comparison of
- * settings compares contents: the same weights in two places are equal, two files that were at one path in turn are not.
+/* The settings of runs, with the contents of their inputs as values among them, so that a comparison of settings
+ * compares contents. The same weights in two places are equal; two files that were at one path in turn are not.
  *
  *     TRY(query_contents(store, "SELECT configuration, run FROM configuration", error));
  *
@@ -33,7 +34,7 @@ status query_check_chosen(struct store *store, const struct query_filter *filter
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error);
 
-/* Such rows, [first, end) of them, as the head of the question shows them; filter: NULL, or what they were asked with. */
+/* Rows [first, end) as the head of the question shows them; filter: the filter of the question, or NULL. */
 struct question;
 status query_show(const struct question *question, const struct table *rows, size_t first, size_t end,
                   const struct query_filter *filter, struct table *table, struct error *error);

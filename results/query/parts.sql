@@ -8,7 +8,7 @@ WITH cells AS MATERIALIZED (
     JOIN tasks USING (run, task)
     WHERE :dataset IS NULL OR name = :dataset
 ), lines AS ( -- a row in part has no mean
-    SELECT run, after_task, coalesce((SELECT name FROM tasks WHERE tasks.run = chosen.run AND task = after_task), 'zero-shot') AS after,
+    SELECT run, after_task, setting IN ('class_incremental', 'domain_incremental') AS weighted, coalesce((SELECT name FROM tasks WHERE tasks.run = chosen.run AND task = after_task), 'zero-shot') AS after,
            CASE WHEN count(*) = iif(setting = 'class_incremental' AND after_task >= 0, after_task + 1, tasks)
                 THEN iif(setting IN ('class_incremental', 'domain_incremental'),
                          100.0 * sum(correct) FILTER (WHERE after_task NOT BETWEEN 0 AND task - 1)
@@ -19,9 +19,10 @@ WITH cells AS MATERIALIZED (
 ), columns AS (
     SELECT name AS title, min(run * 4096 + task) AS place FROM cells GROUP BY name
     UNION ALL
-    SELECT 'mean', 9e15 WHERE :dataset IS NULL
-), accuracies AS ( -- rows of the matrix, a value per column
-    SELECT lines.run AS run, lines.after_task AS after_task, after, title, place, iif(place = 9e15, mean, accuracy) AS value
+    SELECT DISTINCT iif(weighted, 'all images', 'mean'), iif(weighted, 9.1e15, 9e15) FROM lines WHERE :dataset IS NULL
+), accuracies AS ( -- rows of the matrix, a value per column; the last one is the mean over tasks or of all images so far
+    SELECT lines.run AS run, lines.after_task AS after_task, after, title, place,
+           CASE WHEN place < 9e15 THEN accuracy WHEN (place > 9e15) = weighted THEN mean END AS value
     FROM lines
     CROSS JOIN columns
     LEFT JOIN cells ON cells.run = lines.run AND cells.after_task = lines.after_task AND cells.name = title AND place < 9e15
@@ -67,6 +68,57 @@ WITH compared_groups AS MATERIALIZED (
     FROM answer
     CROSS JOIN page
     WHERE (SELECT min(context) FROM term WHERE term.question = answer.question) IN (SELECT context FROM compared_groups)
+)
+-- === cost-baselines
+-- The finished runs, and the configuration of each board that others are compared with.
+WITH own AS MATERIALIZED (
+    SELECT chosen.run AS run, seed, board, suite, label, row, min(chosen.run) OVER (PARTITION BY suite_hash) AS number
+    FROM chosen
+    JOIN names USING (run)
+    JOIN labels ON hash = suite_hash
+    WHERE status = 'finished'
+), bases AS ( -- none where several configurations of a board have the name
+    SELECT board, max(number) AS number
+    FROM (SELECT DISTINCT board, number, row, label, max(row IS 'Dense') OVER (PARTITION BY board) AS dense,
+                          min(number) OVER (PARTITION BY board) AS first
+          FROM own)
+    WHERE CASE WHEN :baseline IS NOT NULL THEN :baseline IN (row, label) WHEN dense THEN row IS 'Dense' ELSE number = first END
+    GROUP BY board
+    HAVING count(*) = 1
+)
+-- === costs
+-- What each run of `priced` (run, seed, number, board, based) costs beside the run of its board that has its seed and is based;
+-- what takes time or memory, beside those on its machine alone: `entries`, a column of the table each, whose numbers are means over seeds.
+measures (place, title, timed) AS (
+    VALUES (0, 'parameters', 0), (1, 'GFLOP/step', 0), (2, 'GFLOP/image', 0), (3, 's/step', 1), (4, 'images/s', 1),
+           (5, 'peak_MiB', 1)
+), measured AS MATERIALIZED (
+    SELECT priced.*, machine, place, title, timed,
+           CASE place WHEN 0 THEN 1.0 * parameters WHEN 1 THEN step_operations / 1e9 WHEN 2 THEN image_operations / 1e9
+                      WHEN 3 THEN seconds_per_step WHEN 4 THEN images_per_second ELSE peak_bytes / 1048576.0 END AS value
+    FROM priced
+    CROSS JOIN costs USING (run)
+    CROSS JOIN measures
+), compared AS (
+    SELECT o.number AS number, o.board AS board, o.machine AS machine, o.place AS place, o.title AS title, o.timed AS timed,
+           o.based AS based, o.seed AS seed, iif(o.timed AND o.machine IS NULL, NULL, o.value) AS value, o.value / d.value AS ratio
+    FROM measured AS o
+    LEFT JOIN measured AS d ON d.based AND d.value > 0 AND (d.board, d.seed, d.place) = (o.board, o.seed, o.place)
+                               AND (d.machine = o.machine OR NOT o.timed)
+), means AS (
+    SELECT number, board, machine, place, title, count(*) AS runs, count(ratio) FILTER (WHERE timed) AS pairs,
+           mean(value, seed) AS value, nullif(half_width(value, seed), 0) AS half, mean(ratio, seed) AS ratio,
+           iif(max(based), NULL, nullif(half_width(ratio, seed), 0)) AS of_ratio
+    FROM compared
+    GROUP BY number, board, machine, place
+), sides (side, name) AS (
+    VALUES (0, ''), (1, ' ±'), (2, '×'), (3, '× ±')
+), entries AS (
+    SELECT number, board, machine, runs, max(pairs) OVER (PARTITION BY number, board, machine) AS pairs, place, side,
+           title || name AS title,
+           CASE side WHEN 0 THEN value WHEN 1 THEN half WHEN 2 THEN ratio ELSE of_ratio END AS value
+    FROM means
+    CROSS JOIN sides
 )
 -- === frozen
 -- Frozen experts of each block of the drawn runs after each task that their configuration's first run has trained; a task that
@@ -163,6 +215,28 @@ WITH served AS MATERIALIZED (
     UNION ALL
     SELECT expert + 1 FROM experts WHERE expert < (SELECT max(expert) FROM expert_counts WHERE run IN (SELECT run FROM served))
 )
+-- === standing
+-- Of `seen` (part, metric, number, seed, value): what stands out of each part and metric. That is the best mean and whatever an exact
+-- test over common seeds does not tell from it, where it tells anything from it, corrected for all pairs, because the best one is
+-- chosen by its result.
+leading AS MATERIALIZED (
+    SELECT part, metric, number, seeds, max(iif(lower, -mean, mean)) AS most, count(*) * (count(*) - 1) / 2 AS tests
+    FROM (SELECT part, metric, number, count(*) AS seeds, avg(value) AS mean FROM seen WHERE value IS NOT NULL GROUP BY part, metric, number)
+    JOIN (SELECT name AS metric, best = 'lowest' AS lower FROM metric_list) USING (metric)
+    GROUP BY part, metric
+), compared AS MATERIALIZED (
+    SELECT part, metric, o.number AS number, permutation_p(o.value - b.value, o.seed, 1) * tests <= 0.05 AS apart,
+           least_p(count(*)) * tests <= 0.05 AS tellable
+    FROM leading
+    CROSS JOIN seen AS b USING (part, metric, number)
+    CROSS JOIN seen AS o USING (part, metric, seed)
+    WHERE least_p(seeds) * tests <= 0.05 AND o.value IS NOT NULL -- else no test could tell
+    GROUP BY part, metric, o.number
+), supported AS MATERIALIZED (
+    SELECT part, metric, number
+    FROM (SELECT *, max(apart) OVER (PARTITION BY part, metric) AS told FROM compared)
+    WHERE told AND tellable AND NOT apart
+)
 -- === tested
 -- Of the runs of `examined`: the last test of each task.
 placed AS ( -- the number of a task's first class among those of all tasks
@@ -176,6 +250,32 @@ placed AS ( -- the number of a task's first class among those of all tasks
     FROM placed
     JOIN per_image USING (run, task)
     GROUP BY run, task
+)
+-- === trajectories
+-- Where the experts of the runs of `followed` (run) were: each bank's sketches on their two main directions, from the mean of all on.
+moments AS MATERIALIZED ( -- and the moment before
+    SELECT run, task, iteration, coalesce(lag(task) OVER line, -1) AS last_task, coalesce(lag(iteration) OVER line, 0) AS last_iteration
+    FROM (SELECT DISTINCT run, task, iteration FROM followed JOIN expert_sketches USING (run))
+    WINDOW line AS (PARTITION BY run ORDER BY task, iteration)
+), directions AS MATERIALIZED (
+    SELECT run, encoder, block, main_axes(sketch) AS axes
+    FROM (SELECT run, encoder, block, sketch
+          FROM followed
+          JOIN expert_sketches USING (run)
+          ORDER BY run, encoder, block, task, iteration, expert)
+    GROUP BY run, encoder, block
+), trajectories AS MATERIALIZED (
+    SELECT run, task, iteration, encoder, block, expert, along(sketch, axes, 1) AS x, along(sketch, axes, 2) AS y,
+           100 * axis_share(axes, 1) AS x_share, 100 * axis_share(axes, 2) AS y_share, distance,
+           avg(distance) OVER (PARTITION BY run, task, iteration, encoder, block) AS spread,
+           (SELECT CASE WHEN max(event = 'freeze') THEN 'frozen' WHEN max((of.task, of.iteration) > (last_task, last_iteration)) THEN 'merged' END
+            FROM expert_events AS of
+            WHERE of.run = s.run AND of.encoder = s.encoder AND of.block = s.block AND of.target = s.expert AND of.event <> 'skip'
+                  AND (of.task, of.iteration) <= (s.task, s.iteration)
+                  AND (event = 'freeze' OR (of.task, of.iteration) > (last_task, last_iteration))) AS event
+    FROM expert_sketches AS s
+    JOIN moments USING (run, task, iteration)
+    JOIN directions USING (run, encoder, block)
 )
 -- === wanted
 -- The settings that --where asks for: words without "=" continue the list before them.
@@ -199,7 +299,7 @@ WITH words (place, word) AS (
                                = trim(replace(replace(replace(replace(wanted.value, '[', ''), ']', ''), ', ', ' '), ',', ' '))
 )
 -- === paper-table-instead
-SELECT CASE WHEN count(*) > 0 AND count(*) = sum(run IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear'))
+SELECT CASE WHEN count(*) > 0 AND count(*) = sum(tasks = 1 AND run IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear'))
             THEN 'paper-table-of-classifiers'
             WHEN :setting IN ('class_incremental', 'domain_incremental')
                  OR count(*) > 0 AND sum(setting NOT IN ('class_incremental', 'domain_incremental')) = 0
@@ -216,7 +316,7 @@ WITH sequences AS (
     SELECT *
     FROM chosen
     WHERE status = 'finished' AND setting NOT IN ('class_incremental', 'domain_incremental')
-          AND run NOT IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
+          AND NOT (tasks = 1 AND run IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear'))
 ), other AS ( -- runs unlike those of papers: other test sets, or the small CLIP
     SELECT run
     FROM sequences
@@ -232,7 +332,7 @@ WITH sequences AS (
     FROM sequences
     JOIN settings USING (run)
     WHERE :published AND key = 'data.shots'
-          AND value <> CASE setting WHEN 'few_shot' THEN '5' WHEN 'x_tail' THEN '16' ELSE value END
+          AND CAST(value AS INTEGER) NOT IN (SELECT shots FROM published_rows AS p WHERE p.setting = sequences.setting)
 ), seeds AS MATERIALIZED (
     SELECT run, seed, min(run) OVER (PARTITION BY suite_hash) AS number FROM sequences
 ), called AS MATERIALIZED (
@@ -306,28 +406,17 @@ WITH sequences AS (
                                               = (SELECT count(*) FROM datasets), mean, NULL), NULL
     FROM papers
     WHERE :dataset IS NULL AND mean IS NOT NULL
-), leading AS MATERIALIZED (
-    SELECT metric, name, number, seeds, max(iif(lower, -value, value)) AS most, count(*) * (count(*) - 1) / 2 AS tests
-    FROM cells
-    JOIN blocks USING (metric)
-    WHERE own AND value IS NOT NULL
-    GROUP BY metric, name
-), compared AS MATERIALIZED ( -- over the seeds of both, corrected for all pairs of a column, because the best one is chosen by its result
-    SELECT metric, name, number, permutation_p(difference, seed, 1) * tests <= 0.05 AS apart, least_p(count(*)) * tests <= 0.05 AS tellable
-    FROM (SELECT metric, tests, o.name AS name, o.number AS number, o.seed AS seed, CASE metric
--- each paper: WHEN '{name}' THEN o.{name} - b.{name}
-                 END AS difference
-          FROM leading
-          CROSS JOIN observed AS b ON b.name IS leading.name AND b.number = leading.number
-          CROSS JOIN observed AS o ON o.name IS b.name AND o.seed = b.seed
-          WHERE least_p(seeds) * tests <= 0.05 AND NOT :published) -- else no test could tell
-    WHERE difference IS NOT NULL
-    GROUP BY metric, name, number
-), supported AS (
-    SELECT metric, coalesce(name, '') AS name, number
-    FROM (SELECT *, max(apart) OVER (PARTITION BY metric, name) AS told FROM compared)
-    WHERE told AND tellable AND NOT apart
-), lines AS MATERIALIZED (
+), seen AS MATERIALIZED ( -- of rows that have a number in the table
+    SELECT coalesce(name, '') AS part, metric, number, seed, CASE metric
+-- each paper: WHEN '{name}' THEN {name}
+           END AS value
+    FROM observed
+    CROSS JOIN blocks
+    WHERE NOT :published AND (metric, number, name IS NULL) IN (
+        SELECT metric, number, name IS NULL FROM cells WHERE own AND value IS NOT NULL)
+),
+-- include: standing
+, lines AS MATERIALIZED (
     SELECT 1 AS own, number, method, runs
     FROM (SELECT number, max(seeds) AS runs FROM means GROUP BY number)
     JOIN called USING (number)
@@ -342,7 +431,7 @@ WITH sequences AS (
     SELECT block, lines.own AS own, lines.number AS number, shown AS metric, method, runs AS seeds, place, side, brief, title,
            iif(side = '', value, plus_minus(value, half, low, high)) AS value,
            side = '' AND lines.own AND (blocks.metric, coalesce(columns.name, ''), lines.number) IN (
-               SELECT metric, name, number FROM supported) AS supported
+               SELECT metric, part, number FROM supported) AS supported
     FROM lines
     CROSS JOIN blocks
     CROSS JOIN columns

@@ -22,17 +22,20 @@ bool question_is_file(const char *word)
     return length > strlen(SUFFIX) && strcmp(word + length - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-const struct table_column *question_usual_column(const char *title)
+struct table_column question_usual_column(const char *title)
 {
-    static const struct table_column highest = {.decimals = 1, .best = BEST_HIGHEST},
-                                     lowest = {.decimals = 1, .best = BEST_LOWEST}, one = {.decimals = 1},
-                                     three = {.decimals = 3}, other = {.decimals = DECIMALS_ALL};
-    const char *best = metric_best(title);
-    if (best != NULL)
-        return *best == 0 ? &one : *best == 'h' ? &highest : &lowest;
-    return text_has_word("right_router|unseen_zero_shot|share|seconds|images_per_second", title) ? &one
-           : text_has_word("seconds_per_iteration", title)                                       ? &three
-                                                                                                 : &other;
+    /* What says least of a run goes first where a terminal is too narrow. */
+    static const char *const extra[] = {"host",  "selection", "model",    "selector", "setting",       "order",
+                                        "suite", "method",    "finished", "policy",   "configuration", "folder"};
+    struct table_column about = {.decimals = DECIMALS_ALL};
+    for (size_t i = 0; i < sizeof extra / sizeof *extra; i++)
+        if (strcmp(extra[i], title) == 0)
+            about.extra = (int)i + 1;
+    if (metric_exists(title) || text_has_word("right_router|unseen_zero_shot|share|seconds|images_per_second", title))
+        about.decimals = 1;
+    else if (text_has_word("seconds_per_iteration", title))
+        about.decimals = 3;
+    return about;
 }
 
 bool question_says(const struct question *question, const char *column)
@@ -78,9 +81,11 @@ static char *next_word(char **line, bool *comma)
     return word;
 }
 
-#define COLUMN_WORDS "once, hidden, of-dataset, optional, left, right, highest, lowest or a number of decimals"
+#define COLUMN_WORDS "once, hidden, of-dataset, optional, extra, left, right or a number of decimals"
 
-static bool take_word(struct question_column *column, const char *word)
+enum { EXTRA_MOST = 1000 }; /* columns of a head */
+
+static bool take_word(const struct question *question, struct question_column *column, const char *word)
 {
     struct table_column *about = &column->about;
     int64_t decimals;
@@ -98,8 +103,8 @@ static bool take_word(struct question_column *column, const char *word)
         about->decimals = (int)decimals;
     else if (text_has_word("left|right", word))
         about->align = *word == 'l' ? ALIGN_LEFT : ALIGN_RIGHT;
-    else if (text_has_word("highest|lowest", word))
-        about->best = *word == 'h' ? BEST_HIGHEST : BEST_LOWEST;
+    else if (strcmp(word, "extra") == 0)
+        about->extra = EXTRA_MOST - (int)(column - question->column);
     else
         return false;
     return true;
@@ -115,12 +120,11 @@ static status read_columns(const struct reader *reader, char *value, struct erro
         if ((word = next_word(&value, &comma)) == NULL)
             return damaged(reader, "the name of a column", "", error);
         GROW(q->column, q->columns);
-        q->column[q->columns++] =
-            (struct question_column){.name = xstrdup(word), .about = *question_usual_column(word)};
+        q->column[q->columns++] = (struct question_column){.name = xstrdup(word), .about = question_usual_column(word)};
     }
     for (bool comma; (word = next_word(&value, &comma)) != NULL;)
         for (size_t i = first; i < q->columns; i++)
-            if (!take_word(&q->column[i], word))
+            if (!take_word(q, &q->column[i], word))
                 return damaged(reader, COLUMN_WORDS, word, error);
     return OK;
 }
@@ -129,9 +133,9 @@ static status read_columns(const struct reader *reader, char *value, struct erro
 static char **text_of(struct question *q, const char *key)
 {
     static const char *const shown[QUESTION_KEYS] = {
-        [ON_PAGE] = "section",    [ON_DRAW] = "draw",       [ON_NAME] = "name", [ON_CHOICE] = "choice",
-        [ON_CAPTION] = "caption", [ON_DETAILS] = "details", [ON_X] = "x",       [ON_Y] = "y",
-        [ON_VALUE] = "value",     [ON_RANGE] = "range",     [ON_BEST] = "best", [ON_FRAMED] = "framed"};
+        [ON_PAGE] = "section",    [ON_DRAW] = "draw",       [ON_NAME] = "name",    [ON_CHOICE] = "choice",
+        [ON_CAPTION] = "caption", [ON_DETAILS] = "details", [ON_X] = "x",          [ON_Y] = "y",
+        [ON_VALUE] = "value",     [ON_RANGE] = "range",     [ON_FRAMED] = "framed"};
     const struct {
         const char *key;
         char **text;
@@ -171,7 +175,7 @@ static status read_key(const struct reader *reader, char *line, struct error *er
     return OK;
 }
 
-/* The part of this name, in place of the line that names it. */
+/* The part of this name, in place of the line that names it; a part may have such lines. */
 static status include(struct reader *reader, const char *name, struct error *error)
 {
     size_t size = strcspn(name, " ");
@@ -181,8 +185,19 @@ static status include(struct reader *reader, const char *name, struct error *err
     if (part->name == NULL)
         return error_set(error, ERROR_ARGUMENT, "%s: there is no part \"%.*s\" to include", reader->where, (int)size,
                          name);
-    metrics_expand(&reader->sql, (const char *)part->data, NULL);
-    return OK;
+    struct text text = {0};
+    status result = OK;
+    metrics_expand(&text, (const char *)part->data, NULL);
+    for (char *line = text.data, *end; result == OK && *line != 0; line = end + 1) {
+        end = line + strcspn(line, "\n");
+        *end = 0;
+        if (strncmp(line, MARK, strlen(MARK)) == 0)
+            result = include(reader, line + strlen(MARK), error);
+        else
+            text_add(&reader->sql, "%s\n", line);
+    }
+    text_free(&text);
+    return result;
 }
 
 /* SQL goes to the statement that a line announced last, without the last line's end. */

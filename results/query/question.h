@@ -4,12 +4,13 @@
  *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
  *     -- column: run,"data seed" once     columns and how they are shown, any number of such lines:
  *                                         once (per block, for people), hidden, of-dataset (hidden unless one is
- *                                         asked for), optional (left out where it is empty), left, right,
- *                                         highest or lowest (stands out), a number: decimals
+ *                                         asked for), optional (left out where it is empty), extra (left out where
+ *                                         a terminal is too narrow, the last one first), left, right, a number: decimals
  *     -- column: * right 1                columns that come out of rows (wide)
  *     -- block: run                       a new block where this column changes
  *     -- wide: title value                neighbouring rows that differ in these two columns alone are one row
- *     -- mark: supported                  values of rows where this column is not 0 stand out
+ *     -- mark: supported                  wide values of rows where this column is not 0 stand out, as those of a column
+ *                                         "last" do where a column "last marked" is not 0
  *     -- empty: no run was merged         said where the chosen runs have no rows
  *     SELECT … FROM chosen …
  *
@@ -52,7 +53,6 @@ enum question_key {
     ON_Y,
     ON_VALUE,
     ON_RANGE,
-    ON_BEST,
     ON_FRAMED,
     QUESTION_KEYS
 };
@@ -73,7 +73,7 @@ struct questions {
     size_t count;
 };
 
-/* Reads the program's questions and, unless folder is NULL, its files *.sql, of which one with the name of a question
+/* Reads the program's questions and, unless folder is NULL, its files *.sql; a file with the name of a question
  * replaces it. The caller closes, after a failure too. */
 status questions_open(struct questions *questions, const char *folder, struct error *error);
 
@@ -93,8 +93,9 @@ status question_parse(struct question *question, const char *name, const char *w
 status question_read(struct question *question, const char *path, struct error *error);
 void question_free(struct question *question);
 
-/* Whether a page shows the column's value in a line of the head, or it says how a row is drawn: it is not in the table then. */
+/* Whether the column is not in the table, because a line of the head shows its value or because it says how a row is
+ * drawn. */
 bool question_says(const struct question *question, const char *column);
 
-/* How a column is shown of which the head says nothing. */
-const struct table_column *question_usual_column(const char *title);
+/* How a column is shown that the head does not mention. */
+struct table_column question_usual_column(const char *title);

@@ -12,8 +12,30 @@ SELECT run, after_task AS row, suite, method, policy, seed, after, title, value
 FROM accuracies
 JOIN chosen USING (run)
 ORDER BY run, row, place
+-- === mean-matrix
+-- title: the accuracy matrix of each configuration, means over its finished seeds with 95% intervals
+-- empty: none of them is finished
+-- column: row,seeds once
+-- column: hash,line hidden
+-- column: * right 1
+-- block: hash
+-- wide: title value
+-- include: accuracies
+, means AS (
+    SELECT suite_hash AS hash, count(*) AS seeds, after_task AS line, after, title, place, avg(value) AS mean, half_width(value) AS half
+    FROM accuracies
+    JOIN chosen USING (run)
+    WHERE status = 'finished'
+    GROUP BY suite_hash, after_task, title
+)
+SELECT hash, label AS row, seeds, line, after, iif(spread, title || ' ±', title) AS title,
+       iif(spread, plus_minus(mean, half, 0, 100), mean) AS value
+FROM means
+JOIN labels USING (hash)
+JOIN (SELECT 0 AS spread UNION ALL SELECT 1)
+ORDER BY labels.run, line, place, spread
 -- === tasks
--- title: the same per task, with its images and how many were missing or unreadable
+-- title: metrics of each task, its images, and how many of them were missing or unreadable
 -- empty: no column of their accuracy matrix is whole; mtil query matrix shows what there is
 SELECT run, suite, method, policy, seed, task, name
 -- each: , {name}
@@ -39,11 +61,13 @@ ORDER BY run
 -- note:
 -- include: incomplete
 -- === leaderboard
--- title: configurations by their mean over seeds, best Last first
+-- title: configurations by their mean over seeds, best Last first, those of other tasks by themselves; bold: what a test supports
 -- empty: none of them is finished with a whole accuracy matrix; mtil query matrix shows what there is
 -- column: suite_hash hidden
+-- column: board optional
 -- column: name of-dataset
--- each main: -- column: {name}_sd 2
+-- each main: -- column: "{name} ±" 1
+-- block: board
 -- wide: title value
 -- include: measured
 , called AS ( -- what a configuration is called
@@ -75,28 +99,84 @@ ORDER BY run
         ORDER BY 1
         LIMIT 4
     )
-), means AS (
-    SELECT suite_hash, name, min(chosen.run) AS run, label AS row, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
-           max(policy) AS policy, max(selector) AS selector, max(selection) AS selection, max(task_order) AS "order",
-           max(model) AS model, substr(suite_hash, 1, 8) AS configuration, count(*) AS runs
--- each main: , avg({name}) AS {name}, sd({name}) AS {name}_sd
--- each board: , avg({name}) AS {name}
+), ranked AS MATERIALIZED (
+    SELECT chosen.run AS run, suite_hash, seed, label, board, name
+-- each main: , {name}
+-- each board: , {name}
     FROM chosen
     JOIN measured USING (run)
     JOIN labels ON labels.hash = suite_hash
     WHERE status = 'finished'
+), seen AS MATERIALIZED (
+    SELECT board AS part, metric_list.name AS metric, suite_hash AS number, seed, CASE metric_list.name
+-- each main: WHEN '{name}' THEN {name}
+-- each board: WHEN '{name}' THEN {name}
+           END AS value
+    FROM ranked
+    JOIN metric_list ON tags LIKE '%main%' OR tags LIKE '%board%'
+),
+-- include: standing
+, means AS (
+    SELECT board, suite_hash, ranked.name AS name, min(run) AS run, label AS row, count(*) AS runs
+-- each main: , avg({name}) AS {name}, plus_minus(avg({name}), half_width({name}), {low}, {high}) AS {name}_half
+-- each board: , avg({name}) AS {name}
+    FROM ranked
     GROUP BY suite_hash
 )
-SELECT suite_hash, row, name, shown.key AS title, settings.value AS value, suite, setting, method, policy, selector, selection,
-       "order", model, configuration, runs
--- each main: , {name}, {name}_sd
--- each board: , {name}
+SELECT suite_hash, iif(max(board) OVER () > 1, board, NULL) AS board, row, means.name AS name, shown.key AS title, settings.value AS value,
+       suite, chosen.setting AS setting, method, policy, selector, selection, task_order AS "order", model,
+       substr(suite_hash, 1, 8) AS configuration, runs
+-- each main: , {name}, (board, '{name}', suite_hash) IN (SELECT part, metric, number FROM supported) AS "{name} marked", {name}_half AS "{name} ±"
+-- each board: , {name}, (board, '{name}', suite_hash) IN (SELECT part, metric, number FROM supported) AS "{name} marked"
 FROM means
+JOIN chosen USING (run, suite_hash)
 LEFT JOIN shown ON true
 LEFT JOIN settings ON settings.run = means.run AND settings.key = shown.key
-ORDER BY means.last DESC, suite_hash, place
+ORDER BY means.board, means.last DESC, suite_hash, place
 -- note:
+SELECT group_concat(note, '. ')
+FROM (SELECT 'board ' || board || ': ' || max(scope) AS note
+      FROM labels
+      WHERE board IS NOT NULL AND (SELECT max(board) FROM labels) > 1
+      GROUP BY board
+      UNION ALL
+      SELECT * FROM (
 -- include: incomplete
+      ))
+-- === best-setting
+-- title: the configuration with the highest mean Last of each board, and the settings in which others there differ from it
+-- empty: none of them is finished with a whole accuracy matrix
+-- column: board optional
+-- column: board,row,last,seeds once
+-- column: hash hidden
+-- column: "last ±" 1
+-- block: hash
+-- include: measured
+, means AS (
+    SELECT board, suite_hash AS hash, label, min(chosen.run) AS run, count(*) AS seeds, avg(last) AS last,
+           plus_minus(avg(last), half_width(last), 0, 100) AS half
+    FROM chosen
+    JOIN measured USING (run)
+    JOIN labels ON hash = suite_hash
+    WHERE status = 'finished'
+    GROUP BY suite_hash
+), best AS (
+    SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY board ORDER BY last DESC, hash) AS rank FROM means) WHERE rank = 1
+), others AS (
+    SELECT best.hash AS hash, keys.key AS key, own.value AS value, group_concat(DISTINCT coalesce(theirs.value, 'not set')) AS values_of_others
+    FROM best
+    JOIN means ON means.board IS best.board AND means.hash <> best.hash
+    JOIN (SELECT DISTINCT key FROM chosen JOIN settings USING (run)) AS keys
+    LEFT JOIN settings AS own ON own.run = best.run AND own.key = keys.key
+    LEFT JOIN settings AS theirs ON theirs.run = means.run AND theirs.key = keys.key
+    WHERE own.value IS NOT theirs.value AND NOT (is_incidental(keys.key, own.value) AND is_incidental(keys.key, theirs.value))
+    GROUP BY best.hash, keys.key
+)
+SELECT hash, iif(count(board) OVER () > 0 AND (SELECT max(board) FROM means) > 1, board, NULL) AS board, label AS row, seeds, last, half AS "last ±",
+       key AS setting, value, values_of_others AS others
+FROM best
+LEFT JOIN others USING (hash)
+ORDER BY board, hash, key
 -- === settings
 -- title: settings in which runs differ and that matter, a column per run (--run 1,4); of one run, all of them
 -- empty: they differ in no setting that matters; mtil query inputs has the files and images that they read
@@ -171,13 +251,15 @@ ORDER BY series, value, suite_hash
 -- refuse:
 SELECT 'which setting? Name one with --by, as in mtil query setting-curve --by merge.every' WHERE NOT EXISTS (SELECT 1 FROM asked)
 -- === learning-curves
--- title: training loss of each configuration by task and iteration, means over seeds
+-- title: training loss and accuracy of each configuration by task and iteration, means over seeds
 -- empty: no loss was recorded
 -- column: configuration,suite,method,policy once
 -- column: loss,lowest,highest,balance_loss 4
+-- column: accuracy 1
 -- block: configuration
 SELECT substr(suite_hash, 1, 8) AS configuration, suite, method, policy, task, name, iteration, count(*) AS runs, mean(loss) AS loss,
-       min(loss) AS lowest, max(loss) AS highest, mean(balance_loss) AS balance_loss, max(learning_rate) AS learning_rate
+       min(loss) AS lowest, max(loss) AS highest, mean(balance_loss) AS balance_loss, 100 * mean(accuracy) AS accuracy,
+       max(learning_rate) AS learning_rate
 FROM chosen
 CROSS JOIN steps USING (run)
 JOIN tasks USING (run, task)
@@ -185,7 +267,7 @@ WHERE :dataset IS NULL OR name = :dataset
 GROUP BY suite_hash, task, iteration
 ORDER BY min(chosen.run) OVER (PARTITION BY suite_hash), suite_hash, task, iteration
 -- === outliers
--- title: runs whose Transfer, Average or Last no seed of their configuration should have: worth a look before they are pooled
+-- title: runs whose Transfer, Average or Last lies too far from that of the other seeds of their configuration
 -- empty: no seed stands out
 -- column: value,others 1
 -- column: p 4

@@ -16,7 +16,7 @@ JOIN events USING (run)
 WHERE :dataset IS NULL OR name = :dataset
 ORDER BY run, task, iteration, encoder, block, position
 -- === blocks
--- title: where the experts lie that were frozen by the last task (with a dataset: by that one), block by block
+-- title: blocks of the experts that were frozen by the last task; with a dataset, by that task
 -- empty: they have no experts that a router chooses, or trained no task
 WITH latest AS (
     SELECT run, max(task) AS task
@@ -44,6 +44,31 @@ FROM blocks
 JOIN tasks USING (run, task)
 LEFT JOIN found USING (run, encoder, block)
 ORDER BY run, encoder, block
+-- === merge-counts
+-- title: merges, skips by their reasons and freezes of each block, per run, means over finished seeds
+-- empty: nothing was merged, skipped or frozen
+-- column: row,seeds once
+-- column: hash hidden
+-- column: * right 1
+-- block: hash
+-- wide: title value
+WITH seeds AS (
+    SELECT suite_hash AS hash, count(*) AS seeds FROM chosen WHERE status = 'finished' GROUP BY suite_hash
+), counted AS (
+    SELECT suite_hash AS hash, encoder, block, CASE event WHEN 'merge' THEN 'merges' WHEN 'freeze' THEN 'frozen'
+                                               ELSE 'skipped: ' || coalesce(replace(reason, '_', ' '), 'no reason') END AS title, count(*) AS count
+    FROM chosen
+    JOIN events USING (run)
+    WHERE status = 'finished' AND (:dataset IS NULL OR name = :dataset)
+    GROUP BY suite_hash, encoder, block, title
+)
+SELECT hash, label AS row, seeds, encoder, block, title, 1.0 * coalesce(count, 0) / seeds AS value
+FROM (SELECT DISTINCT hash, encoder, block FROM counted)
+JOIN (SELECT DISTINCT title FROM counted)
+JOIN seeds USING (hash)
+JOIN labels USING (hash)
+LEFT JOIN counted USING (hash, encoder, block, title)
+ORDER BY labels.run, encoder, block, title <> 'merges', title <> 'frozen', title
 -- === merges
 -- title: what became of each merge: use of the merged expert, loss, distance; with --by, a row per setting
 -- empty: nothing is known of merges in them: their merge.policy is none, none came due, or merge.analysis was off; mtil
@@ -140,7 +165,7 @@ WHERE expert IS NOT NULL AND (:dataset IS NULL OR (run, roles.task) IN (SELECT r
 GROUP BY run, encoder, block, expert
 ORDER BY merged_into DESC, merged_from DESC, run, encoder, block, expert
 -- === class-experts
--- title: which classes which expert serves in the last test; with a dataset, block by block: class × expert
+-- title: experts that the images of each class choose in the last test; with a dataset, class × expert in each block
 -- empty: experts are counted by class where evaluation.per_image keeps results and routers choose
 SELECT run, task, name, block, class, class_name, expert, count, share, mean_gate
 FROM chosen
@@ -167,3 +192,20 @@ FROM used
 CROSS JOIN experts
 GROUP BY run, task, block, class, experts.expert
 ORDER BY run, block, task, class, experts.expert
+-- === trajectory
+-- title: where each expert was at the end of each task, on the two main directions of all of its block, with the spread of experts
+-- empty: sketches of experts are stored with run.trajectory_every
+-- column: run,encoder,block,task,name,iteration once
+-- column: x,y,distance,spread 4
+-- column: sheet hidden
+-- block: sheet
+WITH followed AS (
+    SELECT run FROM chosen
+),
+-- include: trajectories
+SELECT run, encoder, block, task, name, iteration, expert, x, y, distance, spread, event,
+       run || encoder || block || ' ' || task || ' ' || iteration AS sheet
+FROM trajectories
+JOIN tasks USING (run, task)
+WHERE :dataset IS NULL OR name = :dataset
+ORDER BY run, encoder, block, task, iteration, expert

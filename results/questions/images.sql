@@ -18,8 +18,33 @@ LEFT JOIN task_classes USING (run, task, class)
 LEFT JOIN counted ON counted.run = labels.run AND counted.task = labels.task AND truth = labels.class
 GROUP BY labels.run, labels.task, labels.class
 ORDER BY labels.run, labels.task, labels.class
+-- === forgotten-classes
+-- title: classes by what they lost from the end of their task to the last test, means over finished seeds, most first
+-- empty: classes are counted where evaluation.per_image keeps results
+-- column: hash hidden
+-- column: learned,last,lost,"lost ±" 1
+WITH examined AS (
+    SELECT run, task FROM chosen JOIN tasks USING (run) WHERE status = 'finished' AND (:dataset IS NULL OR name = :dataset)
+),
+-- include: class-accuracy
+, per_run AS (
+    SELECT run, task, truth, max(share) FILTER (WHERE moment = 'learned') AS learned, max(share) FILTER (WHERE moment = 'last') AS last
+    FROM counted
+    GROUP BY run, task, truth
+)
+SELECT suite_hash AS hash, label AS row, tasks.name AS task, truth AS class, task_classes.name AS class_name, count(*) AS seeds,
+       avg(learned) AS learned, avg(per_run.last) AS last, avg(learned - per_run.last) AS lost,
+       plus_minus(avg(learned - per_run.last), half_width(learned - per_run.last), -100, 100) AS "lost ±"
+FROM per_run
+JOIN chosen USING (run)
+JOIN tasks USING (run, task)
+JOIN (SELECT hash, run AS first, label FROM temp.labels) AS called ON hash = suite_hash
+LEFT JOIN task_classes ON task_classes.run = per_run.run AND task_classes.task = per_run.task AND class = truth
+WHERE per_run.task < chosen.tasks - 1
+GROUP BY suite_hash, tasks.name, truth
+ORDER BY lost DESC, first, per_run.task, truth
 -- === confusion
--- title: to which task's classes the images of each task were assigned, percent; with a dataset, to which class
+-- title: percent of each task's images that were taken for a class of each task; with a dataset, for each class
 -- empty: their images are compared with the classes of their own task alone, so none is taken for another task's: mtil query
 -- empty: routers shows which router they were sent to, confusion --dataset TASK the classes
 -- column: run once
@@ -160,3 +185,64 @@ JOIN task_similarities USING (run, task)
 JOIN tasks AS others ON others.run = chosen.run AND others.task = other
 WHERE :dataset IS NULL OR tasks.name = :dataset
 ORDER BY chosen.run, tasks.task, other
+-- === hard-images
+-- title: test images that every finished run with results per image gets wrong after its last task, and what they are taken for
+-- empty: some run gets each image right, or evaluation.per_image keeps nothing
+-- column: file optional
+WITH examined AS (
+    SELECT run FROM chosen WHERE status = 'finished'
+),
+-- include: tested
+, judged AS MATERIALIZED ( -- images of a task are the same ones where its name and their digest are
+    SELECT tested.name AS name, test_digest, image, truth, predicted + iif(joint, 0, first) AS class, tested.run AS run, tested.task AS task, "right"
+    FROM tested
+    JOIN tasks USING (run, task)
+    JOIN images(tested.run, tested.task, tested.after_task)
+    WHERE :dataset IS NULL OR tested.name = :dataset
+), wrong AS (
+    SELECT name, test_digest, image, truth, count(*) AS runs, min(run) AS run
+    FROM judged
+    GROUP BY name, test_digest, image
+    HAVING NOT max("right") AND count(*) > 1
+), taken AS ( -- the class that most runs take it for
+    SELECT name, test_digest, image, class, run, max(count) AS count
+    FROM (SELECT name, test_digest, image, class, min(run) AS run, count(*) AS count FROM judged WHERE class IS NOT NULL GROUP BY 1, 2, 3, 4)
+    GROUP BY name, test_digest, image
+)
+SELECT wrong.name AS task, wrong.image AS image, truth AS class, own.name AS class_name, runs, other.name AS taken_for_task,
+       theirs.name AS taken_for, count AS by_runs, nullif(test_file(wrong.run, tasks.task || ' ' || wrong.image), '') AS file
+FROM wrong
+JOIN tasks ON tasks.run = wrong.run AND tasks.name = wrong.name
+LEFT JOIN task_classes AS own ON own.run = wrong.run AND own.task = tasks.task AND own.class = truth
+LEFT JOIN taken ON taken.name = wrong.name AND taken.test_digest IS wrong.test_digest AND taken.image = wrong.image
+LEFT JOIN placed AS other ON other.run = taken.run AND taken.class >= other.first AND taken.class < other.first + other.classes
+LEFT JOIN task_classes AS theirs ON theirs.run = taken.run AND theirs.task = other.task AND theirs.class = taken.class - other.first
+ORDER BY wrong.name, wrong.test_digest, wrong.image
+-- note:
+SELECT 'image counts from 0 in the order of the test list; its file is shown where the data that the suite names are seen from here'
+WHERE EXISTS (SELECT 1 FROM per_image)
+-- === mean-routers
+-- title: the router confusion after the last task, images of all finished seeds of a configuration together, percent
+-- empty: no selector chose routers in them: the router is given with selector oracle, and all tasks share one with none
+-- column: row,seeds once
+-- column: hash,place hidden
+-- column: * right 1
+-- block: hash
+-- wide: title value
+WITH parts AS (
+    SELECT run, suite_hash AS part FROM chosen WHERE status = 'finished'
+),
+-- include: routed
+, totals AS (
+    SELECT part, task, (SELECT count(*) FROM parts WHERE parts.part = routed.part) AS seeds FROM routed GROUP BY part, task
+)
+SELECT totals.part AS hash, label AS row, seeds, totals.task AS place, own.name AS task, coalesce(other.name, 'zero-shot CLIP') AS title,
+       coalesce(share, 0.0) AS value
+FROM totals
+JOIN labels ON hash = totals.part
+JOIN tasks AS own ON own.run = labels.run AND own.task = totals.task
+JOIN (SELECT -1 AS router UNION SELECT task FROM parts JOIN tasks USING (run)) AS routers
+LEFT JOIN tasks AS other ON other.run = labels.run AND other.task = routers.router
+LEFT JOIN routed ON routed.part = totals.part AND routed.task = totals.task AND routed.router = routers.router
+WHERE (routers.router < 0 OR other.name IS NOT NULL) AND (:dataset IS NULL OR own.name = :dataset)
+ORDER BY labels.run, totals.task, routers.router

@@ -94,7 +94,7 @@ WITH own AS MATERIALIZED (
     JOIN names ON names.run = c.run
     JOIN labels ON labels.hash = suite_hash
     WHERE status = 'finished' AND (:dataset IS NULL OR t.name = :dataset)
-          AND c.run IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
+          AND c.tasks = 1 AND c.run IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
 ), baselines AS (
     SELECT suite, dataset, test_digest, number
     FROM own

@@ -1,9 +1,10 @@
 -- Runs: what they are, how far they are, and what they took.
 -- === runs
--- title: what has been run: suite, settings, seed, status, dates, folder of the adapters
-SELECT run, row, suite, setting, method, policy, selector, selection, task_order AS "order", model, seed,
+-- title: what has been run: suite, settings, seed, status, dates, folder of the adapters; name and note (run.name, run.note)
+SELECT run, row, (SELECT value FROM settings WHERE settings.run = chosen.run AND key = 'run.name') AS name, suite, setting, method, policy,
+       selector, selection, task_order AS "order", model, seed,
        iif(status = 'running' AND is_gone(run, host), 'process is gone', status) AS status, started, finished, message,
-       folder, host
+       folder, host, (SELECT value FROM settings WHERE settings.run = chosen.run AND key = 'run.note') AS note
 FROM chosen
 JOIN names USING (run)
 ORDER BY run
@@ -129,6 +130,64 @@ SELECT run, phase, seconds, iterations, images, seconds_per_iteration, images_pe
 FROM chosen
 JOIN throughput USING (run)
 ORDER BY run, phase
+-- === hours
+-- title: hours of each configuration, by phase, and of all chosen runs together
+-- empty: no phase has ended yet
+-- column: place hidden
+-- column: hours_per_run,train,selector,features,evaluate,hours 3
+-- block: place
+WITH spent AS (
+    SELECT suite_hash, run, phase, seconds / 3600 AS hours FROM chosen JOIN timings USING (run)
+), sums AS (
+    SELECT 0 AS place, suite_hash AS hash, * FROM spent UNION ALL SELECT 1, NULL, * FROM spent
+)
+SELECT place, iif(place, 'all', label) AS row, count(DISTINCT sums.run) AS runs,
+       sum(hours) FILTER (WHERE phase = 'train') AS train, sum(hours) FILTER (WHERE phase = 'selector') AS selector,
+       sum(hours) FILTER (WHERE phase = 'features') AS features, sum(hours) FILTER (WHERE phase = 'evaluate') AS evaluate,
+       sum(hours) AS hours, sum(hours) / count(DISTINCT sums.run) AS hours_per_run
+FROM sums
+LEFT JOIN labels USING (hash)
+GROUP BY place, hash
+ORDER BY place, labels.run
+-- === cost
+-- title: what each configuration costs: parameters, operations, time, memory, beside a baseline row, by machine
+-- empty: no run has finished
+-- column: suite,machine once
+-- column: sheet hidden
+-- column: runs,pairs extra
+-- column: * right 2
+-- column: parameters 0
+-- column: "s/step","s/step ±","GFLOP/step","GFLOP/image","parameters×","GFLOP/step×","GFLOP/image×" 3
+-- column: "images/s","images/s ±","peak_MiB","peak_MiB ±" 1
+-- block: sheet
+-- wide: title value
+-- include: cost-baselines
+, priced AS MATERIALIZED (
+    SELECT run, seed, number, board, (board, number) IN (SELECT board, number FROM bases) AS based FROM own
+),
+-- include: costs
+SELECT board || ' ' || coalesce(machine, '') AS sheet, suite, coalesce(machine, 'several or unknown machines') AS machine, label AS row,
+       runs, pairs, title, value
+FROM entries
+JOIN (SELECT DISTINCT number, suite, label FROM own) USING (number)
+WHERE title IN (SELECT title FROM entries WHERE value IS NOT NULL)
+ORDER BY board, entries.machine IS NULL, min(number) OVER (PARTITION BY board, entries.machine), entries.machine, number, place, side
+-- refuse:
+-- include: cost-baselines
+SELECT 'baseline "' || :baseline || '": expected the row of one configuration with finished runs; found '
+       || (SELECT count(DISTINCT number) FROM own WHERE :baseline IN (row, label)) || ' of them'
+WHERE :baseline IS NOT NULL AND NOT EXISTS (SELECT 1 FROM bases)
+-- note:
+-- include: cost-baselines
+, unclear AS (
+    SELECT count(*) AS runs FROM own JOIN costs USING (run) WHERE machine IS NULL AND coalesce(seconds_per_step, peak_bytes) IS NOT NULL
+)
+SELECT '×: means over the seeds that a configuration and ' || group_concat(DISTINCT label) || ' both have, of time and memory on one '
+       || 'machine; operations are counted from dimensions'
+       || (SELECT iif(runs > 0, '. Left out: times and memory of ' || runs || ' of the runs, of which no or several machines are known', '')
+           FROM unclear)
+FROM own
+JOIN bases USING (number)
 -- === task-time
 -- title: seconds that each task took, by phase
 -- empty: no phase has ended yet

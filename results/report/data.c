@@ -79,11 +79,11 @@ status report_load(struct report *report, struct error *error)
 {
     struct database *database = report->store->database;
     TRY(query_choose(report->store, &report->request->filter, error));
+    TRY(query_label(report->store, error));
     TRY(run_script(report, "page.sql", error));
     TRY(database_integer(database, "SELECT count(*) FROM page_members", &report->runs, error));
     TRY(database_integer(database, "SELECT count(DISTINCT hash) FROM page_members", &report->configurations, error));
     TRY(database_integer(database, "SELECT min(max(board), 4) FROM page_configurations", &report->boards, error));
-    TRY(query_label(report->store, error));
     TRY(compare(report, error));
     return database_execute(database, "SAVEPOINT board", error);
 }

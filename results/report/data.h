@@ -32,7 +32,7 @@ struct report {
     size_t figures;                     /* written for papers so far */
     const char *prefix;                 /* of names and ids: "", or "board2-" on a page of several */
     struct text nav, body;              /* of the page: links to its sections, and these */
-    void **memory;                      /* [taken] what report_format gave */
+    void **memory;                      /* [taken] the strings of report_format */
     size_t taken;
 };
 
@@ -42,7 +42,7 @@ void report_free(struct report *report);
 
 /* A formatted string, which the report owns until report_release or report_free. */
 const char *report_format(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
-void report_release(struct report *report, size_t taken); /* what was taken since there were so many */
+void report_release(struct report *report, size_t taken); /* frees the strings beyond the first `taken` */
 
 status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED after a stop request */
 
@@ -62,7 +62,7 @@ struct part {
     double low, high;                /* of the line "range"; NAN: open */
 };
 
-/* Appends what a question of results/sections/ says to report->body; nothing where there is no answer. */
+/* Appends the answer of a question of results/sections/ to report->body; nothing where there is none. */
 status section_write(struct report *report, const struct question *question, struct error *error);
 
 /* A value of a row; "" and NAN where the column or the value is missing. */

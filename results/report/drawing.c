@@ -10,6 +10,7 @@
 #define TOP 22.0
 #define ROW 47.0        /* of an interval, its name and its value */
 #define TICK_APART 28.0 /* labels of the horizontal axis */
+#define NEAR 1.5        /* between curves of which one hides the other */
 
 enum { TICKS = 8 };
 
@@ -166,9 +167,48 @@ static void draw_band(struct text *svg, struct axis x, struct axis y, const stru
     }
 }
 
+static bool lies_near(struct axis y, const struct figure_mark *a, const struct figure_mark *b)
+{
+    return a->x == b->x && fabs(place(y, a->value) - place(y, b->value)) < NEAR;
+}
+
+/* Adds to others[i] the series from `other` on that lie on this one between its points i − 1 and i. */
+static void count_others(struct axis y, const struct figure_mark *mark, size_t marks, const struct figure_mark *other,
+                         const struct figure_mark *end, int *others)
+{
+    size_t i = 1;
+    for (; other + 1 < end; other++) {
+        if (other->begins)
+            i = 1;
+        while (i < marks && mark[i - 1].x < other->x)
+            i++;
+        if (i < marks && !other[1].begins && lies_near(y, &mark[i - 1], other) && lies_near(y, &mark[i], other + 1))
+            others[i] += others[i] + 1 < REPORT_BEST;
+    }
+}
+
+/* Where later curves will lie on this one, a wider one of its colour shows at their sides. */
+static void draw_hidden(const struct drawing *drawing, struct axis x, struct axis y, const struct figure_mark *mark,
+                        size_t marks)
+{
+    int *others = xcalloc(marks + 1, sizeof *others);
+    count_others(y, mark, marks, mark + marks, drawing->panel->mark + drawing->panel->marks, others);
+    for (size_t i = 1; i < marks; i++) {
+        if (others[i] > 0 && others[i] != others[i - 1]) {
+            text_add(drawing->svg, "<path class=\"line c%zu w%d\" d=\"", mark->colour, others[i]);
+            add_place(drawing->svg, 'M', place(x, mark[i - 1].x), place(y, mark[i - 1].value));
+        }
+        if (others[i] > 0)
+            add_place(drawing->svg, 'L', place(x, mark[i].x), place(y, mark[i].value));
+        text_add(drawing->svg, "%s", others[i] > 0 && others[i + 1] != others[i] ? "\"/>\n" : "");
+    }
+    free(others);
+}
+
 static void draw_series(const struct drawing *drawing, struct axis x, struct axis y, const struct figure_mark *mark,
                         size_t marks)
 {
+    draw_hidden(drawing, x, y, mark, marks);
     bool points = text_has_word(drawing->figure->part->words, "points");
     text_add(drawing->svg, "<path class=\"line c%zu\" d=\"", mark->colour);
     for (size_t i = 0; i < marks; i++)

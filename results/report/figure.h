@@ -18,7 +18,7 @@ struct figure_range {
     double low, high;
 };
 
-/* Of a row. A line has a gap where the value is NAN, a cell is empty. */
+/* The mark of a row. Where the value is NAN, a line has a gap and a cell is empty. */
 struct figure_mark {
     double x, y;             /* of a point: x; of a cell: its column and row, from 0 */
     double value, low, high; /* low, high: ends of its band or interval; NAN: none */
@@ -78,7 +78,7 @@ struct drawing {
     const struct figure *figure;
     const struct figure_panel *panel;
     struct figure_range range; /* of values */
-    bool file;                 /* which cuts off what leaves it */
+    bool file;                 /* drawn for a file, which cuts off marks outside the panel */
     double width, height;      /* of the panel; the kind sets the height, and less or more of a width if it has to */
     double left, column, row, gap; /* of cells: where the first one begins, sizes with the gap, and this */
     size_t letters;                /* of the names of columns and rows */

@@ -10,13 +10,14 @@
 #define LEFT 26.0
 #define TOP 20.0
 #define RIGHT 8.0          /* half a label beside the last column, which may be narrower */
-#define TICK_EVERY 30.0    /* between the labels of an axis */
+#define TICK_EVERY 30.0    /* between the labels of columns */
+#define LINE_EVERY 11.0    /* between those of rows */
 #define SLOPE 35.0         /* of the names below the columns */
 #define WITH_DECIMALS 34.0 /* the least widths of cells with "100.0" and "100" in them */
 #define WITH_VALUES 17.0
-#define NAMES 0.45 /* of the width that the names of rows may take, in a file */
+#define NAMES 0.45 /* of the width that the names of rows may take */
 
-enum { NAME_MOST = 40, MIDDLE = 5 /* the shade that takes dark words in either theme */ };
+enum { NAME_MOST = 40, FEW_ROWS = 20, MIDDLE = 5 /* the shade that takes dark words in either theme */ };
 
 static double left_of(const struct drawing *grid, double column)
 {
@@ -100,12 +101,12 @@ static void draw_values(const struct drawing *grid)
 }
 
 /* Labels that have room: every first, second, fifth, … */
-static size_t stride_of(const struct drawing *grid, size_t count, double pitch)
+static size_t stride_of(const struct drawing *grid, size_t count, double pitch, double apart)
 {
     static const size_t strides[] = {1, 2, 5, 10, 20, 50, 100};
     size_t i = 0;
-    while (!grid->figure->printed && i + 1 < sizeof strides / sizeof *strides &&
-           (double)strides[i] * pitch < TICK_EVERY && strides[i] < count)
+    while (!grid->figure->printed && i + 1 < sizeof strides / sizeof *strides && (double)strides[i] * pitch < apart &&
+           strides[i] < count)
         i++;
     return strides[i];
 }
@@ -115,9 +116,9 @@ static void draw_names(const struct drawing *grid)
     const struct figure_names *rows = &grid->figure->row, *columns = &grid->figure->column;
     bool printed = grid->figure->printed;
     double bottom = top_of(grid, (double)rows->count);
-    for (size_t row = 0; row < rows->count; row += stride_of(grid, rows->count, grid->row))
+    for (size_t row = 0; row < rows->count; row += stride_of(grid, rows->count, grid->row, LINE_EVERY))
         draw_text(grid->svg, "ty", grid->left - 4, top_of(grid, (double)row + 0.5) + 3, rows->name[row], grid->letters);
-    for (size_t i = 0; i < columns->count; i += stride_of(grid, columns->count, grid->column)) {
+    for (size_t i = 0; i < columns->count; i += stride_of(grid, columns->count, grid->column, TICK_EVERY)) {
         double x = left_of(grid, (double)i + 0.5);
         if (printed)
             text_add(grid->svg, "<g transform=\"rotate(-%g %.4g %.4g)\">", SLOPE, x, bottom + 10);
@@ -145,9 +146,10 @@ static double lay_out(struct drawing *grid)
     }
     grid->gap = 1;
     if (!figure->printed) {
-        grid->left = LEFT;
-        grid->column = (grid->width - LEFT - RIGHT) / columns;
-        grid->row = 8;
+        grid->letters = (size_t)(NAMES * grid->width / draw_width("m", 1));
+        grid->left = fmax(LEFT, longest(&figure->row, grid->letters) + 8);
+        grid->column = (grid->width - grid->left - RIGHT) / columns;
+        grid->row = figure->row.count <= FEW_ROWS ? 12 : 8; /* a few all have their names */
         return 32;
     }
     if (grid->file)

@@ -96,9 +96,12 @@ void figure_show(struct text *page, const struct figure *figure, bool with_files
         text_add(page, "</svg>");
     }
     text_add(page, "</p>\n<div class=\"panels%s\">\n", figure->printed ? " single" : "");
+    size_t before = page->size;
     for (size_t i = 0; i < figure->panels; i++)
         draw_panel(page, figure, i, 0);
+    bool hidden = strstr(page->data + before, " w1\" d=") != NULL;
     html_element(page, "</div>\n<figcaption>", part->says[ON_CAPTION] != NULL ? part->says[ON_CAPTION] : "", "");
+    text_add(page, "%s", hidden ? " Where curves coincide, the lower one is drawn wider." : "");
     if (with_files)
         html_files(page, part->name);
     text_add(page, "</figcaption></figure>\n");
@@ -216,7 +219,7 @@ status figure_write(const struct figure *figure, struct error *error)
     rows.cell += part->first * rows.columns;
     rows.count = (part->end - part->first) * rows.columns;
     text_add(&caption, "%s. %s%s\n%s\n", part->title, text, *text != 0 ? "\n" : "",
-             figure->kind->shades ? "Shades: Blues (ColorBrewer), light to dark, also for colour-blind readers."
+             figure->kind->shades ? "Shades after ColorBrewer's Blues, light to dark, also for colour-blind readers."
                                   : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
     table_render(&rows, TABLE_CSV, false, &csv);
     status result = add_file(figure, ".txt", &caption, error);

@@ -37,9 +37,10 @@ static const char *heading_of(const struct question *question)
 
 static void add_heading(struct report *report, int level, const char *id, const char *title, const char *link)
 {
-    text_add(&report->body, "<h%d id=\"%s\">", level, id);
+    text_add(&report->body, "%s<h%d id=\"%s\">", level == 1 ? "" : "<details class=\"section\" open><summary>", level,
+             id);
     html_element(&report->body, "", title, "");
-    text_add(&report->body, "</h%d>\n", level);
+    text_add(&report->body, "</h%d>%s\n", level, level == 1 ? "" : "</summary>");
     text_add(&report->nav, "<a href=\"#%s\">", id);
     html_element(&report->nav, level == 1 ? "<b>" : "", link, level == 1 ? "</b></a>\n" : "</a>\n");
 }
@@ -60,11 +61,10 @@ static status add_section(struct report *report, const struct question **next, c
     struct text section = report->body;
     report->body = before;
     if (section.size > 0) {
-        text_add(&report->body, "<section>\n");
         add_heading(report, 2, report_format(report, "%ssection-%s", report->prefix, first->name),
                     heading + brief + strspn(heading + brief, " "), report_format(report, "%.*s", brief, heading));
         text_add_bytes(&report->body, section.data, section.size);
-        text_add(&report->body, "</section>\n");
+        text_add(&report->body, "</details>\n");
     }
     text_free(&section);
     return result;
@@ -78,10 +78,13 @@ static status add_board(struct report *report, int64_t number, const struct ques
     if (report->boards > 1) {
         struct table title = {0};
         report->prefix = report_format(report, "board%" PRId64 "-", number);
-        TRY(query_rows(report->store,
-                       "SELECT count(*) || iif(count(*) = 1, ' task: ', ' tasks: ') || group_concat(name, ', ') "
-                       "FILTER (WHERE task < 3) || iif(count(*) > 3, ', …', '') FROM board",
-                       &report->request->filter, &title, error));
+        TRY(query_rows(
+            report->store,
+            "SELECT count(*) || iif(count(*) = 1, ' task: ', ' tasks: ') || group_concat(name, ', ') "
+            "FILTER (WHERE task < 3) || iif(count(*) > 3, ', …', '') || coalesce((SELECT ' (' || setting || ')' "
+            "FROM configurations JOIN runs USING (run) WHERE number = 1 AND (SELECT count(DISTINCT setting) "
+            "FROM chosen) > 1), '') FROM board",
+            &report->request->filter, &title, error));
         const char *words = table_cell_at(&title, 0, 0)->text;
         add_heading(report, 1, report_format(report, "%stasks", report->prefix), words, words);
         table_free(&title);
@@ -103,7 +106,7 @@ static status add_notes(struct report *report, struct text *html, struct error *
         query_rows(report->store, embedded_text(report_scripts, "notes.sql"), &report->request->filter, &notes, error);
     for (size_t row = 0; row < table_rows(&notes); row++)
         if (notes.cell[row].kind == CELL_TEXT)
-            html_element(html, row == 0 ? "<p class=\"facts\">" : "<p class=\"note\">", notes.cell[row].text, "</p>\n");
+            html_element(html, row < 2 ? "<p class=\"facts\">" : "<p class=\"note\">", notes.cell[row].text, "</p>\n");
     table_free(&notes);
     for (size_t i = 0; query_filter_name(i) != NULL; i++)
         if (*query_filter_text(&filter, i) != NULL)
@@ -158,7 +161,7 @@ static bool has_mark(const char *folder)
 {
     struct bytes page = {0};
     char *path = path_format("%s/" PAGE, folder);
-    bool found = file_read(path, FILE_LIMIT, &page, NULL) == OK &&
+    bool found = file_read_any(path, FILE_LIMIT, &page, NULL) == OK &&
                  memmem(page.data, page.size < MARK_WITHIN ? page.size : MARK_WITHIN, REPORT_MARK, strlen(REPORT_MARK));
     bytes_free(&page);
     free(path);

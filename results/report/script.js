@@ -96,6 +96,18 @@
     figure.querySelector(".panels").before(label);
   });
 
+  /* On a phone all sections but the first are folded; what a link leads to is unfolded. */
+  if (matchMedia("(max-width: 40rem)").matches)
+    each(".section", (section, number) => { section.open = number === 0; });
+  const unfold = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    target?.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  each('a[href^="#"]', (link) => link.addEventListener("click", () => { if (link.hash === location.hash) unfold(); }));
+  if (location.hash) unfold();
+
   /* One of several things at a time. */
   each(".choices", (choices, number) => {
     const all = [...choices.querySelectorAll(":scope > .choice")];

@@ -1,7 +1,6 @@
 -- Tables that the sections of a page read, and its head.
 -- === page
--- The chosen runs of a page, by configuration (runs that differ in the seed alone) and board (configurations that learn the same
--- tasks in the same order). turn counts from 0, finished runs first; used: it enters means.
+-- The chosen runs of a page, by configuration (runs that differ in the seed alone) and board (of `labels`). turn counts from 0, finished runs first; used: it enters means.
 CREATE TEMP TABLE page_members AS
 SELECT chosen.run AS run, suite_hash AS hash, seed, status, status = 'finished' AS finished,
        status = 'finished' OR NOT max(status = 'finished') OVER (PARTITION BY suite_hash) AS used,
@@ -19,21 +18,12 @@ WITH counted AS (
            iif(max(finished), coalesce(mean(last) FILTER (WHERE finished), -1), -2) AS rank
     FROM page_members
     GROUP BY hash
-), learnt AS (
-    SELECT run, group_concat(name, char(31)) AS names
-    FROM (SELECT run, name FROM counted JOIN tasks USING (run) ORDER BY run, task)
-    GROUP BY run
-), boards AS (
-    SELECT names, row_number() OVER (ORDER BY count(*) DESC, names) AS board
-    FROM counted
-    JOIN learnt USING (run)
-    GROUP BY names
 )
-SELECT board, row_number() OVER (PARTITION BY board ORDER BY rank DESC, hash) AS number, run, hash, runs, finished, used,
+SELECT board, row_number() OVER (PARTITION BY board ORDER BY rank DESC, hash) AS number, counted.run AS run, hash, runs, finished, used,
        used || iif(used = 1, ' seed', ' seeds') || iif(finished, '', ', unfinished') AS seeds
 FROM counted
-JOIN learnt USING (run)
-JOIN boards USING (names);
+JOIN labels USING (hash)
+WHERE board IS NOT NULL;
 
 CREATE TEMP TABLE page (board, dataset, best, compared);
 -- === board
@@ -43,7 +33,7 @@ CREATE TEMP TABLE configurations AS
 SELECT number, page_configurations.run AS run, hash, label, NULL AS colour, runs, finished, used, seeds
 FROM page_configurations
 JOIN labels USING (hash)
-WHERE board = (SELECT board FROM page)
+WHERE page_configurations.board = (SELECT board FROM page)
 ORDER BY number;
 
 CREATE TEMP TABLE members AS
@@ -113,10 +103,24 @@ WITH counts AS (
     SELECT count(*) AS runs, CAST(total(finished) AS INTEGER) AS finished, count(DISTINCT hash) AS configurations,
            (SELECT max(board) FROM page_configurations) AS boards
     FROM page_members
+), kinds (place, one, several, word) AS (
+    SELECT 1, 'Suite ', 'Suites ', suite FROM runs JOIN page_members USING (run)
+    UNION
+    SELECT 2, 'model ', 'models ', model FROM runs JOIN page_members USING (run)
+    UNION
+    SELECT 3, '', '', "precision" || ' on ' || backend FROM runs JOIN page_members USING (run)
 )
 SELECT runs || iif(runs = 1, ' run, ', ' runs, ') || finished || ' finished; ' || configurations || ' configuration'
        || iif(configurations = 1, '', 's') || '. Written ' || strftime('%Y-%m-%d %H:%M', 'now') || ' UTC.'
 FROM counts
+UNION ALL
+SELECT group_concat(iif(count = 1, one, several) || words, '; ')
+FROM (
+    SELECT one, several, count(*) AS count,
+           group_concat(word, ', ') FILTER (WHERE rank <= 6) || iif(count(*) > 6, ', …', '') AS words
+    FROM (SELECT *, row_number() OVER (PARTITION BY place ORDER BY word) AS rank FROM kinds)
+    GROUP BY place
+)
 UNION ALL
 SELECT 'There is no run to report on.' FROM counts WHERE boards IS NULL
 UNION ALL

@@ -61,7 +61,7 @@ static status check_head(const struct part *part, struct error *error)
 static status read_words(struct part *part, struct error *error)
 {
     static const char known[] =
-        "table|list|line|heat|interval|bars|cells|zero|points|fractions|noisy|own_ranges|printed|wrapped";
+        "table|list|line|heat|interval|bars|cells|zero|points|fractions|noisy|own_ranges|printed|wrapped|links|anchors";
     const char *line = part->says[ON_DRAW] != NULL ? part->says[ON_DRAW] : "";
     part->words = "";
     part->decimals = DECIMALS_ALL;
@@ -99,15 +99,12 @@ static status read_head(struct part *part, struct error *error)
 
 /* --- Tables and lists --- */
 
-/* A column has the decimals of the line "draw" where no line is for it, and what stands out of the line "best". */
+/* A column has the decimals of the line "draw" where no line is for it. */
 static void set_columns(const struct part *part, struct table *table)
 {
-    const char *best = part->says[ON_BEST];
     for (size_t i = 0; i < table->columns; i++) {
         struct table_column *column = &table->column[i];
         column->decimals = column->decimals == DECIMALS_ALL ? part->decimals : column->decimals;
-        if (best != NULL && i > 0)
-            column->best = strcmp(best, "lowest") == 0 ? BEST_LOWEST : BEST_HIGHEST;
     }
 }
 

@@ -1,15 +1,27 @@
 -- Sections 10 to 12 and 30 to 50: accuracies and metrics.
 -- === leaderboard
 -- section: 10 Leaderboard Leaderboard
--- draw: table 1
--- caption: Percent, means over finished seeds; bold: the best of a column. ±: half the width of the 95% interval of the mean to its
--- caption: left (Student), – where one seed has none. Gain: Last less zero-shot CLIP's accuracy.{tasks}{cut}
+-- draw: table 1 {links}
+-- caption: Percent, means over finished seeds; bold: the best of a column and whatever an exact test does not tell from it, where it
+-- caption: tells any apart. ±: half the width of the 95% interval of the mean to its left (Student), – where one seed has none. Gain:
+-- caption: Last less zero-shot CLIP's accuracy.{tasks}{cut}
 -- wide: key value
--- each main: -- column: "{title}" 1 {best}
--- each board: -- column: "{title}" 1 {best}
+-- each main: -- column: "{title}" 1
+-- each board: -- column: "{title}" 1
+WITH seen AS MATERIALIZED (
+    SELECT 1 AS part, metric_list.name AS metric, number, seed, CASE metric_list.name
+-- each main: WHEN '{name}' THEN {name}
+-- each board: WHEN '{name}' THEN {name}
+           END AS value
+    FROM members
+    JOIN metric_list ON tags LIKE '%main%' OR tags LIKE '%board%'
+    WHERE finished
+),
+-- include: standing
 SELECT label AS configuration, asked.key AS key, differing.value AS value, configurations.finished AS seeds
--- each main: , mean({name}) AS "{title}", plus_minus(mean({name}), half_width({name}), {low}, {high}) AS "{title} ±"
--- each board: , mean({name}) AS "{title}"
+-- each main: , mean({name}) AS "{title}", ('{name}', configurations.number) IN (SELECT metric, number FROM supported) AS "{title} marked", plus_minus(mean({name}), half_width({name}), {low}, {high}) AS "{title} ±"
+-- each board: , mean({name}) AS "{title}", ('{name}', configurations.number) IN (SELECT metric, number FROM supported) AS "{title} marked"
+       , 'links' AS links
        , (SELECT ' Means over all tasks, not ' || dataset || ' alone.' FROM page) AS tasks
        , (SELECT iif(count(*) > 200, ' The best 200 of ' || count(*) || ' by Last.', '') FROM configurations) AS cut
 FROM configurations
@@ -67,7 +79,6 @@ HAVING count(colour) < count(*)
 -- name: tasks-{metric}
 -- caption: {choice}: {formula}. Percent, means over finished seeds.{cut}
 -- wide: name value
--- best: {best}
 -- range: {low} {high}
 WITH measured AS ( -- task 4096: the mean over tasks
     SELECT * FROM task_metrics
@@ -85,7 +96,7 @@ WITH measured AS ( -- task 4096: the mean over tasks
     WHERE finished AND number <= 60
     GROUP BY number, task, place
 )
-SELECT metric_list.title AS choice, metric_list.name AS metric, formula, best, iif(shaded, low, NULL) AS low, iif(shaded, high, NULL) AS high,
+SELECT metric_list.title AS choice, metric_list.name AS metric, formula, iif(shaded, low, NULL) AS low, iif(shaded, high, NULL) AS high,
        iif((SELECT count(*) FROM configurations) > 60, ' The configurations with the highest Last.', '') AS cut,
        label AS configuration, coalesce(board.name, 'mean') AS name, value
 FROM means
@@ -137,7 +148,7 @@ WITH sets AS ( -- of a configuration all its runs (turn -1), and some by themsel
 SELECT label || ', ' || CASE WHEN turn >= 0 THEN 'seed ' || seed ELSE iif(configurations.used > 1, 'mean of ', '') || seeds END AS choice,
        'matrix-' || number || iif(turn >= 0, '-seed-' || seed, '') AS name, label,
        CASE WHEN turn >= 0 THEN 'run ' || members.run ELSE iif(configurations.used > 1, 'mean over ', 'of ') || seeds END AS of,
-       coalesce(board.name, metric_list.title, 'zero-shot') AS after, coalesce(tested.name, 'mean') AS "column", value,
+       coalesce(board.name, metric_list.title, 'zero-shot') AS after, coalesce(tested.name, whole) AS "column", value,
        lines.place = lines.task AS framed, turn >= 0 OR lines.place >= 1000 OR lines.task IS NULL AS extra
 FROM lines
 JOIN configurations USING (number)
@@ -145,6 +156,8 @@ LEFT JOIN members USING (number, turn)
 LEFT JOIN board ON board.task = lines.place
 LEFT JOIN metric_list ON metric_list.place = lines.place - 1000
 LEFT JOIN board AS tested ON tested.task = lines.task
+CROSS JOIN (SELECT iif(max(setting) IN ('class_incremental', 'domain_incremental'), 'all images', 'mean') AS whole
+            FROM configurations JOIN runs USING (run))
 ORDER BY number, turn, lines.place, lines.task IS NULL, lines.task
 -- === forgetting
 -- section: 50 Forgetting Forgetting

@@ -22,9 +22,9 @@ ORDER BY metric, rank
 -- draw: list
 -- details: {details}
 -- include: compared
-SELECT words, iif(count(*) OVER () > 9, 'In words', NULL) AS details
-FROM compared_pairs
-JOIN words USING (place)
+SELECT words, iif(count(*) OVER () > 3, 'The same in ' || count(*) OVER () || ' sentences', NULL) AS details
+FROM words
+WHERE place IN (SELECT place FROM compared_pairs) OR place = 0 AND EXISTS (SELECT 1 FROM compared_pairs)
 ORDER BY place
 LIMIT 600
 -- === comparison-contexts

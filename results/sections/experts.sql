@@ -63,9 +63,10 @@ GROUP BY number, encoder, block, task
 ORDER BY number, encoder, effective.block, task
 -- === usage
 -- section: 71
--- title: {label}, seed {seed}
+-- title: {choice}
 -- draw: heat
 -- name: usage-{number}
+-- choice: Configuration
 -- caption: How often each expert was chosen. A panel per block, a row per expert, a column per task. Dots: frozen once the task
 -- caption: has ended. Experts of different seeds have nothing to do with one another, so this is one run.
 -- x: task
@@ -84,7 +85,7 @@ WITH detailed AS MATERIALIZED (
     WHERE event = 'freeze'
     GROUP BY run, encoder, block, target
 )
-SELECT label, seed, number, encoder || ' ' || block AS panel, expert AS row, used.task + 1 AS column,
+SELECT label || ', seed ' || seed AS choice, number, encoder || ' ' || block AS panel, expert AS row, used.task + 1 AS column,
        100.0 * count / nullif(sum(count) OVER (PARTITION BY run, used.task, encoder, block), 0) AS value,
        freezes.task <= used.task AS framed
 FROM detailed
@@ -95,11 +96,11 @@ ORDER BY number, encoder, block, expert, used.task
 SELECT 'Experts one by one are shown of the best 2 configurations.'
 WHERE (SELECT count(DISTINCT number) FROM drawn JOIN expert_counts USING (run)) > 2
 -- === classes
--- section: 80 Classes Which classes which expert serves
+-- section: 80 Classes Experts of each class
 -- draw: table 1
 -- name: served
 -- caption: {of}: effective number of experts, of {most}, that the test images choose in the last test, all of them and those of
--- caption: one class (exp of the entropy, for classes of its mean). The same number twice: the choice does not
+-- caption: one class (exp of the entropy, for classes of its mean). Where the two numbers are equal, the choice does not
 -- caption: depend on the class. Images without a router are left out.
 -- include: served
 , of_classes AS (
@@ -117,15 +118,13 @@ GROUP BY block
 ORDER BY block
 -- === classes-drawn
 -- section: 81
--- title: {thing} of each {unit} of {choice}
+-- title: {thing} of each {unit}
 -- draw: heat
 -- name: {name}
 -- choice: Task
 -- caption: {of}: {what} of each expert among the choices of test images. A panel per block, a column per expert; empty: never
--- caption: chosen. A column that is dark in few rows is an expert for these; rows that look alike are served alike. A row per
--- caption: {unit}, by its number{more}.
+-- caption: chosen. A column that is dark in few rows is an expert for these; rows that look alike are served alike.{more}
 -- x: expert
--- y: {unit}
 -- value: {what}
 -- range: 0
 -- include: served
@@ -153,15 +152,19 @@ ORDER BY block
     SELECT place, drawing, min(block), min(line), experts.expert, NULL FROM drawn_cells JOIN experts GROUP BY place, drawing, experts.expert
 )
 SELECT coalesce(board.name, 'all tasks') AS choice, drawing || '-' || iif(place < 0, 'tasks', place + 1) AS name, thing,
-       iif(place < 0, 'task', 'class') AS unit, iif(place < 0, '', ': mtil query class-experts has the names') AS more, of, what,
-       'image ' || block AS panel, line AS row, expert AS column, value
-FROM all_cells
+       iif(place < 0, 'task', 'class of ' || board.name) AS unit,
+       iif(place >= 0 AND classes > 20, ' A row per class, by its number: mtil query class-experts has the names.', '') AS more, of, what,
+       'image ' || block AS panel, coalesce(iif(place < 0, learned.name, iif(classes > 20, NULL, task_classes.name)), line) AS row,
+       expert AS column, value
+FROM (SELECT *, max(line) OVER (PARTITION BY place) + 1 AS classes FROM all_cells)
 JOIN drawings USING (drawing)
 JOIN served
 LEFT JOIN board ON board.task = place
+LEFT JOIN board AS learned ON learned.task = line - 1
+LEFT JOIN task_classes ON (task_classes.run, task_classes.task, task_classes.class) = (served.run, place, line)
 ORDER BY place, drawing DESC, block, line, expert
 -- === patches
--- section: 90 Patches Which patches go to which expert
+-- section: 90 Patches Experts of each patch
 -- title: Experts of patches of {choice} in block {block}
 -- draw: cells
 -- name: patches-{number}-{block}
@@ -209,8 +212,8 @@ ORDER BY task, block, image, "row", "column"
 -- section: 100 Merges Merges and freezes
 -- title: What happened to the experts of each encoder in each task
 -- draw: line points 1
--- caption: All blocks of an encoder together, means over seeds. A merge is skipped when no expert is free, or the least used
--- caption: is one of the two most used.
+-- caption: All blocks of an encoder together, means over seeds. A merge is skipped when no expert is free, or the one to be replaced
+-- caption: is among those that are merged.
 -- x: task
 -- y: events per run
 -- range: 0
@@ -279,3 +282,49 @@ SELECT label AS configuration, runs, use AS "use (1: an even share)", unused AS 
        fisher_low(r_next, n_next, 0) AS "r next from", fisher_high(r_next, n_next, 0) AS "r next to"
 FROM pairs
 ORDER BY pairs.number
+-- === trajectory
+-- section: 115 Paths Trajectories of experts
+-- title: {encoder} block {block} of {label}
+-- draw: line points 2
+-- choice: Block
+-- name: trajectory-{encoder}-{block}
+-- caption: All parameters of each expert at the start, at each stored iteration and at the end of each task, on the two main directions of
+-- caption: all of them, with {x_share}% and {y_share}% of the variance, by sketches of their parameters; the line joins the means of the
+-- caption: experts. merged: since the point before. In the first seed of the best drawn configuration that has them.
+-- x: first direction
+-- y: second direction
+WITH followed AS (
+    SELECT run FROM drawn WHERE run IN (SELECT run FROM expert_sketches) ORDER BY number, turn LIMIT 1
+),
+-- include: trajectories
+, points AS (
+    SELECT encoder, block, 0 AS colour, 'mean of the experts' AS series, task, iteration, 0 AS expert, 0 AS gap, avg(x) AS x, avg(y) AS y,
+           round(x_share, 1) AS x_share, round(y_share, 1) AS y_share
+    FROM trajectories
+    GROUP BY encoder, block, task, iteration
+    UNION ALL -- points that are not joined: a gap behind each; where an expert stays, there is one
+    SELECT encoder, block, CASE event WHEN 'merged' THEN 2 WHEN 'frozen' THEN 3 ELSE 1 END, coalesce(event, 'expert'), min(task), iteration,
+           expert, gap, x, iif(gap, NULL, y), round(x_share, 1), round(y_share, 1)
+    FROM trajectories
+    CROSS JOIN (SELECT 0 AS gap UNION ALL SELECT 1)
+    GROUP BY encoder, block, event, expert, x, y, gap
+)
+SELECT encoder || ' block ' || block AS choice, encoder, block, (SELECT label FROM drawn JOIN followed USING (run)) AS label, '' AS panel,
+       series, colour, x, y, x_share, y_share
+FROM points
+ORDER BY encoder, block, colour, task, iteration, expert, gap
+-- === spread
+-- section: 116
+-- title: Spread of experts
+-- draw: line points 2
+-- name: spread
+-- caption: Mean distance of the experts of a block to their mean, of all parameters, after each task, as means over blocks and seeds; task 0: before the
+-- caption: first one.
+-- x: tasks trained
+-- y: distance to the mean
+SELECT encoder AS panel, label AS series, colour, iif(iteration = 0, 0, task + 1) AS x, mean(distance) AS y
+FROM drawn
+JOIN (SELECT *, max(iteration) OVER (PARTITION BY run, task) AS last FROM expert_sketches) USING (run)
+WHERE iteration IN (0, last)
+GROUP BY encoder, number, x
+ORDER BY encoder, number, x

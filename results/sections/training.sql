@@ -12,6 +12,8 @@ WITH observed AS (
     SELECT 'loss' AS what, number, task, iteration, loss AS value FROM drawn CROSS JOIN steps USING (run)
     UNION ALL
     SELECT 'balance loss', number, task, iteration, balance_loss FROM drawn CROSS JOIN steps USING (run)
+    UNION ALL
+    SELECT 'accuracy', number, task, iteration, 100 * accuracy FROM drawn CROSS JOIN steps USING (run)
 ), sized AS ( -- iterations that make a point, of which a line has 150 at most
     SELECT number, max(1, (max(iteration) + 149) / 150) AS size FROM observed GROUP BY number
 ), points AS MATERIALIZED (
@@ -32,10 +34,12 @@ WITH observed AS (
     VALUES ('loss over iterations', 'loss', 'Training loss over the iterations of each task', 'loss', 'iteration', NULL, NULL),
            ('loss over time', 'loss', 'Training loss over the time that each task was trained', 'loss-time', 'time, s', 'fractions',
             ' Time: iterations times the mean seconds of one.'),
+           ('training accuracy', 'accuracy', 'Accuracy on the training batches over the iterations of each task', 'accuracy',
+            'iteration', NULL, ' Of images as they are augmented, before the step that they train; mixed images count by the larger part.'),
            ('balance loss', 'balance loss', 'Balance loss over the iterations of each task', 'balance', 'iteration', NULL,
             ' Balance losses are summed over blocks, without their weight.')
 )
-SELECT choice, ways.title AS title, ways.name AS name, x_title, what AS y_title, fractions, more, board.title AS panel,
+SELECT choice, ways.title AS title, ways.name AS name, x_title, iif(what = 'accuracy', 'accuracy, %', what) AS y_title, fractions, more, board.title AS panel,
        label AS series, colour, iif(fractions IS NULL, iteration, iteration * pace) AS x, y
 FROM ways
 JOIN board
@@ -47,7 +51,7 @@ ORDER BY choice = 'balance loss', choice, task, number, point
 -- === costs
 -- section: 150 Time Time and memory
 -- draw: table 1
--- caption: Per run, means over seeds; memory: the greatest of them, of the process on a processor and of the device on a GPU.
+-- caption: Per run, means over seeds; memory: of the process, the greatest of them.
 -- caption: Runs side by side slow one another down.{cut}
 -- column: "images per second","peak memory, MiB" 0
 SELECT label AS configuration, phase, avg(seconds) AS "time, s", avg(1000 * seconds_per_iteration) AS "per iteration, ms",
@@ -59,12 +63,37 @@ JOIN throughput USING (run)
 WHERE number <= 60 AND members.used
 GROUP BY number, phase
 ORDER BY number, phase
+-- === cost
+-- section: 151
+-- draw: table 2
+-- caption: ×: multiples of {base}, means over the seeds that both have with 95% intervals (Student); times and memory on the same
+-- caption: machine alone. Operations are counted from dimensions, of a training step and of a test image.{cut}
+-- wide: title value
+-- column: parameters 0
+-- column: "s/step","s/step ±","GFLOP/step","GFLOP/image","parameters×","GFLOP/step×","GFLOP/image×" 3
+-- column: "images/s","images/s ±","peak_MiB","peak_MiB ±" 1
+WITH own AS (
+    SELECT number, configurations.label AS label, row FROM configurations JOIN names USING (run) WHERE number <= 60 AND finished > 0
+), based AS (
+    SELECT number, label FROM own ORDER BY row IS NOT 'Dense', (SELECT min(run) FROM members WHERE members.number = own.number) LIMIT 1
+), priced AS MATERIALIZED (
+    SELECT run, seed, number, 0 AS board, number = (SELECT number FROM based) AS based
+    FROM members
+    WHERE finished AND number IN (SELECT number FROM own)
+),
+-- include: costs
+SELECT machine, own.label AS configuration, runs, pairs, title, value, (SELECT label FROM based) AS base,
+       iif((SELECT count(*) FROM configurations) > 60, ' The configurations with the highest Last.', '') AS cut
+FROM entries
+JOIN own USING (number)
+WHERE title IN (SELECT title FROM entries WHERE value IS NOT NULL)
+ORDER BY machine IS NULL, machine, number, place, side
 -- === hyperparameters
--- section: 160 Settings Hyper-parameters
--- draw: table wrapped
+-- section: 160 Settings Settings
+-- draw: table wrapped anchors
 -- caption: Settings in which configurations differ, best Last first; –: the setting does not apply.{cut}
 -- wide: key value
--- column: Last 1 highest
+-- column: Last 1
 WITH compared AS (
     SELECT number, label FROM configurations WHERE number <= 200
 ), differences AS ( -- settings in which the first and another one differ
@@ -88,9 +117,21 @@ SELECT label AS configuration, mean AS Last, told.key AS key, iif(numeric, CAST(
        iif((SELECT count(*) FROM told) > 30, ' More settings differ than these 30.', '') AS cut
 FROM compared
 LEFT JOIN means USING (number)
-JOIN told ON place <= 30
+LEFT JOIN told ON place <= 30
 LEFT JOIN differing ON differing.number = compared.number AND differing.key = told.key
 ORDER BY compared.number, place
+-- === hyperparameters-shared
+-- section: 161
+-- draw: table wrapped
+-- name: settings
+-- details: {count} settings {whose}
+-- caption: The whole suite of a run, as resolved: mtil query settings --run NUMBER.
+SELECT key, min(value) AS value, count(*) OVER () AS count,
+       iif((SELECT count(*) FROM configurations) = 1, 'of the configuration', 'that all configurations share') AS whose
+FROM differing
+GROUP BY key
+HAVING count(*) = min(2000, (SELECT count(*) FROM configurations)) AND min(value) = max(value)
+ORDER BY key
 -- === setting-curve
 -- section: 165 Curves Last over settings of numbers
 -- title: Last over {key}
@@ -128,9 +169,9 @@ GROUP BY place, series, x
 ORDER BY place, series, x
 -- === runs
 -- section: 180 Runs Runs
--- draw: table wrapped
+-- draw: table wrapped {links}
 -- details: {runs}
--- caption: Accuracies in percent, times in UTC.{cut}
+-- caption: Accuracies in percent, times in UTC. A configuration leads to its settings.{cut}
 -- each main: -- column: "{title}" 1
 WITH counted AS (
     SELECT count(*) AS all_runs FROM members
@@ -138,7 +179,9 @@ WITH counted AS (
 SELECT members.run AS run, label AS configuration, members.seed AS seed
 -- each main: , {name} AS "{title}"
        , members.status AS status, started, runs.finished AS ended, message,
-       all_runs || iif(all_runs = 1, ' run', ' runs') AS runs,
+       (SELECT group_concat(value, ': ')
+        FROM (SELECT value FROM settings WHERE settings.run = members.run AND key IN ('run.name', 'run.note') ORDER BY key)) AS note,
+       iif((SELECT count(*) FROM configurations) <= 200, 'links', '') AS links, all_runs || iif(all_runs = 1, ' run', ' runs') AS runs,
        iif(all_runs > 500, ' The first 500 of ' || all_runs || '.', '') AS cut
 FROM members
 JOIN configurations USING (number)

@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/digest.h"
 #include "core/text.h"
+#include "results/statistics/axes.h"
 #include "results/statistics/bootstrap.h"
 #include "results/statistics/permutation.h"
 
@@ -377,6 +378,73 @@ static void finish_lines(sqlite3_context *context)
     sqlite3_result_text(context, hash, -1, SQLITE_TRANSIENT);
 }
 
+/* --- Points: blobs of floats --- */
+
+struct points {
+    float *values;
+    size_t count, width;
+};
+
+/* main_axes(point): the mean and the two main directions of all points of a size, for the functions below. */
+static void add_point(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+    struct points *points = sqlite3_aggregate_context(context, sizeof *points);
+    const void *point = sqlite3_value_blob(argument[0]);
+    size_t bytes = (size_t)sqlite3_value_bytes(argument[0]), width = bytes / sizeof(float);
+    (void)count;
+    if (points == NULL || point == NULL || width == 0)
+        return;
+    points->width = points->count == 0 ? width : points->width;
+    if (points->width * sizeof(float) != bytes) {
+        sqlite3_result_error(context, "expected blobs of floats, all of one size", -1);
+        return;
+    }
+    points->values = xrealloc(points->values, array_size(points->count + 1, bytes));
+    memcpy(points->values + points->count++ * width, point, bytes);
+}
+
+static void finish_points(sqlite3_context *context)
+{
+    struct points *points = sqlite3_aggregate_context(context, 0);
+    if (points == NULL || points->count == 0)
+        return;
+    size_t size = AXES_SIZE(points->width) * sizeof(double);
+    double *axes = xmalloc(size);
+    if (axes_find(points->values, points->count, points->width, axes))
+        sqlite3_result_blob(context, axes, (int)size, SQLITE_TRANSIENT);
+    free(axes);
+    free(points->values);
+    points->values = NULL;
+}
+
+/* A copy, since SQLite's may lie anywhere; NULL: none. The caller frees. */
+static void *copy_blob(sqlite3_value *value)
+{
+    size_t bytes = (size_t)sqlite3_value_bytes(value);
+    const void *blob = sqlite3_value_blob(value);
+    return blob != NULL ? memcpy(xmalloc(bytes), blob, bytes) : NULL;
+}
+
+/* along(point, axes, 1 or 2): its coordinate; axis_share(axes, 1 or 2): the axis's share of the variance. */
+static void call_along(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+    size_t size = (size_t)sqlite3_value_bytes(argument[count - 2]), width = (size / sizeof(double) - 2) / 3;
+    int axis = sqlite3_value_int(argument[count - 1]);
+    bool of_point = count == 3, fits = size > 2 * sizeof(double) && size == AXES_SIZE(width) * sizeof(double);
+    fits = fits && (axis == 1 || axis == 2);
+    double *axes = copy_blob(argument[count - 2]);
+    float *point = of_point ? copy_blob(argument[0]) : NULL;
+    if (of_point)
+        fits = fits && (size_t)sqlite3_value_bytes(argument[0]) == width * sizeof *point;
+    if (axes != NULL && (point != NULL || !of_point) && !fits)
+        sqlite3_result_error(context, "expected a point, what main_axes made of such points, and 1 or 2", -1);
+    else if (axes != NULL && (point != NULL || !of_point))
+        sqlite3_result_double(context, of_point ? axes_along(axes, width, (size_t)axis - 1, point)
+                                                : axes[3 * width + (size_t)axis - 1]);
+    free(axes);
+    free(point);
+}
+
 /* --- An order --- */
 
 /* Numbers by size, words by letters, "task10" behind "task9". */
@@ -403,6 +471,9 @@ static const struct text_function {
     {"shortest", 1, call_shortest, NULL, NULL},
     {"plus_minus", 4, call_plus_minus, NULL, NULL},
     {"digest", 1, NULL, add_line, finish_lines},
+    {"main_axes", 1, NULL, add_point, finish_points},
+    {"along", 3, call_along, NULL, NULL},
+    {"axis_share", 2, call_along, NULL, NULL},
 };
 
 static int create(struct sqlite3 *connection, const struct text_function *function, const void *data)

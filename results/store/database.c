@@ -227,17 +227,27 @@ static int open_immutable(struct database *database, const char *path)
     return code;
 }
 
+/* A file or folder that may be read and not written, unlike one that a shortage of descriptors keeps from being opened. */
+static bool is_out_of_reach(const struct database *database, int code)
+{
+    int number = sqlite3_system_errno(database->handle);
+    bool short_of = number == EMFILE || number == ENFILE || number == ENOMEM;
+    return !short_of && ((code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY);
+}
+
 static status open_file(struct database *database, struct error *error)
 {
     const char *path = database->path;
     char *name = path_format("%s%s", path[0] == '/' ? "" : "./", path); /* a path even if it is ":memory:", "file:…" */
     int code = open_handle(database, name,
                            database->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
-    bool out_of_reach = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
-    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = log_size(path) > 0;
+    bool out_of_reach = !database->writable && is_out_of_reach(database, code);
+    bool readable = out_of_reach && access(name, R_OK) == 0, log = log_size(path) > 0;
     if (readable && !log)
         code = open_immutable(database, name);
     free(name);
+    if ((code & 0xff) == SQLITE_NOTADB)
+        TRY(file_check_meant(path, false, error));
     if (!readable || !log)
         return code == SQLITE_OK ? OK : database_fail(database, code, error);
     char *file = follow_links(path);

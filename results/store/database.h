@@ -103,8 +103,8 @@ const char *database_full_path(const struct database *database); /* absolute, li
 enum { DATABASE_PATIENCE = 120000 }; /* milliseconds that a write waits for another program's, unless set */
 void database_set_patience(struct database *database, int milliseconds);
 
-/* A function of two texts ("" for null) for the statements of this connection, with a context that outlives its use. It
- * writes its value to answer, of which nothing is null. */
+/* A function of two texts ("" for null) for the statements of this connection, with a context that outlives its use.
+ * It writes its value to answer; nothing written is null. */
 struct text; /* core/text.h */
 typedef void database_function(void *context, const char *a, const char *b, struct text *answer);
 status database_add_function(struct database *database, const char *name, database_function *call, void *context,
@@ -118,7 +118,7 @@ status database_integer(struct database *database, const char *sql, int64_t *int
 status database_ask(struct database *database, const char *sql, const struct value *values, size_t count,
                     int64_t *integer, struct error *error);
 
-/* Prepares and runs SQL that is used rarely, for what it does. */
+/* Prepares and runs a statement that is used rarely and has no rows of interest. */
 status database_run(struct database *database, const char *sql, const struct value *values, size_t count,
                     struct error *error);
 
@@ -130,8 +130,9 @@ status database_check_log(const char *path, struct error *error);
  * that the pages no longer fit together: what is committed would be lost. */
 status database_check_files(struct database *database, struct error *error);
 
-/* Whether the pages of the file fit together, as a new connection reads them, which has none in memory. */
-bool database_is_sound(const struct database *database);
+/* *whole: the pages of the file fit together, as a new connection reads them, which has none in memory. A failure
+ * means that the pages could not be checked. */
+status database_check_pages(const struct database *database, bool *whole, struct error *error);
 
 /* Begins a transaction with the write lock, and checks the files; *began is false if one was open already. */
 status database_begin(struct database *database, bool *began, struct error *error);
@@ -176,7 +177,7 @@ struct value statement_value(struct statement *statement, size_t column);
 int64_t statement_integer(struct statement *statement, size_t column);  /* 0 if it is not a number */
 const char *statement_text(struct statement *statement, size_t column); /* "" for null */
 
-/* A copy, NULL for null; the caller frees. */
+/* Copies a text; NULL for null. The caller frees. */
 char *statement_string(struct statement *statement, size_t column);
 
 /* The first row of an answer, which the caller closes; NULL without one. */

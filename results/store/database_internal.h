@@ -1,4 +1,4 @@
-/* What database.c and statement.c share; others include database.h. */
+/* Shared by database.c and statement.c; others include database.h. */
 #pragma once
 
 #include <sqlite3.h>

@@ -28,7 +28,7 @@ enum { LIVE_SIZE = 1024 };
 /* The object as text; "" when nothing was reported. */
 void live_text(struct store *store, int64_t run, char text[LIVE_SIZE]);
 
-/* Its task, tasks, seconds_left and done; false when nothing was reported. */
+/* Reads task, tasks, seconds_left and done of the object; false when nothing was reported. */
 bool live_read(struct store *store, int64_t run, struct live *live);
 
 /* Whether a process on any machine that shares the file system has locked the run. */

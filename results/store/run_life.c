@@ -50,8 +50,10 @@ static status check_held(const struct store *store, struct database *database, b
 static status confirm_end(struct store *store, struct error *error)
 {
     struct database *fresh;
+    bool whole;
     TRY(database_check_files(store->database, error));
-    if (!database_is_sound(store->database))
+    TRY(database_check_pages(store->database, &whole, error));
+    if (!whole)
         return error_set(error, ERROR_IO,
                          "%s: is damaged: something other than SQLite wrote to it while this program used it; put a "
                          "whole copy in its place, or name another database",
@@ -336,6 +338,12 @@ status store_run_change_inputs(struct store *store, int64_t run, const char *sui
     NEXT(result, database_run(store->database, "UPDATE runs SET suite_hash = ?2 WHERE run = ?1",
                               VALUES(value_integer(run), value_text(suite_hash)), error));
     return database_end(store->database, began, result, error);
+}
+
+status store_run_measure(struct store *store, int64_t run, int64_t parameters, struct error *error)
+{
+    return database_run(store->database, "UPDATE runs SET trainable_parameters = ?2 WHERE run = ?1",
+                        VALUES(value_integer(run), value_count(parameters)), error);
 }
 
 status store_run_move(struct store *store, int64_t run, const char *folder, struct error *error)

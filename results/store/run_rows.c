@@ -30,16 +30,21 @@ static const char access_sql[] =
     "coalesce(group_concat(text, ' || '', '' || ') FILTER (WHERE NOT key), '''''') || ' FROM ' || ?1 || "
     "' WHERE run = ?1 ORDER BY 1, 2' FROM texts";
 
-static status open_access(struct run_rows *rows, size_t table, struct error *error)
+/* writes: rows are added, too. Of a table that the file lacks nothing can be prepared that writes. */
+static status open_access(struct run_rows *rows, size_t table, bool writes, struct error *error)
 {
     struct table_access *access = &rows->table[table];
     struct statement *sql;
-    if (access->text)
+    if (access->text && (access->write || !writes))
         return OK;
     TRY(database_row(rows->database, access_sql, VALUES(value_text(store_tables[table].name)), &sql, error));
-    status result = statement_open(&access->read, rows->database, statement_text(sql, 0), error);
-    NEXT(result, statement_open(&access->write, rows->database, statement_text(sql, 1), error));
-    NEXT(result, statement_open(&access->text, rows->database, statement_text(sql, 2), error));
+    status result = OK;
+    if (!access->text) {
+        result = statement_open(&access->read, rows->database, statement_text(sql, 0), error);
+        NEXT(result, statement_open(&access->text, rows->database, statement_text(sql, 2), error));
+    }
+    if (writes)
+        NEXT(result, statement_open(&access->write, rows->database, statement_text(sql, 1), error));
     statement_close(sql);
     return result;
 }
@@ -110,8 +115,8 @@ status run_rows_compare_table(struct run_rows *first, int64_t first_run, struct 
                               size_t table, struct row_difference *difference, struct error *error)
 {
     bool left, right;
-    TRY(open_access(first, table, error));
-    TRY(open_access(second, table, error));
+    TRY(open_access(first, table, false, error));
+    TRY(open_access(second, table, false, error));
     TRY(first_row(first->table[table].text, first_run, &left, error));
     TRY(first_row(second->table[table].text, second_run, &right, error));
     TRY(compare_rows(first, left, second, right, table, difference, error));
@@ -134,8 +139,8 @@ static status copy_table(struct run_rows *source, int64_t run, struct run_rows *
                          struct error *error)
 {
     bool row;
-    TRY(open_access(source, table, error));
-    TRY(open_access(target, table, error));
+    TRY(open_access(source, table, false, error));
+    TRY(open_access(target, table, true, error));
     TRY(first_row(source->table[table].read, run, &row, error));
     while (row) {
         struct value values[TABLE_COLUMNS] = {value_count(*number)};

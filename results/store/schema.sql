@@ -60,7 +60,7 @@ CREATE TABLE sessions (
     command_line TEXT NOT NULL,
     compiler TEXT NOT NULL,
     libraries TEXT NOT NULL,                  -- "oneDNN 2.6.3, SQLite 3.40.1, …"
-    cpu TEXT NOT NULL,
+    cpu TEXT NOT NULL,                        -- "AMD EPYC, 8 threads": those that computed
     gpu TEXT,                                 -- empty: none was used
     driver TEXT
 ) STRICT;
@@ -77,6 +77,16 @@ CREATE TABLE tasks (
     unreadable_images INTEGER NOT NULL DEFAULT 0 CHECK (unreadable_images >= 0), -- there, but left out
     test_digest TEXT,                    -- of the test items in order
     PRIMARY KEY (run, task)
+) STRICT, WITHOUT ROWID;
+
+-- Floating-point operations by the model's dimensions, a multiply and an add being two; empty: not counted.
+CREATE TABLE operations (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    step REAL CHECK (step > 0),          -- of an iteration of its training
+    image REAL CHECK (image > 0),        -- of a test image through the image tower
+    PRIMARY KEY (run, task),
+    FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE task_classes (
@@ -165,6 +175,20 @@ CREATE TABLE expert_counts (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
+-- Where experts were: sums of their parameters with random signs, adapters/sketch.h.
+CREATE TABLE expert_sketches (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    iteration INTEGER NOT NULL CHECK (iteration >= 0), -- 0: before the first task; one more than the task has: its end
+    encoder TEXT NOT NULL CHECK (encoder IN ('image', 'text')),
+    block INTEGER NOT NULL CHECK (block >= 0),
+    expert INTEGER NOT NULL CHECK (expert >= 0),
+    distance REAL NOT NULL,              -- of all parameters to the mean of the block's experts
+    sketch BLOB NOT NULL,                -- floats of 32 bits, least significant byte first
+    PRIMARY KEY (run, task, iteration, encoder, block, expert),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT;
+
 CREATE TABLE expert_events (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -240,8 +264,9 @@ CREATE TABLE steps (
     task INTEGER NOT NULL,
     iteration INTEGER NOT NULL CHECK (iteration >= 1),
     loss REAL,                           -- empty: not a number
-    learning_rate REAL NOT NULL,
+    learning_rate REAL,                  -- empty: unknown, of an external program
     balance_loss REAL,                   -- of all blocks, without its weight; empty: there are none
+    accuracy REAL CHECK (accuracy BETWEEN 0 AND 1), -- of the batch, as augmented; empty: not measured
     PRIMARY KEY (run, task, iteration),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
@@ -266,6 +291,17 @@ CREATE TABLE timings (
     peak_bytes INTEGER
 ) STRICT;
 CREATE INDEX timings_of_run ON timings (run, task, iteration);
+
+-- Of the phases of timings, those of which there is something to say.
+CREATE TABLE resources (
+    run INTEGER NOT NULL REFERENCES runs,
+    task INTEGER NOT NULL CHECK (task >= -1),
+    phase TEXT NOT NULL,
+    encoded INTEGER CHECK (encoded > 0), -- test images that went through the image tower
+    encoding REAL CHECK (encoding >= 0), -- seconds that they took, with reading them
+    device_bytes INTEGER,                -- of a GPU's memory, most that the run had taken; empty: it used none
+    PRIMARY KEY (run, task, phase)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE artifacts (
     run INTEGER NOT NULL REFERENCES runs,

@@ -260,26 +260,34 @@ status database_run(struct database *database, const char *sql, const struct val
 /* --- Transactions ---
  * The files are opened only through SQLite, because closing a descriptor of them would drop its locks. */
 
-bool database_is_sound(const struct database *database)
+/* A PRAGMA, since newer versions of SQLite take 1 in pragma_quick_check(1) for the name of a table. */
+status database_check_pages(const struct database *database, bool *whole, struct error *error)
 {
-    struct database *fresh;
-    int64_t sound;
-    if (database_open(&fresh, database_full_path(database), STORE_READ, NULL, NULL) != OK)
-        return false;
-    status result = database_integer(fresh,
-                                     "SELECT quick_check = 'ok' AND EXISTS (SELECT 1 FROM sqlite_schema) "
-                                     "FROM pragma_quick_check(1)",
-                                     &sound, NULL);
+    struct database *fresh = NULL;
+    struct statement *row = NULL;
+    struct error found;
+    struct stat file;
+    *whole = false;
+    if (stat(database_full_path(database), &file) == 0 && file.st_size == 0)
+        return OK;
+    status result = database_open(&fresh, database_full_path(database), STORE_READ, NULL, &found);
+    NEXT(result, database_row(fresh, "PRAGMA quick_check(1)", NO_VALUES, &row, &found));
+    *whole = result == OK && strcmp(statement_text(row, 0), "ok") == 0;
+    statement_close(row);
     database_close(fresh);
-    return result == OK && sound;
+    return result == OK || result == ERROR_FORMAT ? OK : error_set(error, result, "%s", found.message);
 }
 
 /* What shrank was cut, unless VACUUM has made it smaller, or a checkpoint the log. */
 static status check_file(const struct database *database, const char *path, struct stat *was, struct error *error)
 {
     struct stat now = *was;
+    bool whole = true;
     TRY(file_check_same(path, &now, error));
-    if (now.st_size < was->st_size && !database_is_sound(database))
+    status asked = now.st_size < was->st_size ? database_check_pages(database, &whole, error) : OK;
+    if (asked != OK && asked != ERROR_IO) /* of what is missing, SQLite says an error of the disk */
+        return asked;
+    if (!whole)
         return error_set(error, ERROR_IO,
                          "%s: was cut from %" PRId64 " to %" PRId64
                          " bytes while this program used it; put a whole copy in its place, or name another database",

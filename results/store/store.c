@@ -3,6 +3,7 @@
 #include "results/store.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ const struct store_table store_tables[STORE_TABLES] = {
     {"sessions", .local = true, .computed = "started",
      .by = "max(" NOW ", (SELECT started FROM runs WHERE run = :run))"},
     {"tasks", .again = AGAIN_IS_SAME, .changed = "put the data back, or start anew in another database"},
+    {"operations", .local = true, .again = AGAIN_REPLACES},
     {"task_classes", .optional = true, .again = AGAIN_IS_SAME,
      .changed = "names changed or the dataset was cut in another way; continue with the original machine, data and "
                 "model, or start anew in another database"},
@@ -36,6 +38,7 @@ const struct store_table store_tables[STORE_TABLES] = {
     {"class_experts", .after = AFTER_TASK, .optional = true},
     {"patch_experts", .after = AFTER_TASK, .optional = true},
     {"expert_counts", .after = OF_TASK},
+    {"expert_sketches", .after = AFTER_ITERATION, .optional = true},
     {"expert_events", .after = AFTER_ITERATION " OR (task = ?2 AND event = 'freeze')", .computed = "position",
      .by = "(SELECT count(*) FROM expert_events WHERE (run, task, iteration, encoder, block) = "
            "(:run, :task, :iteration, :encoder, :block))"},
@@ -49,6 +52,7 @@ const struct store_table store_tables[STORE_TABLES] = {
     {"steps", .after = AFTER_ITERATION},
     {"skipped_steps", .after = OF_TASK},
     {"timings", .after = AFTER_ITERATION, .local = true},
+    {"resources", .after = OF_TASK, .local = true, .again = AGAIN_REPLACES},
     {"artifacts", .after = "task >= max(?2, 0)", .local = true, .again = AGAIN_REPLACES},
 };
 
@@ -321,13 +325,30 @@ static void write_views(struct text *script, const char *at, bool drops)
         text_add(script, "%.*s\n", (int)(next - at), at);
         if (drops)
             text_add(script, "DROP VIEW IF EXISTS \"%.*s\";\n", (int)strcspn(name, " "), name);
-        text_add(script, "CREATE %s ", drops ? "VIEW" : "TEMP VIEW");
+        text_add(script, "CREATE %s ", drops ? "VIEW" : "TEMP VIEW IF NOT EXISTS");
     }
     text_add(script, "%s", at);
 }
 
-/* Replaces the database's views by this program's, if they differ, or hides them on this connection. */
-static status use_views(struct database *database, bool replace, struct error *error)
+/* A table that came after the file was written: it is created there, or empty on this connection. */
+static status add_table(struct database *database, const char *name, bool creates, struct text *script,
+                        struct error *error)
+{
+    int64_t there;
+    char start[80];
+    TRY(database_ask(database, "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND name = ?1",
+                     VALUES(value_text(name)), &there, error));
+    snprintf(start, sizeof start, "CREATE TABLE %s (", name);
+    const char *made = strstr((const char *)schema_files[0].data, start);
+    if (there == 0 && made != NULL)
+        text_add(script, "CREATE %s IF NOT EXISTS %.*s;\n", creates ? "TABLE" : "TEMP TABLE",
+                 (int)(strstr(made, ";\n") - made - (int)strlen("CREATE TABLE ")), made + strlen("CREATE TABLE "));
+    return OK;
+}
+
+/* This program's views in place of the database's or, without replace, before them on this connection. always: also where they
+ * are the same. */
+static status use_views(struct database *database, bool replace, bool always, struct error *error)
 {
     char digest[DIGEST_SIZE];
     int64_t same;
@@ -336,14 +357,21 @@ static status use_views(struct database *database, bool replace, struct error *e
     digest_text(views.data, digest);
     status result = database_ask(database, "SELECT value = ?1 FROM properties WHERE name = 'views'",
                                  VALUES(value_text(digest)), &same, error);
+    for (size_t i = 0; i < STORE_TABLES && result == OK && (always || !same); i++)
+        result = add_table(database, store_tables[i].name, replace, &script, error);
     write_views(&script, views.data, replace);
     if (replace)
         text_add(&script, ";\nINSERT OR REPLACE INTO properties VALUES ('views', '%s')", digest);
-    if (result == OK && !same)
+    if (result == OK && (always || !same))
         result = database_execute(database, script.data, error);
     text_free(&script);
     text_free(&views);
     return result;
+}
+
+status store_hide_views(struct store *store, struct error *error)
+{
+    return use_views(store->database, false, true, error);
 }
 
 static status create_schema(struct store *store, struct error *error)
@@ -351,7 +379,7 @@ static status create_schema(struct store *store, struct error *error)
     bool began;
     TRY(database_begin(store->database, &began, error));
     status result = create_tables(store->database, error);
-    NEXT(result, use_views(store->database, true, error));
+    NEXT(result, use_views(store->database, true, false, error));
     return database_end(store->database, began, result, error);
 }
 
@@ -389,7 +417,7 @@ static status open_schema(struct store *store, enum store_mode mode, const struc
     if (empty)
         return error_set(error, ERROR_FORMAT, "%s: expected schema %d, found an empty file; `mtil run` fills it",
                          store_path(store), SCHEMA_VERSION);
-    return use_views(store->database, false, error);
+    return use_views(store->database, false, false, error);
 }
 
 status store_open_stoppable(struct store **opened, const char *path, enum store_mode mode, const struct stop *stop,

@@ -5,13 +5,14 @@
 #include "results/store.h"
 #include "results/store/database.h"
 
-/* --- The tables with the rows of a run ---
- * What schema.sql does not say of them; columns and keys are the schema's. Insert, rewind, digest, erase, join and repeat
- * read this list. A new table is a table of schema.sql and a line of store.c. */
+/* --- The tables with the rows of a run --- This list has what schema.sql does not say; columns and keys are the
+ * schema's. Insert, rewind, digest, erase, join and repeat read this list. A new table is a table of schema.sql and a
+ * line of store.c. */
 
-enum { STORE_TABLES = 22, TABLE_COLUMNS = 32 /* of a table, at most */ };
+enum { STORE_TABLES = 25, TABLE_COLUMNS = 32 /* of a table, at most */ };
 
-/* What a row with the key of an existing one does: fail; nothing; replace it; fail unless it is the same. */
+/* The effect of a row with the key of an existing one: it fails; it is left out; it replaces the row; it fails unless
+ * it is the same. */
 enum table_again { AGAIN_FAILS, AGAIN_KEEPS, AGAIN_REPLACES, AGAIN_IS_SAME };
 
 struct store_table {
@@ -38,7 +39,7 @@ struct lock_file {
     const struct stop *stop; /* ends waiting; may be NULL */
 };
 
-/* Of "DATABASE-lock". A reader creates nothing, and a missing file leaves its locks not open. */
+/* Opens "DATABASE-lock". A reader creates nothing, and a missing file leaves its locks not open. */
 status lock_file_open(struct lock_file *locks, const char *database_path, bool writable, struct error *error);
 void lock_file_close(struct lock_file *locks); /* gives up all; harmless when not open */
 
@@ -68,7 +69,11 @@ struct store {
     struct held_rows rows; /* of it, after its last commit */
 };
 
-/* Rows that wait for store_commit: written, and forgotten. */
+/* Gives this connection the program's own views in the temporary schema, where a temporary view is read before a
+ * table of the same name. */
+status store_hide_views(struct store *store, struct error *error);
+
+/* Writes the rows that wait for store_commit, and forgets them. */
 status pending_write(struct store *store, struct error *error);
 void pending_clear(struct store *store);
 
@@ -99,7 +104,7 @@ status run_rows_copy(struct run_rows *source, int64_t run, struct run_rows *targ
 
 enum run_part {
     RUN_ALL,
-    RUN_HELD,   /* tables to which store_commit alone adds and of which store_run_rewind alone removes rows meanwhile */
+    RUN_HELD,   /* tables that only store_commit and store_run_rewind change while the run is held */
     RUN_BEFORE, /* a checkpoint; no tables that depend on the clock or the machine's folders */
     RUN_AFTER   /* a checkpoint */
 };

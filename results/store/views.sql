@@ -4,9 +4,20 @@
 
 -- What every table and figure calls a run; given: its suite says so.
 CREATE VIEW names AS
-SELECT runs.run AS run, coalesce(value, method || iif(policy = 'none', '', ', ' || policy)) AS row, value IS NOT NULL AS given
-FROM runs
-LEFT JOIN settings ON settings.run = runs.run AND settings.key = 'run.row';
+SELECT run, coalesce(given, method || iif(policy = 'none', '', ', ' || policy)) AS row, given IS NOT NULL AS given
+FROM (SELECT runs.run AS run, method, policy,
+             coalesce(rows.value, labels.value || iif(imported.value = 'true', ' (imported)', '')) AS given
+      FROM runs
+      LEFT JOIN settings AS rows ON rows.run = runs.run AND rows.key = 'run.row'
+      LEFT JOIN settings AS labels ON labels.run = runs.run AND labels.key = 'method.label'
+      LEFT JOIN settings AS imported ON imported.run = runs.run AND imported.key = 'method.imported');
+
+-- What a run's accuracies are of; only those of one scope are ranked: the setting, and the tasks with their test images in the order
+-- in which they are trained.
+CREATE VIEW scopes AS
+SELECT run, setting, setting || ': ' || (SELECT group_concat(name || ' ' || test_images, ', ')
+                                FROM (SELECT name, test_images FROM tasks WHERE tasks.run = runs.run ORDER BY task)) AS scope
+FROM runs;
 
 CREATE VIEW matrix AS
 SELECT evaluations.run AS run, after_task, trained.name AS trained, evaluations.task AS task, tasks.name AS name,
@@ -149,3 +160,27 @@ SELECT run, phase, sum(seconds) AS seconds, sum(iterations) AS iterations, sum(i
        sum(images) / sum(seconds) FILTER (WHERE images > 0) AS images_per_second, max(peak_bytes) AS peak_bytes
 FROM timings
 GROUP BY run, phase;
+
+-- What a run costs. Its machine is the GPU, or the processor and its threads, of all its sessions; empty: of several.
+CREATE VIEW costs AS
+WITH machines AS (
+    SELECT run, iif(min(coalesce(gpu, cpu)) = max(coalesce(gpu, cpu)), max(coalesce(gpu, cpu)), NULL) AS machine, count(gpu) > 0 AS on_gpu
+    FROM sessions
+    GROUP BY run
+), counted AS (
+    SELECT run, avg(step) AS step_operations, avg(image) AS image_operations FROM operations GROUP BY run
+), taken AS (
+    SELECT run, sum(seconds) FILTER (WHERE iterations > 0) / sum(iterations) AS seconds_per_step
+    FROM timings
+    WHERE phase = 'train'
+    GROUP BY run
+), used AS (
+    SELECT run, sum(encoded) / sum(encoding) AS images_per_second, max(device_bytes) AS device_bytes FROM resources GROUP BY run
+)
+SELECT run, machine, trainable_parameters AS parameters, step_operations, image_operations, seconds_per_step, images_per_second,
+       nullif(iif(on_gpu, device_bytes, (SELECT max(peak_bytes) FROM timings WHERE timings.run = runs.run)), 0) AS peak_bytes
+FROM runs
+LEFT JOIN machines USING (run)
+LEFT JOIN counted USING (run)
+LEFT JOIN taken USING (run)
+LEFT JOIN used USING (run);

@@ -254,8 +254,10 @@ static void add_settings(const char *sql, struct text *columns)
 static status make_tables(const struct verifying *v, struct error *error)
 {
     struct text sql = {0};
-    text_add(&sql, "CREATE TEMP TABLE facts AS SELECT run, trainable_parameters IS NOT NULL AS trained, cells, "
-                   "cells = 'last' AS joint, cells = 'diagonal' AS alone");
+    text_add(
+        &sql,
+        "CREATE TEMP TABLE facts AS SELECT run, trainable_parameters IS NOT NULL AND cells <> 'own' AS trained, cells, "
+        "cells = 'last' AS joint, cells = 'diagonal' AS alone");
     for (const struct embedded_file *file = check_files; file->name != NULL; file++)
         add_settings((const char *)file->data, &sql);
     add_settings((const char *)check_tables[0].data, &sql);

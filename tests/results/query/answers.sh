@@ -20,10 +20,10 @@ question() { sed -n "/^-- === $1\$/,/^-- === /{ /^-- === /d; p }" "$questions"/*
 # columns NAME... -- QUESTION...: these columns of the answer, with six digits
 columns() {
     local names=
-    while [ "$1" != -- ]; do names="$names $1"; shift; done
+    while [ "$1" != -- ]; do names="$names|$1"; shift; done
     shift
     q "$@" --format csv | tr -d '\r' | sed 's/"\([^",]*\), \([^",]*\)"/\1; \2/g' | awk -F, -v names="$names" '
-        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; count = split(names, name, " ") }
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; count = split(substr(names, 2), name, "|") }
         { line = ""
           for (i = 1; i <= count; i++) {
               cell = $at[name[i]]

@@ -12,6 +12,7 @@ scripts switched off: all of it there to be read, no control that does nothing.
 import csv
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from browser import Browser
 PHONE, DESK = (390, 844), (1280, 900)
 HARM = "<script>alert(1)</script>"  # how the harmful names of write_sample_report.c begin
 CONTRAST = 4.5  # what WCAG asks of small text
+ON_SHADES = 6  # of numbers on shades
 
 HELPERS = """
 window.luminance = (colour) => {
@@ -41,7 +43,7 @@ window.ground = (element) => {
   }
   return "rgb(255, 255, 255)";
 };
-window.faint = (least) => [...document.querySelectorAll("h1, h2, h4, p, a, td, th, text, button, figcaption, summary")]
+window.faint = (least, what = "h1, h2, h4, p, a, td, th, text, button, figcaption, summary") => [...document.querySelectorAll(what)]
   .filter((element) => element.textContent.trim() && element.checkVisibility())
   .map((element) => {
     const style = getComputedStyle(element), ink = element.tagName === "text" ? style.fill : style.color;
@@ -93,17 +95,21 @@ def check_look(page, name, width):
     expect(wide <= 0, f"{name}: the page is {wide} pixels wider than the screen")
     faint = page.evaluate(f"faint({CONTRAST})")
     expect(not faint, f"{name}: hard to read: {faint[:5]} and {len(faint)} in all")
+    faint = page.evaluate(f"faint({ON_SHADES}, '.heat td, text.low, text.middle, text.high')")
+    expect(not faint, f"{name}: hard to read on shades: {faint[:5]} and {len(faint)} in all")
     small = page.evaluate("""[...document.querySelectorAll('main button, main select, #theme, summary, nav a')]
         .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24)
         .map((one) => one.outerHTML.slice(0, 80))""")
     expect(not small, f"{name}: too small for a finger: {small[:3]}")
 
 
-def check_links(page):
+def check_links(page, report):
     outward = page.evaluate("""[...document.querySelectorAll('[href], [src], [action], [data], [srcset]')]
         .map((one) => one.getAttribute('href') ?? one.outerHTML.slice(0, 80))
         .filter((href) => !href.startsWith('data:') && !(href.startsWith('#') && document.getElementById(href.slice(1))))""")
-    expect(not outward, f"links that lead nowhere or out of the file: {outward}")
+    missing = [href for href in outward if not re.fullmatch(r"figures/[a-z0-9_-]+\.(svg|csv)", href)
+               or not os.path.exists(os.path.join(report, href))]
+    expect(len(outward) > 100 and not missing, f"links that lead nowhere or out of the folder: {missing[:5]}")
     expect(page.evaluate("document.querySelectorAll('nav a').length") >= 15, "the contents have links")
     twice = page.evaluate("""(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
         return ids.filter((id, i) => ids.indexOf(id) !== i); })()""")
@@ -170,7 +176,7 @@ def check_width(page):
     cut = page.evaluate("""[...document.querySelectorAll('.scroll')].filter((one) => one.checkVisibility() &&
         one.scrollWidth > one.clientWidth + 1).map((one) => one.getAttribute('aria-label'))""")
     expect(not cut, f"tables wider than their frame: {cut}")
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
+    page.evaluate("document.querySelectorAll('details:not(.section)').forEach((one) => { one.open = false; })")
 
 
 def check_filter(page):
@@ -202,6 +208,33 @@ def check_smoothing(page):
     expect(max(smooth) - min(smooth) <= max(rough) - min(rough), "and has less of a range")
     page.evaluate(slide % 0)
     expect(all(abs(a - b) < 0.01 for a, b in zip(rough, ends(page.evaluate(path)))), "without smoothing it is as it was")
+
+
+def check_settings(page):
+    """A run leads to its settings, also where the section is folded."""
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
+    page.evaluate("document.querySelector('table[data-name=\"board1-runs\"] td a').click()")
+    page.until(lambda: page.evaluate("location.hash.length > 1"), "the link to be followed")
+    shown = page.evaluate("""(() => { const row = document.getElementById(location.hash.slice(1)), at = row.getBoundingClientRect();
+        return row.checkVisibility() && at.top >= 0 && at.bottom <= innerHeight &&
+            row.cells[0].textContent === document.querySelector('table[data-name="board1-runs"] td a').textContent; })()""")
+    expect(shown, "a run leads to its row of settings")
+
+
+def check_phone(page):
+    """What is compared first is on the screen, and the page has few screens."""
+    screens = page.evaluate("document.documentElement.scrollHeight / innerHeight")
+    expect(screens < 8, f"the page has {screens:.1f} screens of a phone")
+    right = page.evaluate("""heading('board1-leaderboard', [...document.querySelector('table[data-name="board1-leaderboard"]')
+        .tHead.rows[0].cells].findIndex((cell) => cell.dataset.name === 'Last')).getBoundingClientRect().right""")
+    expect(right <= PHONE[0], f"the leaderboard's Last ends at {right:.0f} of {PHONE[0]} pixels")
+
+
+def check_hidden_curves(page):
+    """Of frozen experts all configurations have the same curve: each has a width of its own."""
+    widths = page.evaluate("""[0, 1, 2].map((colour) => Math.max(...[...document.querySelectorAll(
+        `#board1-frozen .panels .line.c${colour}`)].map((line) => parseFloat(getComputedStyle(line).strokeWidth))))""")
+    expect(len(set(widths)) == 3, f"curves that coincide have widths of their own: {widths}")
 
 
 def check_theme(page):
@@ -240,16 +273,16 @@ def look(browser, address, folder):
             name = f"{device}-{'dark' if dark else 'light'}"
             page = browser.open(address, *size, dark)
             check_look(page, name, size[0])
-            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
+            page.evaluate("document.querySelectorAll('details:not(.section)').forEach((one) => { one.open = false; })")
             screenshots(page, folder, name)
             expect(not page.complaints, f"{name}: {page.complaints}")
             page.close()
 
 
-def use(browser, address):
+def use(browser, address, report):
     page = browser.open(address, *DESK)
     page.evaluate(HELPERS)
-    check_links(page)
+    check_links(page, report)
     check_harm(page)
     check_sorting(page, "board1-leaderboard")
     check_csv(page, browser)
@@ -257,8 +290,14 @@ def use(browser, address):
     check_width(page)
     check_filter(page)
     check_smoothing(page)
+    check_hidden_curves(page)
     check_theme(page)
+    check_settings(page)
     expect(not page.complaints, f"in use: {page.complaints}")
+    page.close()
+    page = browser.open(address, *PHONE)
+    page.evaluate(HELPERS)
+    check_phone(page)
     page.close()
 
 
@@ -275,7 +314,7 @@ def read_without_scripts(browser, address, folder):
             .filter((one) => !one.checkVisibility()).map((one) => one.outerHTML.slice(0, 80))""")
         expect(not hidden, f"{name}: hidden: {hidden[:3]} and {len(hidden)} in all")
         expect(page.evaluate("document.querySelectorAll('.choice').length") > 2, f"{name}: all of several choices are there")
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
+        page.evaluate("document.querySelectorAll('details:not(.section)').forEach((one) => { one.open = false; })")
         screenshots(page, folder, name)
         expect(not page.complaints, f"{name}: {page.complaints}")
         page.close()
@@ -290,7 +329,7 @@ def main():
         run(os.path.join(build, "tests", "write_sample_report"), database)
         run(os.path.join(build, "mtil"), "report", database, "--out", report)
         address = "file://" + os.path.join(report, "index.html")
-        use(browser, address)
+        use(browser, address, report)
         look(browser, address, folder)
         read_without_scripts(browser, address, folder)
         check_figures(browser, report, folder)

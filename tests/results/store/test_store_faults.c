@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -272,6 +273,26 @@ TEST_WITH(what_is_lost_fails_the_commit_and_the_end, create_six, destroy)
         store_close(store);
         shell(*state, "rm -f results.db* && cp kept/results.db .");
     }
+}
+
+/* The file is whole; that it cannot be opened once more is all that is said. */
+TEST_WITH(what_cannot_be_asked_is_no_damage, create_six, destroy)
+{
+    int64_t run;
+    struct store *store = begin_run(*state, &run);
+    struct rlimit files, none;
+    assert_ok(store_commit(store, &error));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t)dup(STDIN_FILENO), .rlim_max = files.rlim_max};
+    close((int)none.rlim_cur);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    status result = store_run_end(store, run, RUN_FINISHED, NULL, &problem);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(result, ERROR_MEMORY);
+    assert_non_null(strstr(problem.message, "Too many open files"));
+    assert_null(strstr(problem.message, "damaged"));
+    assert_ok(sample_check(store, &error));
+    store_close(store);
 }
 
 /* Other programs may write other rows, make the file smaller and empty the log. */
