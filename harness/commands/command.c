@@ -56,6 +56,7 @@ static const char *value_name(const struct option *option)
     case OPTION_FOLDER:
         return "FOLDER";
     case OPTION_LIST:
+    case OPTION_FILES:
         return "A,B,...";
     case OPTION_BOOLEAN:
         break;
@@ -106,7 +107,7 @@ static status set_option(const struct parser *parser, const struct option *optio
     struct options *options = parser->line->options;
     if (option->type != OPTION_BOOLEAN && options_given(options, option->name))
         return error_set(parser->error, ERROR_ARGUMENT, "command line: --%s is repeated; expected it once%s",
-                         option->name, option->type == OPTION_LIST ? ", with a list: A,B" : "");
+                         option->name, option_is_list(option) ? ", with a list: A,B" : "");
     return options_set(options, option->name, value, "command line", parser->error);
 }
 

@@ -7,7 +7,7 @@
 /* In the order that --help shows. */
 /* clang-format off */
 #define COMMANDS(X) \
-    X(run) X(classify) X(layers) X(norms) X(sweep) X(eval) X(predict) X(embed) X(query) X(compare) X(report) X(watch) X(export) X(convert) X(merge_db) \
+    X(run) X(classify) X(layers) X(norms) X(sweep) X(eval) X(predict) X(embed) X(query) X(compare) X(report) X(watch) X(export) X(import) X(convert) X(merge_db) \
     X(verify) X(rerun) X(runs) X(data) X(init) X(list) X(doctor) X(completion)
 /* clang-format on */
 
@@ -16,14 +16,14 @@ const struct command *const commands[] = {COMMANDS(ENTRY) NULL};
 
 /* --- Commands with subcommands, which have a file each, too --- */
 
-#define OF_DATA(X) X(data_cache) X(data_check) X(data_get) X(data_mini) X(data_show)
+#define OF_DATA(X) X(data_cache) X(data_check) X(data_get) X(data_list) X(data_mini) X(data_show)
 OF_DATA(DECLARE)
 static const struct command *const of_data[] = {OF_DATA(ENTRY) NULL};
 
 const struct command command_data = {
     .name = "data",
     .arguments = "SUBCOMMAND",
-    .summary = "fetch, write, check and show datasets, clear the cache",
+    .summary = "fetch, write, check, list and show datasets, clear the cache",
     .example = "  mtil data mini data/mini\n"
                "  mtil data check data/mini\n",
     .subcommands = of_data,

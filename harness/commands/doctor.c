@@ -9,6 +9,7 @@
 #include "datasets/dataset.h"
 #include "harness/commands/inputs/dataset_choice.h"
 #include "harness/commands/output.h"
+#include "harness/heads/proven.h"
 #include "harness/run/program.h"
 #include "models/backend.h"
 
@@ -37,6 +38,17 @@ static void print_backend(const struct command_call *call, const char *row, cons
     backend_close(backend);
 }
 
+/* What a GPU computes, beside the CPU. */
+static void print_proof(const struct command_call *call, size_t gpu, enum precision precision)
+{
+    const struct backend_settings settings = {.device = gpu, .precision = precision};
+    struct error error;
+    char name[32];
+    snprintf(name, sizeof name, "GPU %zu %s", gpu, precision_name(precision));
+    status proven = proven_anew(&settings, NULL, call->log, &error);
+    print_row(call, name, proven == OK ? "computes what the CPU does" : error.message);
+}
+
 static void print_gpus(const struct command_call *call)
 {
     struct gpus gpus;
@@ -51,6 +63,8 @@ static void print_gpus(const struct command_call *call)
         snprintf(value, sizeof value, "%s, %.1f GiB, architecture %d.%d", gpu->name, (double)gpu->memory / (1 << 30),
                  gpu->major, gpu->minor);
         print_row(call, name, value);
+        print_proof(call, i, PRECISION_F32);
+        print_proof(call, i, PRECISION_BF16);
     }
 }
 

@@ -12,8 +12,7 @@ static void add_columns(struct table *table, const struct run *run)
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         table_add_column(table, &(struct table_column){.title = titles[i], .decimals = 4, .once = i == 0});
     for (size_t k = 0; run->data.task_count > 1 && k < run->data.task_count; k++)
-        table_add_column(table, &(struct table_column){
-                                    .title = run->data.tasks[k].settings.name, .decimals = 4, .best = BEST_HIGHEST});
+        table_add_column(table, &(struct table_column){.title = run->data.tasks[k].settings.name, .decimals = 4});
 }
 
 static void add_block(struct table *table, const struct layer_scores *scores, enum tower tower, size_t block)

@@ -11,7 +11,6 @@
 #include "harness/methods/methods.h"
 #include "harness/run/settings.h"
 #include "harness/selectors/selector.h"
-#include "harness/terminal/screen.h"
 #include "harness/train/method.h"
 #include "models/optimizers/optimizer.h"
 #include "results/query/question.h"
@@ -62,10 +61,13 @@ static void add_key(struct table *table, const struct suite_key *key)
 /* Of one section, or of all (NULL). */
 static void fill(struct table *table, const struct suite_keys *keys, const struct suite_section *section)
 {
-    static const char *const titles[] = {"key", "type", "range", "default", "with", "help"};
-    table->cell_width = SIZE_MAX;
+    static const struct {
+        const char *title;
+        int extra;
+    } titles[] = {{"key", 0}, {"type", 1}, {"range", 3}, {"default", 0}, {"with", 2}, {"help", 0}};
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-        table_add_column(table, &(struct table_column){.title = titles[i], .align = ALIGN_LEFT});
+        table_add_column(
+            table, &(struct table_column){.title = titles[i].title, .align = ALIGN_LEFT, .extra = titles[i].extra});
     for (size_t i = 0; i < keys->count; i++) {
         if (section != NULL && keys->list[i].section != section)
             continue;
@@ -75,16 +77,17 @@ static void fill(struct table *table, const struct suite_keys *keys, const struc
     }
 }
 
-static void print_table(const struct command_call *call, const struct suite_keys *keys,
-                        const struct suite_section *section)
+static status print_table(const struct command_call *call, const struct suite_keys *keys,
+                          const struct suite_section *section, struct error *error)
 {
     struct table table = {0};
     fill(&table, keys, section);
-    output_table(call, &table);
+    status result = output_chosen(call, &table, error);
     table_free(&table);
+    return result;
 }
 
-static void print_page(const struct command_call *call, const struct suite_keys *keys)
+static status print_page(const struct command_call *call, const struct suite_keys *keys, struct error *error)
 {
     fputs("# Keys of a suite\n\n"
           "Made from the program by `mtil list keys --format markdown`. `with` says which value of another key of the "
@@ -97,8 +100,9 @@ static void print_page(const struct command_call *call, const struct suite_keys 
         if (section->preset_by != NULL)
             fprintf(call->out, "; with `%s` some defaults are those of a paper", section->preset_by);
         fputs(".\n\n", call->out);
-        print_table(call, keys, section);
+        TRY(print_table(call, keys, section, error));
     }
+    return OK;
 }
 
 static const struct suite_section *find_section(const char *name, struct error *error)
@@ -123,12 +127,10 @@ static status list_keys(const struct command_call *call, const char *name, struc
         return ERROR_ARGUMENT;
     struct suite_keys keys;
     suite_keys_read(&keys, settings_sections);
-    if (section == NULL && strcmp(options_text(call->options, "format"), "markdown") == 0)
-        print_page(call, &keys);
-    else
-        print_table(call, &keys, section);
+    bool page = section == NULL && strcmp(options_text(call->options, "format"), "markdown") == 0;
+    status result = page ? print_page(call, &keys, error) : print_table(call, &keys, section, error);
     suite_keys_free(&keys);
-    return OK;
+    return result;
 }
 
 /* --- The kinds --- */
@@ -352,20 +354,6 @@ static const struct kind *find_kind(const char *name, struct error *error)
     return NULL;
 }
 
-/* The width left for the second column on the terminal; unlimited without one. */
-static size_t width_beside_names(const struct table *table, int columns)
-{
-    enum { LEAST = 20, GAP = 2 };
-    size_t names = 0;
-    for (size_t row = 0; row < table_rows(table); row++) {
-        size_t name = strlen(table_cell_at(table, row, 0)->text);
-        names = name > names ? name : names;
-    }
-    if (columns <= 0)
-        return SIZE_MAX;
-    return (size_t)columns > names + GAP + LEAST ? (size_t)columns - names - GAP : LEAST;
-}
-
 static status run(const struct command_call *call, struct error *error)
 {
     const struct kind *kind = find_kind(call->arguments[0], error);
@@ -382,13 +370,12 @@ static status run(const struct command_call *call, struct error *error)
         table_add_column(&listing.table, &(struct table_column){.title = "what"});
     table_add_column(&listing.table, &(struct table_column){.title = call->verbose ? "text" : kind->title});
     kind->list(&listing);
-    listing.table.cell_width = call->verbose ? SIZE_MAX : width_beside_names(&listing.table, screen_columns(call->out));
-    output_table(call, &listing.table);
+    status result = output_chosen(call, &listing.table, error);
     table_free(&listing.table);
-    return OK;
+    return result;
 }
 
-static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
+static const struct option options[] = {OUTPUT_FORMAT_OPTION, OUTPUT_COLUMNS_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",

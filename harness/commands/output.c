@@ -4,8 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/text.h"
 #include "harness/terminal/screen.h"
+#include "results/query.h"
 
 enum { ROWS_OF_A_TABLE = 10000 };
 
@@ -22,20 +24,80 @@ static enum table_format format_of(const struct command_call *call)
     return (enum table_format)options_choice(call->options, "format");
 }
 
+/* Whether the command has --columns, and whether it was given. */
+static bool has_columns(const struct command_call *call)
+{
+    return options_find(options_table(call->options), "columns") != NULL;
+}
+
+static bool chooses(const struct command_call *call)
+{
+    return has_columns(call) && options_given(call->options, "columns");
+}
+
 void output_table(const struct command_call *call, const struct table *table)
 {
     output_table_as(call, table, format_of(call));
 }
 
+/* A terminal gets what fits, anything else the whole. */
 void output_table_as(const struct command_call *call, const struct table *table, enum table_format format)
 {
     const char *plain = getenv("NO_COLOR");
     bool colour = screen_obeys(call->out) && (plain == NULL || *plain == 0);
-    struct text text = {0};
-    table_render(table, format, colour, &text);
+    int width = format == TABLE_TEXT && !chooses(call) ? screen_columns(call->out) : 0;
+    struct text text = {0}, left_out = {0};
+    if (width > 0)
+        table_render_within(table, (size_t)width, colour, &text, &left_out);
+    else
+        table_render(table, format, colour, &text);
     if (text.size > 0)
         fwrite(text.data, 1, text.size, call->out);
+    if (left_out.size > 0)
+        log_info(call->log, "in %d columns there is no room for %s%s", width, left_out.data,
+                 has_columns(call) ? "; --columns chooses, --columns all prints all" : "");
+    text_free(&left_out);
     text_free(&text);
+}
+
+/* Marks the columns of a name, which every table with it has. */
+static bool choose(const struct table *table, const char *name, bool *keep)
+{
+    bool found = false;
+    for (size_t i = 0; i < table->columns; i++) {
+        const char *title = table->column[i].title;
+        size_t size = strlen(name);
+        if (strcmp(name, "all") == 0 || (strncmp(title, name, size) == 0 && strcmp(title + size, " ±") == 0) ||
+            strcmp(title, name) == 0)
+            keep[i] = found = true;
+    }
+    return found;
+}
+
+static status unknown_column(const struct table *table, const char *name, struct error *error)
+{
+    const char **titles = xcalloc(table->columns + 1, sizeof *titles);
+    for (size_t i = 0; i < table->columns; i++)
+        titles[i] = table->column[i].title;
+    status result = error_unknown_word(error, "command line: --columns", "column", name, titles, table->columns);
+    free(titles);
+    return result;
+}
+
+status output_chosen(const struct command_call *call, struct table *table, struct error *error)
+{
+    size_t count = chooses(call) ? options_list_size(call->options, "columns") : 0;
+    bool *keep = xcalloc(table->columns + 1, sizeof *keep);
+    status result = OK;
+    for (size_t i = 0; result == OK && i < count; i++)
+        if (!choose(table, options_list_item(call->options, "columns", i), keep))
+            result = unknown_column(table, options_list_item(call->options, "columns", i), error);
+    if (result == OK && count > 0)
+        table_keep(table, keep);
+    if (result == OK)
+        output_table(call, table);
+    free(keep);
+    return result;
 }
 
 /* --- Long tables --- */
@@ -94,4 +156,14 @@ status output_stream_print(struct output_stream *stream, bool end, struct error 
     if (fflush(out) != 0 || ferror(out))
         return error_set(error, ERROR_IO, "standard output: could not be written to the end");
     return OK;
+}
+
+status output_end_of_run(const struct command_call *call, struct store *store, int64_t run, struct error *error)
+{
+    struct table table = {0};
+    status result = query_named(store, "end-of-run", &(struct query_filter){.run = run}, &table, error);
+    if (result == OK)
+        output_table(call, &table);
+    table_free(&table);
+    return result;
 }

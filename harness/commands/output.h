@@ -15,12 +15,27 @@
         .help = "format of the output"                                                                                 \
     }
 
+/* The columns that output_chosen prints. */
+#define OUTPUT_COLUMNS_OPTION                                                                                          \
+    {                                                                                                                  \
+        .name = "columns", .type = OPTION_LIST,                                                                        \
+        .help = "columns to print, or all; default: all, but on a terminal those that fit"                             \
+    }
+
 /* Prints words with names from outside; control characters are made visible. */
 void output_words(const struct command_call *call, const char *words);
 
-/* Colour only on a terminal and if NO_COLOR (no-color.org) is unset or empty. */
+/* Colour only on a terminal and if NO_COLOR (no-color.org) is unset or empty. There a text table is as wide as the terminal. */
 void output_table(const struct command_call *call, const struct table *table);
 void output_table_as(const struct command_call *call, const struct table *table, enum table_format format);
+
+/* The results of a run that its command prints at the end. */
+struct store;
+status output_end_of_run(const struct command_call *call, struct store *store, int64_t run, struct error *error);
+
+/* A table with the columns that the option --columns names; the others are removed from the table. ERROR_ARGUMENT for a name that
+ * it lacks. */
+status output_chosen(const struct command_call *call, struct table *table, struct error *error);
 
 /* A long table, printed while it grows, so that a million rows take no more memory than some thousands. CSV and JSON
  * are printed row by row, the other forms as tables of 10,000 rows, each with its header.

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/file.h"
+#include "core/text.h"
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"
 #include "harness/commands/inputs/adapter_choice.h"
@@ -13,10 +15,18 @@
 #include "harness/evaluate/predictor.h"
 #include "harness/heads/head.h"
 #include "harness/heads/weights.h"
+#include "harness/run/settings.h"
 #include "models/backend_options.h"
+#include "results/query.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
+    {.name = "run",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e15,
+     .help = "number of a finished run, whose adapters and model are taken (mtil query runs)"},
+    {.name = "database", .type = OPTION_FILE, .fallback = SETTINGS_DATABASE, .help = "results database of --run"},
     ADAPTERS_OPTION,
     {.name = "router",
      .type = OPTION_TEXT,
@@ -308,7 +318,7 @@ static status predict(struct work *work, struct error *error)
     return answer_all(work, error);
 }
 
-static status run(const struct command_call *call, struct error *error)
+static status classify(const struct command_call *call, struct error *error)
 {
     struct work work = {.call = call, .top = (size_t)options_integer(call->options, "top")};
     status result = predict(&work, error);
@@ -321,6 +331,83 @@ static status run(const struct command_call *call, struct error *error)
     classifier_choice_free(&work.classifier);
     adapter_choice_free(&work.choice);
     strings_free(&work.classes);
+    return result;
+}
+
+/* --- A run of a database in place of its files --- */
+
+/* Options that a run's rows stand for. A classifier has no texts. */
+#define OF_RUN                                                                                                         \
+    "WITH saved AS (SELECT kind, path FROM artifacts WHERE run = %lld AND task = -1), "                                \
+    "said AS (SELECT key, trim(value, '[]') AS value FROM settings WHERE run = %lld) "                                 \
+    "SELECT 'adapters' AS option, path AS value FROM saved WHERE kind = 'adapters' UNION ALL "                         \
+    "SELECT 'weights', coalesce((SELECT path FROM saved WHERE kind = 'weights'), value) FROM said "                    \
+    "WHERE key = 'model.weights' AND EXISTS (SELECT 1 FROM saved WHERE kind IN ('adapters', 'weights')) UNION ALL "    \
+    "SELECT substr(key, 7), value FROM said WHERE key IN ('model.heads', 'model.activation') UNION ALL "               \
+    "SELECT 'vocabulary', value FROM said "                                                                            \
+    "WHERE key = 'model.vocabulary' AND NOT EXISTS (SELECT 1 FROM said WHERE key = 'head.name' AND value = 'linear')"
+
+static status take_option(struct options *own, const struct table *rows, size_t row, struct error *error)
+{
+    const char *name = table_cell_at(rows, row, 0)->text, *value = table_cell_at(rows, row, 1)->text;
+    bool is_file = text_has_word("adapters|weights", name), told = options_given(own, name);
+    if (told && is_file)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: predict: --run names the weights; expected it or --%s, found both", name);
+    if (is_file && strcmp(value, "mini") != 0 && !file_exists(value))
+        return error_set(error, ERROR_IO,
+                         "%s: not found; run %lld names it as seen from the folder where it ran, so go there, or name "
+                         "the file with --%s instead of --run",
+                         value, (long long)options_integer(own, "run"), name);
+    return told ? OK : options_set(own, name, value, "run", error);
+}
+
+static status take_options(struct options *own, struct store *store, int64_t run, struct error *error)
+{
+    struct table rows = {0};
+    struct run_row about;
+    bool files = false;
+    TRY(store_read_run(store, run, &about, error));
+    char *sql = path_format(OF_RUN, (long long)run, (long long)run);
+    status result = query_sql(store, sql, &rows, error);
+    for (size_t row = 0; result == OK && row < table_rows(&rows); row++) {
+        files |= strcmp(table_cell_at(&rows, row, 0)->text, "weights") == 0;
+        result = take_option(own, &rows, row, error);
+    }
+    if (result == OK && !files)
+        result =
+            error_set(error, ERROR_ARGUMENT, "%s: run %lld (%s, %s) has saved no weights; mtil query runs lists others",
+                      store_path(store), (long long)run, about.suite, about.status);
+    table_free(&rows);
+    run_row_free(&about);
+    free(sql);
+    return result;
+}
+
+/* The options of the call, with those that a run stands for. */
+static status of_run(struct options **own, const struct options *given, struct error *error)
+{
+    struct store *store = NULL;
+    const struct option *table = options_table(given);
+    TRY(options_create(own, table, error));
+    status result = OK;
+    for (; result == OK && table->name != NULL; table++)
+        if (options_given(given, table->name))
+            result = options_set(*own, table->name, options_as_text(given, table->name), "command line", error);
+    NEXT(result, store_open(&store, options_text(given, "database"), STORE_READ, error));
+    NEXT(result, take_options(*own, store, options_integer(given, "run"), error));
+    store_close(store);
+    return result;
+}
+
+static status run(const struct command_call *given, struct error *error)
+{
+    struct command_call own = *given;
+    struct options *taken = NULL;
+    status result = options_given(given->options, "run") ? of_run(&taken, given->options, error) : OK;
+    own.options = taken != NULL ? taken : given->options;
+    NEXT(result, classify(&own, error));
+    options_destroy(taken);
     return result;
 }
 
@@ -339,13 +426,15 @@ const struct command command_predict = {
         "  confidence  softmax over these classes, with the scale of the evaluation (100)\n"
         "  error       the smallest reconstruction error of the selector's autoencoders\n"
         "\n"
-        "A classifier of mtil classify, given by --weights, needs no texts and no router.\n"
+        "--run takes adapters, weights, vocabulary, heads and activation of a run, as its rows name them. A "
+        "classifier\n"
+        "of mtil classify, also given by --weights, needs no texts and no router.\n"
         "\n"
         "A selector that decides per batch decides once for that many consecutive images. CSV and JSON are\n"
         "written while images are classified, the other forms as tables of 10,000 rows.\n",
-    .example = "  mtil predict --adapters runs/mini-0123456789ab/seed1/adapters.safetensors photos\n"
+    .example = "  mtil predict --run 6 photos\n"
                "  mtil predict --adapters adapters.safetensors --top 5 --format csv @photos.txt >answers.csv\n"
-               "  mtil predict --weights runs/mini_classify-0123456789ab/seed1/weights.safetensors photos\n"
+               "  mtil predict --weights classifier.safetensors photos\n"
                "  mtil predict --classes animals.txt --template \"a drawing of a {}.\" drawings\n",
     .options = options,
     .most = SIZE_MAX,

@@ -3,6 +3,7 @@
 
 #include "core/file.h"
 #include "harness/commands/inputs/filter.h"
+#include "harness/commands/inputs/test_files.h"
 #include "harness/commands/output.h"
 #include "harness/run/settings.h"
 #include "results/query.h"
@@ -10,11 +11,14 @@
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
+    OUTPUT_COLUMNS_OPTION,
     FILTER_OPTIONS,
     {.name = "by",
      .type = OPTION_TEXT,
      .help = "settings to show in the leaderboard, to group merges by, or a curve's: policy,merge.every"},
-    {.name = "baseline", .type = OPTION_TEXT, .help = "row that paper-table compares classifiers with; default: Dense"},
+    {.name = "baseline",
+     .type = OPTION_TEXT,
+     .help = "row that paper-table compares classifiers with, and cost all; default: Dense (cost: else the first)"},
     {.name = "published",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
@@ -149,16 +153,18 @@ static status answer(const struct command_call *call, const struct request *requ
                                   : store_open(&store, "published numbers", STORE_MEMORY, error));
     struct table table = {0};
     struct text note = {0};
-    status result = ask(call, store, request, &table, &note, error);
+    struct test_files files = {.store = store};
+    status result = test_files_attach(&files, error);
+    NEXT(result, ask(call, store, request, &table, &note, error));
     if (result == OK && note.size > 0)
         log_info(call->log, "%s: %s", store_path(store), note.data);
-    if (result == OK) {
+    if (result == OK)
         say_whole_runs(call, store, request);
-        output_table(call, &table);
-    }
+    NEXT(result, output_chosen(call, &table, error));
     text_free(&note);
     table_free(&table);
     store_close(store);
+    test_files_close(&files);
     return result;
 }
 
@@ -176,22 +182,25 @@ const struct command command_query = {
     .name = "query",
     .arguments = "[DATABASE] WHAT",
     .summary = "print the contents of a results database",
-    .details = "WHAT is a question by name (mtil list questions: leaderboard, paper-table, matrix, ...), a file of\n"
-               "SQL (FILE.sql, with a head as each part of results/questions/ has it), or a SELECT in quotes.\n\n"
-               "DATABASE defaults to results.db, where mtil run writes; with --published and no DATABASE\n"
-               "only published numbers are shown, else those of the runs' settings and orders.\n"
-               "transfer: accuracy on tasks not trained yet; average: after each task, on all of them;\n"
-               "last: after the last task; forgetting: best accuracy less last; backward_transfer: last less\n"
-               "the accuracy right after the task; forward_transfer: accuracy right before the task less\n"
-               "zero-shot CLIP's; gain: last less zero-shot. Means over tasks, percent; METRICS.md in results/\n"
-               "has the formulas and their sources.\n\n"
-               "leaderboard and paper-table show finished runs; ± is the half-width of the 95% interval\n"
-               "of the mean over seeds (Student), sd the standard deviation over seeds. Filters choose runs for\n"
-               "these questions, and for a SELECT that reads the table chosen in place of runs; --where filters\n"
-               "by any setting of a suite, and --by adds settings to the leaderboard. To list all tables and views:\n"
-               "mtil query results.db \"SELECT type, name FROM sqlite_schema\"; see results/README.md.\n",
+    .details =
+        "WHAT is a question by name (mtil list questions: leaderboard, paper-table, matrix, ...), a file of\n"
+        "SQL (FILE.sql, with a head as each part of results/questions/ has it), or a SELECT in quotes.\n\n"
+        "DATABASE defaults to results.db, where mtil run writes; with --published and no DATABASE\n"
+        "only published numbers are shown, else those of the runs' settings and orders.\n"
+        "transfer: accuracy on tasks not trained yet; average: after each task, on all of them;\n"
+        "last: after the last task; forgetting: best accuracy less last; backward_transfer: last less\n"
+        "the accuracy right after the task; forward_transfer: accuracy right before the task less\n"
+        "zero-shot CLIP's; gain: last less zero-shot. Means over tasks, percent; METRICS.md in results/\n"
+        "has the formulas and their sources.\n\n"
+        "leaderboard and paper-table show finished runs; ± is the half-width of the 95% interval of the mean\n"
+        "over seeds (Student), bold the best and what an exact test does not tell from it. cost has multiples of\n"
+        "the baseline's parameters, operations, times and memory: means over the seeds that both have, on one\n"
+        "machine. Filters choose runs for these questions, and for a SELECT that reads the table chosen in place\n"
+        "of runs; --where filters by any setting of a suite, and --by adds settings to the leaderboard. To list\n"
+        "all tables and views: mtil query results.db \"SELECT type, name FROM sqlite_schema\"\n"
+        "(results/README.md).\n",
     .example = "  mtil query results.db leaderboard --suite mini\n"
-               "  mtil query results.db leaderboard --by merge.every --where training.batch=64\n"
+               "  mtil query results.db leaderboard --by merge.every --where training.batch=64 --columns row,last\n"
                "  mtil query results.db paper-table --published --format latex\n"
                "  mtil query settings --run 1,4\n"
                "  mtil query results.db \"SELECT suite, count(*) AS runs FROM chosen GROUP BY suite\" --seed 1,2\n"

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "datasets/fetch/fetch.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/config/suite.h"
@@ -14,27 +15,18 @@
 #include "harness/run/sequence.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/label_split.h"
-#include "results/query.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION,
                                         BACKEND_OPTIONS(NULL, NULL, NULL),
                                         GPUS_OPTION(NULL),
+                                        {.name = "seed", .type = OPTION_LIST, .help = "the same as run.seeds=1,2,3"},
+                                        ALLOW_COMMANDS_OPTION,
                                         {.name = "dry-run",
                                          .type = OPTION_BOOLEAN,
                                          .fallback = "no",
                                          .help = "print the resolved suite and, where data and weights are there, "
                                                  "the tasks, time, memory and disk; do nothing"},
                                         {0}};
-
-static status show_summary(const struct command_call *call, struct store *store, int64_t run, struct error *error)
-{
-    struct table table = {0};
-    status result = query_named(store, "end-of-run", &(struct query_filter){.run = run}, &table, error);
-    if (result == OK)
-        output_table(call, &table);
-    table_free(&table);
-    return result;
-}
 
 static void show_start(const struct command_call *call, const struct run *run)
 {
@@ -86,7 +78,8 @@ static status run_opened(const struct command_call *call, struct run *run, doubl
                                 .opening_seconds = clock_seconds() - start};
     stop_hold(call->stop);
     status result = sequence_run(&sequence, error);
-    stop_release(call->stop);
+    if (result != ERROR_STOPPED)
+        stop_release(call->stop);
     progress_end(call->progress);
     if (result == OK && sequence.iterations > 0)
         log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", trained_values(&run->model),
@@ -94,7 +87,7 @@ static status run_opened(const struct command_call *call, struct run *run, doubl
                  sequence.training_seconds / (double)sequence.iterations);
     if (result == OK && sequence.finished_before)
         log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)run->model.seed);
-    NEXT(result, show_summary(call, *store, sequence.id, error));
+    NEXT(result, output_end_of_run(call, *store, sequence.id, error));
     NEXT(result, show_files(call, run, &sequence, error));
     if (result == ERROR_STOPPED)
         error_context(error, "the same command resumes the run");
@@ -133,6 +126,26 @@ static void show_settings_alone(const struct command_call *call, const struct su
     fputs("\n", call->out);
 }
 
+/* What mtil data get has to fetch. */
+static void show_archives(const struct run *run, FILE *out)
+{
+    struct text by_hand = {0};
+    double bytes = 0;
+    for (size_t k = 0; k < run->data.task_count; k++)
+        for (const struct fetch_source *source = fetch_sources; source->name != NULL; source++) {
+            if (!run->data.tasks[k].planned || strcmp(source->name, run->data.tasks[k].settings.reader) != 0)
+                continue;
+            for (const struct fetch_file *file = source->files; file != NULL && file->name != NULL; file++)
+                bytes += (double)file->bytes;
+            if (source->by_hand != NULL)
+                text_add(&by_hand, "%s %s", by_hand.size > 0 ? "," : "; by hand:", source->name);
+        }
+    if (bytes > 0 || by_hand.size > 0)
+        fprintf(out, "# archives about %.1f GB to fetch (mtil data get)%s\n", bytes / 1e9,
+                by_hand.size > 0 ? by_hand.data : "");
+    text_free(&by_hand);
+}
+
 /* Classes taken from the wrong folders are seen here before they are trained. */
 static void show_tasks(const struct run *run, FILE *out)
 {
@@ -145,33 +158,72 @@ static void show_tasks(const struct run *run, FILE *out)
         text_add_visible(&line, run->data.tasks[k].settings.name);
         text_add(&line, ": %zu images to train on, %zu to test on, %zu class%s: ", dataset_size(dataset, SPLIT_TRAIN),
                  dataset_size(dataset, SPLIT_TEST), classes, classes == 1 ? "" : "es");
-        for (size_t c = 0; c < classes && c < NAMED; c++) {
+        if (run->data.tasks[k].planned)
+            line.size -= strlen(": ");
+        for (size_t c = 0; c < classes && c < NAMED && !run->data.tasks[k].planned; c++) {
             text_add(&line, "%s", c > 0 ? ", " : "");
             text_add_visible(&line, dataset_class_name(dataset, c));
         }
-        fprintf(out, "%s%s\n", line.data, classes > NAMED ? ", …" : "");
+        fprintf(out, "%.*s%s\n", (int)line.size, line.data,
+                run->data.tasks[k].planned ? " (published sizes)"
+                : classes > NAMED          ? ", …"
+                                           : "");
         text_free(&line);
     }
+}
+
+static void show_planned(const struct command_call *call, const struct run *run, const struct error *missing)
+{
+    fputs("# estimated by published sizes, since the run lacks files: ", call->out);
+    output_words(call, missing->message);
+    fputs("\n", call->out);
+    if (run->model.head->of_texts && run->model.tokenizer == NULL)
+        fprintf(call->out, "# assumed: prompts of %d tokens\n", PLANNED_TOKENS);
+    show_archives(run, call->out);
+}
+
+/* What another program takes is not known. */
+static status show_own(const struct command_call *call, const struct suite *suite, struct run *run, struct error *error)
+{
+    struct text text = {0};
+    fprintf(call->out, "%s\n", suite_text(suite));
+    show_tasks(run, call->out);
+    status result = run->model.settings.method->own->describe(&run->method, &text, error);
+    if (result == OK) {
+        fprintf(call->out, "# method.command: %s\n# it would be sent: ",
+                options_as_text(suite_options(suite, "method"), "command"));
+        output_words(call, text.data);
+        fputs("\n", call->out);
+    }
+    text_free(&text);
+    return result;
 }
 
 static status dry_run(const struct command_call *call, const struct suite *suite, struct error *error)
 {
     struct run *run;
     status opened = run_open(&run, suite, settings_seed(suite, 0), call->log, error);
+    const struct error missing = *error;
+    bool planned = opened == ERROR_IO;
+    if (planned)
+        opened = run_open_planned(&run, suite, settings_seed(suite, 0), call->log, error);
     if (opened == ERROR_IO)
-        show_settings_alone(call, suite, error);
+        show_settings_alone(call, suite, &missing);
     if (opened != OK)
         return opened == ERROR_IO ? OK : opened;
     const struct estimate estimate = workload_estimate(run);
     struct rates rates = {0};
-    status result = rates_measure(&rates, run, error);
-    if (result == OK) {
+    status result =
+        run->model.settings.method->own != NULL ? show_own(call, suite, run, error) : rates_measure(&rates, run, error);
+    if (result == OK && run->model.settings.method->own == NULL) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);
         if (run->data.cut != NULL)
             label_split_print(run->data.cut, run->data.whole.dataset, call->out);
         show_tasks(run, call->out);
         fprintf(call->out, "# %zu trained parameters\n", trained_values(&run->model));
+        if (planned)
+            show_planned(call, run, &missing);
         rates_print(&rates, &estimate, settings_seeds(suite), call->out);
     }
     run_close(run);
@@ -195,7 +247,8 @@ static status run_suite(const struct command_call *call, const struct strings *w
     struct suite *suite;
     TRY(suite_words_load(&suite, call, words, error));
     struct settings settings;
-    status result = settings_read(&settings, suite, error);
+    status result = suite_words_consent(call, suite, words, error);
+    NEXT(result, settings_read(&settings, suite, error));
     if (result == OK)
         settings_warn(&settings, suite, call->log);
     for (size_t i = 0; i < words->count; i++)

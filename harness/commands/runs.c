@@ -1,7 +1,6 @@
 /* mtil runs delete, mtil verify and mtil rerun: commands on the stored runs that a command line numbers. A new subcommand
  * of `mtil runs`: its struct command here, and its address in `subcommands`. `mtil query DATABASE runs` lists the runs. */
 #include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,8 +10,10 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "core/text.h"
 #include "datasets/formats/strings.h"
+#include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/heads/head.h"
 #include "harness/methods/methods.h"
@@ -278,6 +279,8 @@ static const char *cells_of(const char *name)
         i++;
     if (method != NULL && method->head != NULL && head_find(&head, method->head, NULL) == OK && !head->of_texts)
         return "trained";
+    if (method != NULL && method->own != NULL)
+        return "own";
     if (method != NULL && method->alone)
         return "diagonal";
     if (method != NULL && method->joint)
@@ -398,6 +401,7 @@ const struct command command_verify = {
 
 static const struct option rerun_options[] = {
     OUTPUT_FORMAT_OPTION,
+    ALLOW_COMMANDS_OPTION,
     {.name = "out", .type = OPTION_TEXT, .help = "database to keep the repetition in; default: none"},
     {0}};
 
@@ -405,15 +409,10 @@ struct rerun {
     const struct command_call *call;
     struct store *store, *repetition;
     struct run_row run;
-    char *folder, *database; /* of the repetition; the folder is removed */
+    char *folder, *database;    /* of the repetition; the folder is removed once it is complete */
+    struct temporary temporary; /* the folder, without a database to keep */
     struct suite *suite;
 };
-
-static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
-{
-    (void)about, (void)kind, (void)place;
-    return remove(path);
-}
 
 static void close_rerun(struct rerun *r)
 {
@@ -421,23 +420,28 @@ static void close_rerun(struct rerun *r)
     store_close(r->repetition);
     store_close(r->store);
     run_row_free(&r->run);
-    if (r->folder != NULL)
-        nftw(r->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    temporary_remove(&r->temporary);
     free(r->folder);
     free(r->database);
 }
 
+/* Beside a database that is kept, so that the same command resumes the repetition. */
 static status make_folder(struct rerun *r, struct error *error)
 {
     const char *parent = getenv("TMPDIR"), *out = options_text(r->call->options, "out");
-    char *folder = path_format("%s/mtil-rerun-XXXXXX", parent != NULL && parent[0] != 0 ? parent : "/tmp");
-    if (mkdtemp(folder) == NULL) {
-        status result = error_errno(error, errno, "%s: cannot be created", folder);
-        free(folder);
-        return result;
+    if (out != NULL) {
+        r->folder = path_format("%s.rerun", out);
+        r->database = xstrdup(out);
+        return OK;
     }
-    r->folder = folder;
-    r->database = out != NULL ? xstrdup(out) : path_format("%s/results.db", folder);
+    parent = parent != NULL && parent[0] != 0 ? parent : "/tmp";
+    char *target = path_format("%s/mtil-rerun", parent);
+    temporary_clear(parent);
+    status result = temporary_create_folder(&r->temporary, target, error);
+    free(target);
+    TRY(result);
+    r->folder = xstrdup(r->temporary.path);
+    r->database = path_format("%s/results.db", r->folder);
     return OK;
 }
 
@@ -447,11 +451,12 @@ static status read_suite(struct rerun *r, struct error *error)
     const struct command_call *call = r->call;
     struct strings words = {0};
     strings_copy(&words, call->arguments + 2, call->argument_count - 2);
-    strings_format(&words, "run.folder=%s/runs", r->folder);
+    strings_format(&words, "run.folder=%s", r->folder);
     strings_format(&words, "run.database=%s", r->database);
     strings_format(&words, "run.checkpoints=none");
     status result = suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections,
                                        (const char *const *)words.items, words.count, error);
+    NEXT(result, suite_words_consent(call, r->suite, &words, error));
     strings_free(&words);
     return result;
 }
@@ -472,6 +477,18 @@ static status read_run(struct rerun *r, struct error *error)
                            r->call->arguments[0], r->run.run, r->run.status);
 }
 
+static status remove_files(const struct rerun *r, const struct run *run, struct error *error)
+{
+    struct run_files files;
+    char *folder = run_folder(run);
+    status result = run_files_find(&files, folder, r->run.seed, error);
+    NEXT(result, run_files_remove(&files, error));
+    run_files_close(&files);
+    rmdir(r->folder); /* unless another repetition has files there */
+    free(folder);
+    return result;
+}
+
 /* An ordinary run, in a database of its own. */
 static status repeat(struct rerun *r, int64_t *id, struct error *error)
 {
@@ -483,6 +500,7 @@ static status repeat(struct rerun *r, int64_t *id, struct error *error)
     status result = sequence_run(&sequence, error);
     progress_end(call->progress);
     *id = sequence.id;
+    NEXT(result, remove_files(r, run, error));
     run_close(run);
     if (result == OK && sequence.finished_before)
         result = error_set(error, ERROR_ARGUMENT, "%s: already has this run; name another database", r->database);
@@ -509,12 +527,14 @@ static status compare(struct rerun *r, int64_t run, struct error *error)
 
 static status run_rerun(const struct command_call *call, struct error *error)
 {
-    struct rerun r = {.call = call};
+    struct rerun r = {.call = call, .temporary = {.lock = -1}};
     int64_t run = 0;
     status result = read_run(&r, error);
     NEXT(result, make_folder(&r, error));
     NEXT(result, read_suite(&r, error));
     NEXT(result, repeat(&r, &run, error));
+    if (result == ERROR_STOPPED && r.temporary.path == NULL)
+        error_context(error, "the same command resumes the repetition");
     NEXT(result, compare(&r, run, error));
     close_rerun(&r);
     return result;
@@ -524,7 +544,8 @@ const struct command command_rerun = {
     .name = "rerun",
     .arguments = "DATABASE RUN [key=value…]",
     .summary = "repeat a run with its stored settings and compare the results bit for bit",
-    .details = "Computes the run again with its stored settings and seed, in a temporary folder, and\n"
+    .details = "Computes the run again with its stored settings and seed, in a temporary folder, or, with\n"
+               "--out, in OUT.rerun, where the same command resumes it after a stop, and\n"
                "compares all rows: accuracies, predictions, losses, routing, merges. If some differ,\n"
                "the first of each table is shown and the exit status is 1. Files are expected at their old\n"
                "paths; key=value gives other paths (data.root=…, model.weights=…) or changes how the run is\n"

@@ -15,6 +15,7 @@ static const struct option options[] = {
      .type = OPTION_BOOLEAN,
      .fallback = "true",
      .help = "values are lists (none,most_used) and ranges (1..5); false: each is one value"},
+    ALLOW_COMMANDS_OPTION,
     {.name = "dry-run", .type = OPTION_BOOLEAN, .fallback = "no", .help = "show the plan and do nothing"},
     {.name = "jobs",
      .type = OPTION_INTEGER,
@@ -89,6 +90,7 @@ static struct placement place(const struct command_call *call, const struct swee
 {
     struct machine machine = machine_look();
     machine.gpus = sweep->gpus;
+    machine.memory = sweep->gpus > 0 ? sweep->gpu_memory : machine.memory;
     struct placement_request request = {.runs = sweep_work(sweep) + sweep_count(sweep, SWEEP_ELSEWHERE),
                                         .jobs = number(call, "jobs"),
                                         .threads = sweep->configurations[0].threads,
@@ -137,7 +139,9 @@ static void describe(const struct command_call *call, const struct sweep *sweep,
         text_add(text, any_measured(sweep) ? ", as measured in finished runs" : ", as estimated from the operations");
     }
     text_add(text, "\n");
-    if (memory > 0)
+    if (memory > 0 && placement->gpus > 0)
+        text_add(text, "memory about %.0f MiB of each GPU\n", memory / (1 << 20));
+    else if (memory > 0)
         text_add(text, "memory about %.0f MiB at a time\n", (double)placement->jobs * memory / (1 << 20));
     if (sweep_cost_disk(sweep) > 0)
         text_add(text, "disk about %.0f MiB in checkpoints\n", sweep_cost_disk(sweep) / (1 << 20));
@@ -259,7 +263,7 @@ static status look_and_estimate(const struct command_call *call, struct sweep *s
 static status submit(const struct command_call *call, const struct sweep *sweep, const struct sweep_request *request,
                      struct error *error)
 {
-    char job[SLURM_JOB];
+    struct text jobs = {0};
     const struct options *given = call->options;
     struct slurm_options slurm = {.request = request,
                                   .partition = options_text(given, "partition"),
@@ -272,8 +276,12 @@ static status submit(const struct command_call *call, const struct sweep *sweep,
         log_info(call->log, "nothing is left to submit; the same command with --collect shows the results");
         return OK;
     }
-    TRY(slurm_submit(sweep, &slurm, job, error));
-    log_info(call->log, "job %s: %s/batch.sh; squeue --jobs %s shows its state", job, sweep->folder, job);
+    status result = slurm_submit(sweep, &slurm, &jobs, error);
+    if (result == OK)
+        log_info(call->log, "job %s: %s/batch.sh; squeue --jobs %s shows its state", jobs.data, sweep->folder,
+                 jobs.data);
+    text_free(&jobs);
+    TRY(result);
     log_info(call->log, "a job after it joins the results into %s; so does the same command with --collect",
              sweep->database);
     return OK;
@@ -298,16 +306,18 @@ static status show_collected(const struct command_call *call, struct sweep *swee
                      sweep->run_count);
 }
 
-/* Of the first configuration that has something to warn about. */
-static status warn(const struct command_call *call, const struct sweep *sweep, struct error *error)
+/* Of the first configuration that has something to warn about. Refuses programs without consent. */
+static status warn(const struct command_call *call, const struct sweep *sweep, const struct strings *words,
+                   struct error *error)
 {
     bool warned = false;
-    for (size_t i = 0; !warned && i < sweep->configuration_count; i++) {
+    for (size_t i = 0; i < sweep->configuration_count; i++) {
         struct suite *suite;
         struct settings settings;
         TRY(sweep_suite(sweep, i, &suite, error));
-        status read = settings_read(&settings, suite, error);
-        warned = read == OK && settings_warn(&settings, suite, call->log);
+        status read = suite_words_consent(call, suite, words, error);
+        NEXT(read, settings_read(&settings, suite, error));
+        warned = warned || (read == OK && settings_warn(&settings, suite, call->log));
         suite_destroy(suite);
         TRY(read);
     }
@@ -315,13 +325,13 @@ static status warn(const struct command_call *call, const struct sweep *sweep, s
 }
 
 static status run_sweep(const struct command_call *call, struct sweep *sweep, const struct sweep_request *request,
-                        struct error *error)
+                        const struct strings *words, struct error *error)
 {
     if (!asked(call, "dry-run") && !asked(call, "slurm"))
         TRY(collect(call, sweep, error));
     if (asked(call, "collect"))
         return show_collected(call, sweep, error);
-    TRY(warn(call, sweep, error));
+    TRY(warn(call, sweep, words, error));
     if (sweep->left_out != NULL)
         log_info(call->log, "%s", sweep->left_out);
     TRY(look_and_estimate(call, sweep, error));
@@ -341,11 +351,12 @@ static status run(const struct command_call *call, struct error *error)
     struct sweep_request request = {.suite = call->arguments[0],
                                     .words = (const char *const *)words.items,
                                     .count = words.count,
+                                    .allows_commands = asked(call, "allow-commands"),
                                     .values = asked(call, "grid") ? GRID_EXPAND : GRID_LITERAL,
                                     .progress = call->progress,
                                     .stop = call->stop};
     status result = sweep_open(&sweep, &request, error);
-    NEXT(result, run_sweep(call, sweep, &request, error));
+    NEXT(result, run_sweep(call, sweep, &request, &words, error));
     strings_free(&words);
     sweep_close(sweep);
     return result;

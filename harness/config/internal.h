@@ -1,5 +1,5 @@
-/* Inside a suite: what it says before it is checked, a list of assignments with the place of each, and the checked values,
- * part by part in the order of the sections.
+/* Inside a suite: its assignments before they are checked, with the place of each, and the checked values, part by
+ * part in the order of the sections.
  *
  *     struct suite_source source = {.file = "mini.yaml", .sections = sections};
  *     TRY(suite_source_read(&source, text, size, error));                // structure: sections, entries, keys, values
@@ -16,7 +16,7 @@
 #include "core/text.h"
 #include "harness/config/suite.h"
 
-/* --- What a suite says --- */
+/* --- Its assignments --- */
 
 enum { KEY_LENGTH = 128 }; /* of keys and entries' names, the NUL included */
 
@@ -90,6 +90,7 @@ struct part {
     const struct suite_section *section;
     char *entry;                           /* NULL for a section without each_of */
     struct option *table;                  /* the section's keys, the inherited ones, and those of the choice */
+    struct strings free;                   /* names of free keys, which the table borrows */
     size_t inherited_begin, inherited_end; /* positions in table */
     struct options *options;
 };

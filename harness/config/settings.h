@@ -33,7 +33,7 @@ struct head;
 struct method;
 struct selector_kind;
 
-/* From the section `selector`. */
+/* Values of the section `selector`. */
 enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };
 
 struct selector_settings {
@@ -51,6 +51,9 @@ struct settings {
     struct clip_stated stated;   /* of the weights, by model.heads and model.activation */
     struct vit_settings scratch; /* with model.weights: scratch, without its pooling; else zeros */
     const struct head *head;     /* NULL: text */
+    bool without_model;          /* no model computes anything: no weights are loaded */
+    bool own_classes;            /* the method's (harness/train/method.h) */
+    bool imported;               /* nothing is computed here at all: results come from files (harness/run/imported.h) */
     const struct options *head_options;
     struct split_settings split;
     size_t task_count, shots; /* shots: most training images per class of a task; 0: every task has all */
@@ -72,6 +75,6 @@ struct settings {
     enum label_space_kind label_space;
     struct backend_settings backend;
     const char *folder, *database;
-    size_t threads, gpus, checkpoint_every, log_every;
+    size_t threads, gpus, checkpoint_every, log_every, trajectory_every;
     enum checkpoints checkpoints;
 };

@@ -157,7 +157,7 @@ static char *inside_brackets(const struct assignment *assignment)
     const char *value = assignment->value;
     size_t length = strlen(value);
     bool bracketed = length > 1 && value[0] == '[' && value[length - 1] == ']';
-    return bracketed && option != NULL && option->type == OPTION_LIST ? xstrndup(value + 1, length - 2) : NULL;
+    return bracketed && option != NULL && option_is_list(option) ? xstrndup(value + 1, length - 2) : NULL;
 }
 
 static bool has_key(const struct suite_source *source, size_t first, const struct assignment *assignment,

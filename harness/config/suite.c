@@ -144,17 +144,44 @@ static void append_inherited(const struct suite *suite, struct part *part, size_
     }
 }
 
+/* Puts the free keys that the source has into the place of the key that allows them, by name. */
+static void append_free(const struct suite_source *source, struct part *part, size_t *count)
+{
+    const char *free = part->section->free;
+    const struct option *allowed = free != NULL ? options_find(part->table, free) : NULL;
+    if (allowed == NULL)
+        return;
+    struct option key = *allowed;
+    size_t length = strlen(free), at = (size_t)(allowed - part->table);
+    memmove(part->table + at, part->table + at + 1, (*count - at) * sizeof *part->table);
+    --*count;
+    for (size_t i = 0; i < source->count; i++) {
+        const struct assignment *a = &source->assignments[i];
+        if (a->section == part->section && a->key != NULL && strncmp(a->key, free, length) == 0 &&
+            a->key[length] == '.' && a->key[length + 1] != 0)
+            strings_format(&part->free, "%s", a->key);
+    }
+    strings_sort(&part->free);
+    for (size_t i = 0; i < part->free.count; i++) {
+        key.name = part->free.items[i];
+        append_options(part->table, count, (const struct option[]){key, {0}});
+    }
+}
+
 /* Joins a part's tables into one. Inherited keys default to the parents' values, an entry's chooser and
  * its section's `named` to its name. A key in two tables belongs to the first. */
-static void make_table(const struct suite *suite, struct part *part, const struct option *chosen)
+static void make_table(const struct suite *suite, const struct suite_source *source, struct part *part,
+                       const struct option *chosen)
 {
     const struct suite_section *section = part->section;
-    size_t most = count_options(section->options) + count_inherited(suite, section) + count_options(chosen) + 1;
+    size_t most =
+        count_options(section->options) + count_inherited(suite, section) + count_options(chosen) + source->count + 1;
     part->table = xcalloc(most, sizeof *part->table);
     size_t count = 0;
     append_options(part->table, &count, section->options);
     append_inherited(suite, part, &count);
     append_options(part->table, &count, chosen);
+    append_free(source, part, &count);
     for (size_t i = 0; i < count; i++)
         if (part->table[i].fallback == NULL &&
             (suite_same(part->table[i].name, section->chooser) || suite_same(part->table[i].name, section->named)))
@@ -171,7 +198,7 @@ static status assign(const struct suite_source *source, struct part *part, struc
         char where[512];
         suite_source_where(source, assignment, where, sizeof where);
         const struct option *option = options_find(part->table, assignment->key);
-        if (option != NULL && assignment->is_list && option->type != OPTION_LIST)
+        if (option != NULL && assignment->is_list && !option_is_list(option))
             return error_set(error, ERROR_ARGUMENT, "%s: %s: expected a single value, found a list", where,
                              option->name);
         TRY(options_set(part->options, assignment->key, assignment->value, where, error));
@@ -188,7 +215,7 @@ static status resolve(struct suite *suite, const struct suite_source *source, co
     *part = (struct part){.section = section, .entry = entry != NULL ? xstrdup(entry) : NULL};
     const struct option *chosen;
     TRY(find_chosen(source, part, &chosen, error));
-    make_table(suite, part, chosen);
+    make_table(suite, source, part, chosen);
     for (size_t i = 0; part->table[i].name != NULL; i++)
         part->table[i].fallback = default_of(source, section, &part->table[i]);
     TRY(options_create(&part->options, part->table, error));
@@ -411,6 +438,7 @@ void suite_destroy(struct suite *suite)
         free(suite->parts[i].entry);
         options_destroy(suite->parts[i].options);
         free(suite->parts[i].table);
+        strings_free(&suite->parts[i].free);
     }
     free(suite->parts);
     free(suite->name);

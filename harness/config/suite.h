@@ -43,21 +43,23 @@ struct suite_section {
     const struct option *options; /* borrowed until suite_destroy, like all of this */
     const char *chooser;          /* the key of options whose value goes to chosen; NULL: no such key */
     suite_chosen chosen;
+    const char
+        *free; /* "options": keys of any name below it ("options.rate") where the choice has that key; NULL: none */
     const char *(*choice)(size_t index); /* the values that bring keys, NULL past the last; NULL: chosen is */
     /* "method.ffn": the key whose value gives keys of this section their defaults, from preset(value, section, key), which is
      * NULL for those that keep their own. NULL: no such key. */
     const char *preset_by;
     const char *(*preset)(const char *value, const char *section, const char *key);
-    const char *each_of; /* "data.order": a set of values for each name in that list, which is a chooser's default, */
-    const char *named;   /* and that of this key, "path"; NULL: no such key */
+    const char *each_of; /* "data.order": a set of values for each name in that list; the name is a chooser's default */
+    const char *named;   /* a key, "path", with the name as its default, too; NULL: no such key */
     /* "training|data.split": earlier sections, or single keys of them, that are keys here too, with their values as
      * defaults */
     const char *inherits;
     /* The expansion of a key's value ("I": eleven names), applied when the suite is read; NULL: none. NULL: the
      * section has no shorthands. */
     const char *(*shorthand)(const char *key, const char *value);
-    /* "threads|precision=f32", or "*": keys, or single values of keys, that change how a run is computed, not what, and
-     * are left out of the hash */
+    /* "threads|precision=f32", or "*": keys, or single values of keys, that change only how a run is computed and are
+     * left out of the hash */
     const char *incidental;
     const char *alias; /* "seed=seeds": a name for a key on command lines, where it needs no section; NULL: none */
     const char *about; /* the subject of the keys, one line, lower case, no full stop */
@@ -135,7 +137,7 @@ size_t suite_library_size(void);
 struct shipped_suite suite_library_get(size_t index);                   /* index < suite_library_size() */
 bool suite_library_find(struct shipped_suite *suite, const char *name); /* false: no suite of that name ships */
 
-/* --- keys.c: all keys that suites may have, and the key that a word on a command line stands for --- */
+/* --- keys.c: all keys that suites may have, and the key that a short name on a command line means --- */
 
 /* suite_keys_read(&keys, settings_sections);
  * keys.list[i].section->name, keys.list[i].option->name, keys.list[i].with.data …      // "merge", "sources", "most_used"
@@ -160,7 +162,8 @@ void suite_keys_free(struct suite_keys *keys);
  * The caller frees. ERROR_ARGUMENT: several sections have such a key. */
 status suite_key_find(char **key, const struct suite_section *sections, const char *name, struct error *error);
 
-/* ERROR_ARGUMENT: the word, "dropout=0.1", stands for key, but what the suite chose, its method say, has a key of that name, too. */
+/* ERROR_ARGUMENT where the word, "dropout=0.1", stands for key, but a choice of the suite, such as its method, has a
+ * key of that name, too. */
 status suite_key_check(const struct suite *suite, const char *word, const char *key, struct error *error);
 
 /* The full key closest to a word, "training.learning_rate" for "lr", and its edit distance, 0 for a synonym; NULL: none

@@ -74,6 +74,7 @@ static void write_value(struct text *out, const struct options *options, const s
         write_string(out, options_text(options, name));
         break;
     case OPTION_LIST:
+    case OPTION_FILES:
         text_add(out, "[");
         for (size_t i = 0; i < options_list_size(options, name); i++) {
             text_add(out, "%s", i > 0 ? ", " : "");
@@ -178,14 +179,16 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
 static struct setting_row make_setting(const struct part *part, const struct option *option)
 {
     static const char *const types[] = {
-        [OPTION_INTEGER] = "integer", [OPTION_REAL] = "real",   [OPTION_BOOLEAN] = "boolean", [OPTION_TEXT] = "text",
-        [OPTION_FILE] = "text",       [OPTION_FOLDER] = "text", [OPTION_CHOICE] = "text",     [OPTION_LIST] = "list"};
+        [OPTION_INTEGER] = "integer", [OPTION_REAL] = "real", [OPTION_BOOLEAN] = "boolean",
+        [OPTION_TEXT] = "text",       [OPTION_FILE] = "text", [OPTION_FOLDER] = "text",
+        [OPTION_CHOICE] = "text",     [OPTION_LIST] = "list", [OPTION_FILES] = "list"};
     struct text key = {0}, value = {0};
     text_add(&key, "%s.", part->section->name);
     if (part->entry != NULL)
         text_add(&key, "%s.", part->entry);
     text_add(&key, "%s", option->name);
-    if (option->type == OPTION_TEXT || option->type == OPTION_CHOICE || option_is_path(option))
+    if (option->type == OPTION_TEXT || option->type == OPTION_CHOICE ||
+        (option_is_path(option) && !option_is_list(option)))
         text_add(&value, "%s", options_text(part->options, option->name));
     else
         write_value(&value, part->options, option);

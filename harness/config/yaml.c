@@ -146,27 +146,6 @@ static status add_new(struct reader *reader, const struct assignment *assignment
                      reader->source->file, assignment->line, assignment->column, word, earlier->line);
 }
 
-static status read_value(struct reader *reader, struct assignment *assignment)
-{
-    struct text value = {0};
-    status result;
-    assignment->is_list = reader->event.type == YAML_SEQUENCE_START_EVENT;
-    if (assignment->is_list)
-        result = read_list(reader, &value);
-    else if (reader->event.type == YAML_SCALAR_EVENT)
-        result = read_scalar(reader, &value);
-    else
-        result = fail_here(reader, assignment->section == &suite_rows_section
-                                       ? "expected a value, found keys; a row has whole keys, as in method.name: lwf"
-                                       : "expected a value or a list, found keys; too deep");
-    if (result == OK) {
-        assignment->value = value.data;
-        result = add_new(reader, assignment);
-    }
-    text_free(&value);
-    return result;
-}
-
 /* At a mapping's key: copies it and moves on to its value. *end: the mapping has ended. */
 static status read_key(struct reader *reader, char key[KEY_LENGTH], struct assignment *assignment, bool *end)
 {
@@ -182,6 +161,48 @@ static status read_key(struct reader *reader, char key[KEY_LENGTH], struct assig
     assignment->line = reader->event.start_mark.line + 1;
     assignment->column = reader->event.start_mark.column + 1;
     return next(reader);
+}
+
+static status read_value(struct reader *reader, struct assignment *assignment);
+
+/* Free keys below "options:" are keys "options.rate". */
+static status read_free(struct reader *reader, const struct assignment *heading)
+{
+    for (;;) {
+        char key[KEY_LENGTH], whole[2 * KEY_LENGTH];
+        bool end;
+        struct assignment assignment = {.section = heading->section, .key = whole};
+        TRY(read_key(reader, key, &assignment, &end));
+        if (end)
+            return OK;
+        snprintf(whole, sizeof whole, "%s.%s", heading->key, key);
+        if (strlen(whole) >= KEY_LENGTH)
+            return fail_here(reader, "a key of more than 127 characters");
+        TRY(read_value(reader, &assignment));
+    }
+}
+
+static status read_value(struct reader *reader, struct assignment *assignment)
+{
+    struct text value = {0};
+    status result;
+    if (reader->event.type == YAML_MAPPING_START_EVENT && suite_same(assignment->key, assignment->section->free))
+        return read_free(reader, assignment);
+    assignment->is_list = reader->event.type == YAML_SEQUENCE_START_EVENT;
+    if (assignment->is_list)
+        result = read_list(reader, &value);
+    else if (reader->event.type == YAML_SCALAR_EVENT)
+        result = read_scalar(reader, &value);
+    else
+        result = fail_here(reader, assignment->section == &suite_rows_section
+                                       ? "expected a value, found keys; a row has whole keys, as in method.name: lwf"
+                                       : "expected a value or a list, found keys; too deep");
+    if (result == OK) {
+        assignment->value = value.data;
+        result = add_new(reader, assignment);
+    }
+    text_free(&value);
+    return result;
 }
 
 /* The keys below the heading of a section or entry, which is recorded first. */

@@ -41,7 +41,7 @@ struct patch_experts {
     int32_t *experts;     /* [images, blocks, side, side], −1: no router; NULL: nothing is kept */
 };
 
-/* From all numbers of `shape`; of more images than the list has, all are kept. */
+/* Reads all numbers of `shape`. If it asks for more images than the list has, all are kept. */
 void patch_experts_create(struct patch_experts *patches, const struct patch_experts *shape);
 void patch_experts_free(struct patch_experts *patches); /* all zero is allowed */
 

@@ -5,6 +5,7 @@
 
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "harness/evaluate/predictions.h"
 #include "harness/heads/model.h"
 #include "harness/selectors/selector.h"
@@ -13,24 +14,52 @@
 
 static const struct scoring plain; /* by the scores of the head */
 
+static void give_router(struct test_set *set, int router)
+{
+    for (size_t i = 0; i < set->n; i++)
+        set->router[i] = (int16_t)router;
+}
+
+struct test_set test_set_of(const struct task *task)
+{
+    size_t images = dataset_size(task->dataset, SPLIT_TEST);
+    struct test_set set = {.task = task,
+                           .n = images,
+                           .labels = xcalloc(images, sizeof *set.labels),
+                           .predicted = xcalloc(images, sizeof *set.predicted),
+                           .router = xcalloc(images, sizeof *set.router),
+                           .right = xcalloc(images, 1)};
+    for (size_t i = 0; i < images; i++)
+        set.labels[i] = (int32_t)task->first_class + dataset_label(task->dataset, SPLIT_TEST, i);
+    give_router(&set, -1);
+    return set;
+}
+
+void test_set_judge(struct test_set *set)
+{
+    set->correct = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        set->right[i] = set->predicted[i] == (uint16_t)set->labels[i];
+        set->correct += set->right[i];
+    }
+}
+
+void test_set_free(struct test_set *set)
+{
+    free(set->labels);
+    free(set->predicted);
+    free(set->router);
+    free(set->right);
+}
+
 static void create_set(const struct evaluator *evaluator, struct test_set *set, const struct task *task)
 {
-    const struct clip_dimensions *n = &evaluator->model->clip->dimensions;
-    size_t images = dataset_size(task->dataset, SPLIT_TEST);
-    *set = (struct test_set){
-        .task = task,
-        .n = images,
-        .labels = xcalloc(images, sizeof *set->labels),
-        .means = xmalloc(array_size(images, n->image_width * sizeof *set->means)),
-        .features = xmalloc(array_size(images, model_feature_width(evaluator->model) * sizeof *set->features)),
-        .zero_shot = xcalloc(images, sizeof *set->zero_shot),
-        .errors = xcalloc(evaluator->coders + 1, sizeof *set->errors),
-        .predicted = xcalloc(images, sizeof *set->predicted),
-        .router = xcalloc(images, sizeof *set->router),
-        .right = xcalloc(images, 1),
-        .routed = cached_images_create(evaluator->cache, images)};
-    for (size_t i = 0; i < images; i++)
-        set->labels[i] = (int32_t)task->first_class + dataset_label(task->dataset, SPLIT_TEST, i);
+    *set = test_set_of(task);
+    set->means = xmalloc(array_size(set->n, evaluator->model->clip->dimensions.image_width * sizeof *set->means));
+    set->features = xmalloc(array_size(set->n, model_feature_width(evaluator->model) * sizeof *set->features));
+    set->zero_shot = xcalloc(set->n, sizeof *set->zero_shot);
+    set->errors = xcalloc(evaluator->coders + 1, sizeof *set->errors);
+    set->routed = cached_images_create(evaluator->cache, set->n);
 }
 
 status evaluator_create(struct evaluator **result, struct model *model, const struct data *data,
@@ -67,13 +96,10 @@ void evaluator_destroy(struct evaluator *evaluator)
         for (size_t k = 0; set->errors != NULL && k <= evaluator->coders; k++)
             free(set->errors[k]);
         free(set->errors);
-        free(set->labels);
         free(set->means);
         free(set->features);
         free(set->zero_shot);
-        free(set->predicted);
-        free(set->router);
-        free(set->right);
+        test_set_free(set);
         cached_images_free(&set->routed);
         class_experts_free(&set->experts);
         patch_experts_free(&set->patches);
@@ -249,8 +275,10 @@ static status keep_batch(void *context, size_t first, size_t count, const void *
 static status encode_list(struct encoded_list *list, size_t n, const struct stop *stop, struct error *error)
 {
     struct model *model = list->evaluator->model;
+    struct feature_cache *cache = list->evaluator->cache;
     const struct task *task = list->set->task;
     size_t choices = list->blocks * list->chosen;
+    double start = clock_seconds();
     struct loader_settings images = {.dataset = task->dataset,
                                      .split = SPLIT_TEST,
                                      .items = list->list,
@@ -259,19 +287,22 @@ static status encode_list(struct encoded_list *list, size_t n, const struct stop
                                      .squash = clip_squashes(&model->clip->dimensions),
                                      .batch = model->evaluation_batch,
                                      .cache = list->evaluator->data->cache};
-    return image_pass_run(&(struct image_pass){.model = model,
-                                               .data = list->evaluator->data,
-                                               .images = &images,
-                                               .count = n,
-                                               .bytes = list->set->routed.embed * sizeof(float) +
-                                                        choices * (sizeof *list->choices + sizeof *list->gates),
-                                               .name = task->settings.name,
-                                               .stop = stop,
-                                               .plainly = list->weights != NULL,
-                                               .encode = encode_batch,
-                                               .keep = keep_batch,
-                                               .context = list},
-                          error);
+    TRY(image_pass_run(&(struct image_pass){.model = model,
+                                            .data = list->evaluator->data,
+                                            .images = &images,
+                                            .count = n,
+                                            .bytes = list->set->routed.embed * sizeof(float) +
+                                                     choices * (sizeof *list->choices + sizeof *list->gates),
+                                            .name = task->settings.name,
+                                            .stop = stop,
+                                            .plainly = list->weights != NULL,
+                                            .encode = encode_batch,
+                                            .keep = keep_batch,
+                                            .context = list},
+                       error));
+    cache->images_encoded += n;
+    cache->encoding += clock_seconds() - start;
+    return OK;
 }
 
 /* The weights of what prefixes add to the listed items, by item of the set, and their mean for the prompts, which in the public
@@ -319,28 +350,13 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     return predict_features(evaluator, set, set->routed.features, items, n, router, by, set->predicted, error);
 }
 
-static void give_router(struct test_set *set, int router)
-{
-    for (size_t i = 0; i < set->n; i++)
-        set->router[i] = (int16_t)router;
-}
-
-static void count_right(struct test_set *set)
-{
-    set->correct = 0;
-    for (size_t i = 0; i < set->n; i++) {
-        set->right[i] = set->predicted[i] == (uint16_t)set->labels[i];
-        set->correct += set->right[i];
-    }
-}
-
 /* A method with scores of its own learns on frozen features. */
 static status scored_predictions(struct evaluator *evaluator, struct test_set *set, struct error *error)
 {
     give_router(set, -1);
     TRY(predict_features(evaluator, set, set->features, NULL, set->n, -1,
                          &(struct scoring){.method = evaluator->method}, set->predicted, error));
-    count_right(set);
+    test_set_judge(set);
     return OK;
 }
 
@@ -351,7 +367,7 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
     TRY(predict_features(evaluator, set, set->features, NULL, set->n, -1, &plain, set->zero_shot, error));
     memcpy(set->predicted, set->zero_shot, set->n * sizeof *set->predicted);
     give_router(set, -1);
-    count_right(set);
+    test_set_judge(set);
     return OK;
 }
 
@@ -432,7 +448,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
         }
     }
     free(items);
-    count_right(set);
+    test_set_judge(set);
     if (result == OK)
         count_kept_experts(evaluator, set);
     return result;
@@ -448,7 +464,7 @@ status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const s
     }
     status result = predict_items(evaluator, set, items, set->n, -1, &plain, stop, error);
     free(items);
-    count_right(set);
+    test_set_judge(set);
     return result;
 }
 
@@ -467,7 +483,10 @@ static status ask_model(struct evaluator *evaluator, struct test_set *set, size_
     status result = count > 0 ? method->evaluation_model(evaluator->method, model, error) : OK;
     label_space_refresh(&evaluator->labels);
     if (result == OK && count > 0)
-        result = predict_items(evaluator, set, items, count, -1, &(struct scoring){.totals = totals}, stop, error);
+        result = predict_items(
+            evaluator, set, items, count, -1,
+            &(struct scoring){.method = method->scores != NULL ? evaluator->method : NULL, .totals = totals}, stop,
+            error);
     free(items);
     return result;
 }
@@ -491,7 +510,7 @@ static status voted_predictions(struct evaluator *evaluator, struct test_set *se
     NEXT(result, method->evaluation_begin(evaluator->method, error));
     free(votes);
     free(totals);
-    count_right(set);
+    test_set_judge(set);
     return result;
 }
 
@@ -507,10 +526,10 @@ status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, 
                       struct error *error)
 {
     const struct model *model = evaluator->model;
-    if (evaluator->method != NULL && model->settings.method->scores != NULL)
-        return scored_predictions(evaluator, &evaluator->sets[j], error);
     if (evaluator->method != NULL && model->settings.method->vote != NULL)
         return voted_predictions(evaluator, &evaluator->sets[j], stop, error);
+    if (evaluator->method != NULL && model->settings.method->scores != NULL)
+        return scored_predictions(evaluator, &evaluator->sets[j], error);
     if (stays_zero_shot(evaluator))
         return evaluator_with_router(evaluator, j, -1, stop, error);
     if (model_routers(model) == 0)

@@ -1,4 +1,5 @@
-/* Test accuracies: one row of the accuracy matrix after each task, computing only what can have changed.
+/* Test accuracies: one row of the accuracy matrix after each task; only accuracies that may have changed are
+ * computed.
  *
  *     TRY(evaluator_create(&evaluator, model, data, method, selector, error));
  *                                                            // selector NULL: the data names the task
@@ -25,7 +26,7 @@ struct test_set {
     uint16_t *zero_shot;     /* predictions of zero-shot CLIP */
     struct cached_images routed;
     float **errors;      /* [coders + 1] the selector's errors [n], NULL: not computed yet */
-    size_t errors_after; /* tasks that the selector was trained for then */
+    size_t errors_after; /* tasks that the selector was trained for when it computed them */
     /* of the last evaluation */
     uint16_t *predicted;
     int16_t *router;
@@ -34,6 +35,11 @@ struct test_set {
     struct class_experts experts; /* of the image tower, if they were counted: counts_experts */
     struct patch_experts patches; /* likewise, where tokens choose experts: evaluation.patch_images */
 };
+
+/* One without features, to be filled with predictions: set.predicted, and set.router, which is −1 everywhere. */
+struct test_set test_set_of(const struct task *task);
+void test_set_judge(struct test_set *set); /* which predictions are right, and how many */
+void test_set_free(struct test_set *set);
 
 struct evaluator {
     struct model *model;

@@ -83,7 +83,6 @@ size_t feature_cache_missing(struct feature_cache *cache, const struct cached_im
         if (!is_cached(cache, images, items[i], router))
             list[missing++] = items[i];
     cache->images_asked += n;
-    cache->images_encoded += missing;
     return missing;
 }
 

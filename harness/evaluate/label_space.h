@@ -47,6 +47,7 @@ struct feature_cache {
     struct cached_classes *classes; /* [tasks, routers] */
     size_t routers;
     size_t images_asked, images_encoded; /* since creation */
+    double encoding;                     /* seconds that the latter took, with reading them */
 };
 
 struct feature_cache *feature_cache_create(struct model *model, const struct data *data);
@@ -86,7 +87,8 @@ struct class_range {
 /* Whether the classes that compete change with the tasks that are trained. */
 bool label_space_grows(enum label_space_kind kind);
 
-/* Those of `rows` class features that an image of task j is compared with: all, or with `open` those of a task yet to come. */
+/* The part of the `rows` class features that an image of task j is compared with: all of them, or with `open` those
+ * of its own task where that is not trained yet. */
 struct class_range label_space_range(const struct label_space *space, size_t j, size_t rows);
 
 /* Class features with a router (−1: adapters off) in the arena, for images of task j. */
@@ -96,4 +98,4 @@ status label_space_features(struct label_space *space, size_t j, int router, str
 /* The features of all tasks' classes, whatever evaluation.label_space is: [all classes, embed]. */
 status label_space_all(struct label_space *space, int router, struct arena *arena, struct tensor *features,
                        struct error *error);
-void label_space_refresh(struct label_space *space); /* frees what it has kept */
+void label_space_refresh(struct label_space *space); /* frees the features that it keeps */

@@ -9,7 +9,7 @@
 /* Zeros: the head's scores. */
 struct scoring {
     struct method_run *method; /* its own scores */
-    float *totals; /* [images of the set, classes]: sums of the head's scores over models, to which these are added */
+    float *totals; /* [images of the set, classes]: sums of the scores over models, to which these are added */
 };
 
 /* predicted[item] of n items (NULL: items 0 … n − 1, without totals) from features [images of the set, embed]: of the classes

@@ -88,8 +88,9 @@ bool predictor_squashes(const struct predictor *predictor); /* how images are re
 size_t predictor_batch(const struct predictor *predictor);  /* images per call of predictor_answer */
 const char *predictor_device(const struct predictor *predictor);
 
-/* With prefixes that a selector weighs, class prompts have the mean weight of all images that take the same ones, as in the evaluation
- * of a test set (methods/diki.c): then all images, in such calls, are seen before the first is answered. */
+/* With prefixes that a selector weighs, class prompts have the mean weight of all images with the same prefixes, as
+ * in the evaluation of a test set (methods/diki.c). All images must then pass through calls of this function before
+ * the first is answered. */
 bool predictor_sees_first(const struct predictor *predictor);
 status predictor_see(struct predictor *predictor, const uint8_t *pixels, size_t n, struct error *error);
 

@@ -105,7 +105,7 @@ struct head {
     void (*texts)(const struct model *model, const struct task *task, size_t *count, size_t *positions);
 };
 
-/* In the order of lists. */
+/* The heads, in the order of lists. */
 #define HEADS(X)                                                                                                       \
     X(text)                                                                                                            \
     X(linear)

@@ -15,8 +15,8 @@ status image_tower_load(struct model *model, enum pool pool, enum parameters_mod
 /* Opens the tower as the file has it, with its pooling and experts, for settings without a suite. */
 status image_tower_open(struct model *model, struct error *error);
 
-/* Reads experts and routers from the file. Routers that it lacks stay as they were started; without experts in the
- * file, all do. ERROR_ARGUMENT where blocks, number or kind of the experts differ from the suite's. */
+/* Reads experts and routers from the file. Routers that it lacks keep their start values; without experts in the
+ * file, all weights do. ERROR_ARGUMENT where blocks, number or kind of the experts differ from the suite's. */
 status image_tower_load_experts(struct model *model, struct error *error);
 
 /* Whether the file has a head for this number of classes. */

@@ -22,6 +22,12 @@ static const struct option options[] = {
 
 static status check(const struct settings *s, struct error *error)
 {
+    if (s->own_classes && s->split.cut == CUT_BY_LABELS)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: data.split_by: labels cuts by features of class names, which head.name: linear has "
+                         "not; set data.split_by=order");
+    if (s->own_classes)
+        return OK;
     if (s->split.cut != CUT_NONE)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: data.split_by cuts a dataset into %zu tasks, but head.name: linear takes a whole "
@@ -57,13 +63,13 @@ static status load(struct model *model, enum parameters_mode mode, struct error 
     return suite ? image_tower_load(model, pool_of(&model->settings), mode, error) : image_tower_open(model, error);
 }
 
-/* Of the file of weights, if it has a head for as many classes; otherwise zero. */
+/* Of the file of weights, if it has a head for as many classes and the layer is not of a task; otherwise zero. */
 static status open_head(struct model *model, size_t classes, enum parameters_mode mode, struct error *error)
 {
     struct linear_head *head;
     bool there;
     TRY(image_tower_has_head(model, classes, &there, error));
-    if (there) {
+    if (there && !model->settings.own_classes) {
         char *path = weights_path(model->settings.weights);
         status result = vit_load_head(&head, model->backend, &model->memory, path, mode, error);
         free(path);
@@ -89,13 +95,14 @@ static struct parameters *parameters(const struct model *model)
     return head_of(model)->parameters;
 }
 
-/* With the names of the classes. */
+/* With the names of the classes; a layer of one task is left out. */
 static status save(const struct model *model, const struct data *data, const char *path, struct error *error)
 {
     struct adapter_metadata metadata;
     adapter_metadata_create(&metadata, 1);
     task_describe(&metadata.tasks[0], &data->tasks[0], true);
-    status result = classifier_save(model->clip, head_of(model), model->adapters, &metadata, path, error);
+    status result = classifier_save(model->clip, model->settings.own_classes ? NULL : head_of(model), model->adapters,
+                                    &metadata, path, error);
     adapter_metadata_free(&metadata);
     return result;
 }
@@ -105,7 +112,9 @@ static status save(const struct model *model, const struct data *data, const cha
 static status begin_task(struct model *model, const struct task *task, int32_t router, struct arena *arena,
                          struct head_classes *classes, struct error *error)
 {
-    (void)model, (void)task, (void)router, (void)arena, (void)error;
+    (void)router, (void)arena, (void)error;
+    if (model->settings.own_classes)
+        head_of(model)->linear.out = dataset_classes(task->dataset);
     *classes = (struct head_classes){0};
     return OK;
 }
@@ -116,6 +125,7 @@ static status loss(struct model *model, const struct head_classes *classes, stru
     struct linear_pass pass;
     (void)classes;
     TRY(linear_head_logits(head_of(model), &model->step_memory, batch->features, &pass, error));
+    pass.right = model->loss + LOSS_RIGHT;
     TRY(linear_head_loss(head_of(model), &pass, batch->labels, batch->smoothing, batch->weight, model->loss, error));
     return linear_head_backward(head_of(model), &model->step_memory, &pass, &batch->dfeatures, error);
 }
@@ -151,6 +161,8 @@ static status classes(struct model *model, const struct task *task, int router, 
     size_t shape[] = {dataset_classes(task->dataset), width(model)};
     (void)router, (void)chosen;
     TRY(tensor_take(result, arena, TENSOR_F32, "classes", 2, shape, error));
+    if (model->settings.own_classes)
+        return model->backend->ops->zero(model->backend, result->data, tensor_bytes(result), error);
     float *rows = xmalloc(tensor_bytes(result));
     status read = download_rows(model, rows, error);
     NEXT(read, model->backend->ops->upload(model->backend, result->data, rows, tensor_bytes(result), error));

@@ -5,8 +5,12 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "harness/heads/proven.h"
 #include "harness/heads/weights.h"
 #include "models/clip/cost.h"
+
+/* Of what has no model. */
+static const struct head head_none = {.name = "none"};
 
 #define ENTRY(name) &head_##name,
 static const struct head *const heads[] = {HEADS(ENTRY)};
@@ -50,14 +54,18 @@ status model_open(struct model *model, struct error *error)
 {
     struct settings *s = &model->settings;
     struct backend *backend;
-    model->head = s->head != NULL ? s->head : &head_text;
-    TRY(backend_open(&backend, &s->backend, error));
+    model->head = s->without_model ? &head_none : s->head != NULL ? s->head : &head_text;
+    const struct backend_settings host = {.name = "cpu", .threads = s->threads};
+    TRY(proven_open(&backend, s->without_model ? &host : &s->backend, s->cache.folder, model->log, error));
     model->backend = backend;
+    if (!s->without_model)
+        s->backend.name = backend->ops->name; /* of the other GPUs, too */
     TRY(model->backend->ops->arena_create(model->backend, &model->memory, 0, "model", error));
     TRY(model->backend->ops->arena_create(model->backend, &model->task_memory, 0, "task", error));
     TRY(model->backend->ops->arena_create(model->backend, &model->step_memory, 0, "step", error));
     TRY(model->backend->ops->arena_create(model->backend, &model->text_memory, 0, "texts", error));
-    TRY(model->head->load(model, mode_of(model, GROUPS_TOWERS), error));
+    if (!s->without_model)
+        TRY(model->head->load(model, mode_of(model, GROUPS_TOWERS), error));
     if (model->groups & GROUP_ADAPTERS) {
         s->adapter.activation = model->clip->activation;
         TRY(adapters_create(&model->adapters, model->backend, &model->memory, &model->clip->dimensions, &s->adapter,
@@ -111,8 +119,9 @@ status model_open_tokenizer(struct model *model, struct error *error)
 {
     if (!model->head->of_texts)
         return OK;
-    return vocabulary_open(&model->tokenizer, model->settings.vocabulary, model->clip, model->settings.weights,
-                           &model->vocabulary_read, error);
+    status opened = vocabulary_open(&model->tokenizer, model->settings.vocabulary, model->clip, model->settings.weights,
+                                    &model->vocabulary_read, error);
+    return opened == ERROR_IO && model->planned ? OK : opened;
 }
 
 static status clear_frozen(struct adapters *adapters, struct error *error)
@@ -158,6 +167,8 @@ status model_restart(struct model *model, struct error *error)
 void model_choose_batch(struct model *model)
 {
     enum { USUAL = 64, MOST = 512 };
+    if (model->clip == NULL)
+        return;
     const struct clip_dimensions *n = &model->clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &model->settings.adapter);
     size_t left = model->backend->ops->memory_left(model->backend), each = cost_evaluation_bytes(n, 1, &experts),
@@ -219,6 +230,17 @@ size_t model_feature_width(const struct model *model)
     return n->embed > 0 ? n->embed : n->image_width; /* a model without texts has no projection */
 }
 
+const char *model_device(const struct model *model)
+{
+    struct gpus gpus;
+    struct error none;
+    const char *wanted = model->settings.backend.name;
+    if (!model->settings.without_model)
+        return model->backend->ops->name;
+    bool finds = strcmp(wanted, "auto") == 0 && backend_gpus(&gpus, &none) == OK && gpus.count > 0;
+    return finds || strcmp(wanted, "cuda") == 0 ? "cuda" : "cpu";
+}
+
 char *model_name(const struct model *model)
 {
     return path_stem(model->settings.weights);
@@ -259,7 +281,9 @@ bool trained_group_at(const struct model *model, size_t index, struct trained_gr
         {"clip", model->groups & GROUPS_TOWERS ? model->clip->parameters : NULL},
         {"deltas", model->groups & GROUP_DELTAS ? model->deltas->parameters : NULL},
         {"prefixes", model->groups & GROUP_PREFIXES ? model->prefixes->parameters : NULL},
-        {"head", model->groups & GROUP_HEAD ? model->head->parameters(model) : NULL}};
+        {"head", model->groups & GROUP_HEAD ? model->head->parameters(model) : NULL},
+        {"peer", model->peer != NULL ? model->peer->parameters : NULL},
+        {"peer_head", model->peer != NULL ? model->peer_head->parameters : NULL}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].parameters != NULL && index-- == 0) {
             *group = all[i];
@@ -270,7 +294,8 @@ bool trained_group_at(const struct model *model, size_t index, struct trained_gr
 
 static bool is_trained(const struct model *model, const struct parameters *group, size_t flag)
 {
-    return group != model->clip->parameters || (flag == CLIP_FLAG_IMAGE && model->groups & GROUP_IMAGE_TOWER) ||
+    bool tower = group == model->clip->parameters || (model->peer != NULL && group == model->peer->parameters);
+    return !tower || (flag == CLIP_FLAG_IMAGE && model->groups & GROUP_IMAGE_TOWER) ||
            (flag == CLIP_FLAG_TEXT && model->groups & GROUP_TEXT_TOWER);
 }
 

@@ -34,6 +34,7 @@
 #include "core/threads.h"
 #include "harness/config/settings.h"
 #include "harness/heads/head.h"
+#include "models/class_head.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 
@@ -49,21 +50,21 @@ enum parameter_group {
     GROUP_DELTAS = 16,
     GROUP_PREFIXES = 32
 };
-/* GROUPS_WEIGHTS: those with which the towers compute otherwise for every image, whatever its router. */
+/* GROUPS_WEIGHTS: the groups whose training changes the towers for every image, whatever its router. */
 enum {
     GROUPS_NONE = 0,
     GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER,
     GROUPS_WEIGHTS = GROUPS_TOWERS | GROUP_DELTAS
 };
 
-/* Whether what is trained stands beside frozen towers, and so in files by itself. */
+/* Whether the trained weights stand beside frozen towers, and therefore have files of their own. */
 bool groups_beside_towers(unsigned groups);
 
 /* For methods whose groups the suite chooses: their keys, and the groups of method.train. */
 extern const struct option groups_options[];
 unsigned groups_chosen(const struct options *options);
 
-enum { LOSS_TERMS = 2 };
+enum { LOSS_RIGHT = 2, LOSS_TERMS = 4 };
 
 /* The rank of a model among the replicas that train together on several GPUs (harness/train/replicas.h). */
 struct distributed_work {
@@ -72,10 +73,15 @@ struct distributed_work {
     size_t rank, ranks;          /* 0 and 0: likewise */
 };
 
+enum { PLANNED_TOKENS = 16 }; /* of a prompt, where there is no vocabulary */
+
 struct model {
     struct settings settings;
+    bool
+        planned; /* to estimate: missing weights, vocabulary and datasets are replaced by their published sizes, without contents */
     uint64_t seed;
     const struct log *log;
+    const char *folder;      /* of the run's files; NULL: it has none */
     const struct stop *stop; /* polled by long operations that take no stop of their own; NULL: never */
     struct backend *backend;
     struct arena memory, task_memory, step_memory; /* of the run, a task, a step; method.h says when each is reset */
@@ -86,6 +92,8 @@ struct model {
     struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
     struct deltas *deltas;     /* likewise */
     struct prefixes *prefixes; /* likewise */
+    struct clip *peer;         /* an image tower that is trained beside, and its layer (methods/dml.c); NULL: none */
+    struct linear_head *peer_head;
     struct tokenizer *tokenizer;
     float dropout;                                   /* of the image tower in training; the method sets it */
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
@@ -96,7 +104,9 @@ struct model {
     struct distributed_work work;
     /* of training */
     struct step_state *state; /* device */
-    float *loss; /* device, LOSS_TERMS values: of the step, and of all balance losses without their weight */
+    /* device, LOSS_TERMS values: of the step; of all balance losses without their weight; from LOSS_RIGHT on the images of its
+     * cross-entropy that are classified rightly, and all of them */
+    float *loss;
     struct step_guard *guard;       /* device; guard.h */
     int32_t *found;                 /* device, one value: set where a value is not finite */
     int32_t *counts_before[TOWERS]; /* device: the experts' selection counts before a step */
@@ -108,7 +118,7 @@ struct model {
 /* Loads the towers and draws the adapters' initial values. After a failure, model_close. */
 status model_open(struct model *model, struct error *error);
 status model_open_tokenizer(struct model *model, struct error *error); /* where classes are texts */
-/* After the tasks, which have that many classes together. */
+/* To be called after the tasks were opened; classes: of all tasks together. */
 status model_open_head(struct model *model, size_t classes, struct error *error);
 void model_close(struct model *model); /* the tokenizer stays */
 
@@ -130,15 +140,19 @@ status model_fill(struct model *model, struct arena *arena, size_t n, int32_t va
 /* Whether all of values [n], on the device, are finite. Waits for the device. */
 status model_finite(const struct model *model, const float *values, size_t n, bool *finite, struct error *error);
 
-/* Routers among which images choose, and that of a task: of adapters or prefixes; 0 and −1 where there are none. */
+/* The number of routers that images choose from, and the router of a task, of adapters or prefixes; 0 and −1 where
+ * there are none. */
 size_t model_routers(const struct model *model);
 int model_router(const struct model *model, size_t task);
 
 /* Width of the features of images. */
 size_t model_feature_width(const struct model *model);
 
-/* Its name in results: the file name of the weights without folder and extension. The caller frees. */
+/* The model's name in results: the file name of the weights without folder and extension. The caller frees. */
 char *model_name(const struct model *model);
+
+/* The device that it computes on, "cpu" or "cuda"; without a model, the device that its method is to use. */
+const char *model_device(const struct model *model);
 
 struct trained_group {
     const char *name; /* of its arrays in a resume file */
@@ -155,7 +169,7 @@ void trained_encoding(struct model *model, enum tower tower, const int32_t *rout
 /* Values that an update can change. */
 size_t trained_values(const struct model *model);
 
-/* A fresh optimizer for all of them. */
+/* Starts a fresh optimizer for all trained groups. */
 status trained_groups_reset(const struct model *model, struct error *error);
 
 struct routing {
@@ -172,7 +186,8 @@ struct routing {
 status routing_begin(struct routing *routing, struct model *model, enum tower tower, size_t count, int router,
                      struct encoding *encoding, struct error *error);
 
-/* Weights what the prefixes add to each sample: weights [count] on the host. No effect without prefixes. */
+/* Multiplies the prefixes' addition to each sample by its weight: weights [count] on the host. No effect without
+ * prefixes. */
 status routing_weigh(struct routing *routing, const float *weights, struct error *error);
 
 /* Keeps the choices of all tokens, where tokens choose experts, so that they can be counted. No effect without a

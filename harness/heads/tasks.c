@@ -18,7 +18,7 @@ struct opening {
 
 static status open_classes(const struct model *model, struct task *task, struct error *error)
 {
-    return model->head->open_task != NULL ? model->head->open_task(model, task, error) : OK;
+    return model->head != NULL && model->head->open_task != NULL ? model->head->open_task(model, task, error) : OK;
 }
 
 static status check_dataset(const struct task *task, struct error *error)
@@ -95,11 +95,17 @@ status tasks_check(const struct model *model, const struct suite *suite, const s
     return OK;
 }
 
+/* A built-in suite has other datasets of these names, which are quickly drawn. */
+static bool is_drawn(const struct suite *suite)
+{
+    return strncmp(suite_name(suite), "mini", strlen("mini")) == 0;
+}
+
 static status look(const struct suite *suite, const struct task_settings *s, struct error *error)
 {
     if (file_is_directory(s->root))
         return OK;
-    bool drawn = strncmp(suite_name(suite), "mini", strlen("mini")) == 0;
+    bool drawn = is_drawn(suite);
     return error_set(error, ERROR_IO, "data.root: there is no folder %s; name the one that holds the datasets%s%s",
                      s->root, drawn ? ", or write the built-in ones there: mtil data mini " : "", drawn ? s->root : "");
 }
@@ -134,10 +140,23 @@ static void keep_shots(const struct opening *o, struct task *task)
     task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
 }
 
+static status plan_dataset(const struct opening *o, struct task *task)
+{
+    const struct options *options = suite_entry(o->suite, "tasks", task->settings.name);
+    const struct dataset_published *sizes =
+        dataset_published_find(task->settings.reader, options_text(options, "split"));
+    task->planned = o->model->planned && sizes != NULL && !is_drawn(o->suite);
+    if (!task->planned)
+        return ERROR_IO;
+    dataset_of_sizes(&task->dataset, sizes);
+    return OK;
+}
+
 static status open_dataset(const struct opening *o, struct task *task, struct error *error)
 {
     const struct task_settings *s = &task->settings;
-    TRY(tasks_open_dataset(&task->dataset, o->suite, s, o->model->log, error));
+    status opened = tasks_open_dataset(&task->dataset, o->suite, s, o->model->log, error);
+    TRY(opened == ERROR_IO ? plan_dataset(o, task) : opened);
     TRY(tasks_check(o->model, o->suite, task, error));
     if (o->model->settings.split.cut == CUT_NONE)
         keep_shots(o, task);
@@ -212,10 +231,11 @@ static status cut(const struct opening *o, struct error *error)
     const struct settings *s = &o->model->settings;
     struct data *data = o->data;
     float *features = NULL;
+    bool encodes = o->model->clip != NULL && o->model->head->of_texts;
     TRY(label_split_check(&data->whole, s->task_count, error));
-    status result = class_features_host(o->model, &data->whole, &features, error);
+    status result = encodes ? class_features_host(o->model, &data->whole, &features, error) : OK;
     NEXT(result, label_split_create(&data->cut, &s->split, s->task_count, options, &data->whole, features,
-                                    o->model->clip->dimensions.embed, error));
+                                    encodes ? o->model->clip->dimensions.embed : 0, error));
     free(features);
     return result;
 }
@@ -223,6 +243,8 @@ static status cut(const struct opening *o, struct error *error)
 static status open_parts(const struct opening *o, struct error *error)
 {
     struct data *data = o->data;
+    if (o->model->planned) /* the cut needs class names and their features */
+        return ERROR_IO;
     TRY(open_task(o, &data->whole, 0, options_list_item(suite_options(o->suite, "data"), "order", 0), error));
     TRY(cut(o, error));
     size_t *classes = xmalloc(array_size(data->cut->classes, sizeof *classes));

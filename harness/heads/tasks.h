@@ -1,4 +1,4 @@
-/* The tasks of a run, each with its dataset and what the model's head needs of its classes.
+/* The tasks of a run, each with its dataset and the classes in the form that the model's head needs.
  *
  *     TRY(tasks_open(&data, &model, suite, joint, error));    // after the model and the tokenizer
  *     tasks_close(&data, &model);                             // also after a failure

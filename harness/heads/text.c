@@ -30,6 +30,8 @@ static status check(const struct settings *s, struct error *error)
 static status load(struct model *model, enum parameters_mode mode, struct error *error)
 {
     const struct settings *s = &model->settings;
+    if (model->planned && weights_plan(&model->clip, model->backend, &model->memory, s->weights, mode, error) == OK)
+        return OK;
     return weights_load(&model->clip, model->backend, &model->memory, s->weights, mode, &s->stated,
                         &model->weights_read, error);
 }
@@ -63,7 +65,11 @@ static status open_task(const struct model *model, struct task *task, struct err
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
            context = model->clip->dimensions.context;
     task->prompts = xmalloc(array_size(classes, context * sizeof *task->prompts));
-    task->test_prompts = xmalloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
+    task->test_prompts = xcalloc(array_size(classes, templates), context * sizeof *task->test_prompts);
+    if (model->tokenizer == NULL) { /* planned */
+        memset(task->prompts, 0, classes * context * sizeof *task->prompts);
+        return OK;
+    }
     for (size_t c = 0; c < classes; c++) {
         int32_t *of_class = task->test_prompts + c * templates * context;
         for (size_t t = 0; t < templates; t++)
@@ -99,7 +105,9 @@ static void longest_text(const struct model *model, const struct task *task, siz
     size_t context = model->clip->dimensions.context;
     *count = dataset_classes(task->dataset);
     *positions = model->clip->dimensions.pool_hidden > 0 ? context : 0; /* SigLIP pads every text */
-    for (size_t c = 0; c < *count; c++)
+    if (model->tokenizer == NULL && *positions == 0)
+        *positions = PLANNED_TOKENS;
+    for (size_t c = 0; c < *count && model->tokenizer != NULL; c++)
         for (size_t l = 0; l < context; l++)
             if (task->prompts[c * context + l] == tokenizer_end(model->tokenizer) && l + 1 > *positions)
                 *positions = l + 1;
@@ -121,6 +129,7 @@ static status cross_entropy(struct model *model, const struct tensor *texts, str
 {
     struct class_head c;
     TRY(class_head_logits(model->backend, &model->step_memory, batch->features, texts, model->logit_scale, &c, error));
+    c.right = model->loss + LOSS_RIGHT;
     TRY(class_head_loss(model->backend, &c, batch->labels, batch->smoothing, batch->weight, model->loss, error));
     return class_head_backward(model->backend, &model->step_memory, &c, &batch->dfeatures, dtexts, error);
 }

@@ -248,6 +248,17 @@ status weights_load(struct clip **clip, struct backend *backend, struct arena *a
     return result;
 }
 
+status weights_plan(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
+                    enum parameters_mode mode, struct error *error)
+{
+    struct clip_dimensions dimensions;
+    char *path = weights_path(name), *stem = path_stem(path);
+    bool known = !file_exists(path) && clip_published(&dimensions, stem);
+    free(path);
+    free(stem);
+    return known ? clip_create(clip, backend, arena, &dimensions, mode, ACTIVATION_QUICK_GELU, error) : ERROR_IO;
+}
+
 status vit_weights_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *name,
                         enum parameters_mode mode, const struct vit_stated *stated, struct file_stamp *stamp,
                         struct error *error)

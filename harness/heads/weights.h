@@ -72,6 +72,11 @@ status weights_load(struct clip **clip, struct backend *backend, struct arena *a
                     enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,
                     struct error *error);
 
+/* For a missing file with the name of one that OpenAI published, creates a CLIP of its size, of zeros. Otherwise
+ * ERROR_IO, without a message. */
+status weights_plan(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
+                    enum parameters_mode mode, struct error *error);
+
 /* The same for an image tower alone, as vit_load reads it. */
 status vit_weights_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *name,
                         enum parameters_mode mode, const struct vit_stated *stated, struct file_stamp *stamp,

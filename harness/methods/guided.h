@@ -19,7 +19,7 @@ struct teacher {
     struct clip *clip; /* NULL: not open */
 };
 
-/* A copy of the student, in memory of the arena. */
+/* Copies the student into memory of the arena. */
 status teacher_open(struct teacher *teacher, const struct clip *student, struct arena *arena, struct error *error);
 void teacher_close(struct teacher *teacher);
 
@@ -76,5 +76,5 @@ status guided_after_step(struct method_run *run, const struct task *task, size_t
 status guided_end_task(struct method_run *run, const struct task *task, struct error *error);
 status guided_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
 
-/* Those that all of these methods have. */
+/* The hooks that all of these methods share. */
 #define GUIDED_HOOKS .loss_repeats = true, .trains = GROUPS_TOWERS, .cost = guided_cost, .after_step = guided_after_step

@@ -63,8 +63,10 @@ static status protect(struct method_run *run, const struct task *task, const str
         return OK;
     double first = options_real(run->options, "share_first"), last = options_real(run->options, "share_last"),
            share = first + (last - first) * (double)task->index / (double)run->data->task_count;
-    for (size_t i = 0; i < pass->count; i++)
+    for (size_t i = 0; i < pass->count; i++) {
+        TRY(stop_check(run->model->stop, "inputs of layers were decomposed", error));
         TRY(subspace_extend(&s->spaces[i], pass->list[i].values, s->spaces[i].n, s->spaces[i].n, share, error));
+    }
     return OK;
 }
 
@@ -91,8 +93,10 @@ static status design(struct deltas *d, const struct subspace *space, const struc
 static status start(struct method_run *run, const struct task *task, const struct layer_pass *pass, struct error *error)
 {
     const struct designed *s = run->state;
-    for (size_t i = 0; i < pass->count; i++)
+    for (size_t i = 0; i < pass->count; i++) {
+        TRY(stop_check(run->model->stop, "inputs of layers were decomposed", error));
         TRY(design(run->model->deltas, &s->spaces[i], &pass->list[i], task->index, error));
+    }
     return OK;
 }
 

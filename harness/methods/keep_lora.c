@@ -139,7 +139,8 @@ static status protect_weights(struct method_run *run, struct error *error)
         double share = options_real(run->options, e->tower == TOWER_IMAGE ? "weight_share_image" : "weight_share_text");
         float *weight = xmalloc(array_size(n, sizeof *weight));
         double *wide = xmalloc(array_size(n, sizeof *wide));
-        result = deltas_read_weight(d, e, weight, error);
+        result = stop_check(run->model->stop, "weights were decomposed", error);
+        NEXT(result, deltas_read_weight(d, e, weight, error));
         for (size_t k = 0; result == OK && k < n; k++)
             wide[k] = (double)weight[k];
         NEXT(result, subspace_extend(&s->spaces[i], wide, e->out, e->in, share, error));
@@ -156,11 +157,15 @@ static status protect(struct method_run *run, const struct task *task, const str
     const struct deltas *d = run->model->deltas;
     if (task == NULL)
         return protect_weights(run, error);
-    for (size_t i = 0; i < pass->count; i++)
+    for (size_t i = 0; i < pass->count; i++) {
+        TRY(stop_check(run->model->stop, "inputs of layers were decomposed", error));
         TRY(keep_lora_inputs(pass->list[i].values, pass->list[i].columns, error));
-    for (size_t i = 0; i < d->count; i++)
+    }
+    for (size_t i = 0; i < d->count; i++) {
+        TRY(stop_check(run->model->stop, "inputs of layers were decomposed", error));
         TRY(subspace_extend(&s->spaces[i], sum_of(pass, &d->list[i]), d->list[i].in, d->list[i].in,
                             options_real(run->options, "feature_share"), error));
+    }
     return OK;
 }
 
@@ -187,8 +192,10 @@ static status start(struct method_run *run, const struct task *task, const struc
 {
     const struct designed *s = run->state;
     struct deltas *d = run->model->deltas;
-    for (size_t i = 0; i < d->count; i++)
+    for (size_t i = 0; i < d->count; i++) {
+        TRY(stop_check(run->model->stop, "gradients were decomposed", error));
         TRY(start_matrix(d, &d->list[i], &s->spaces[i], sum_of(pass, &d->list[i]), task->index, error));
+    }
     return OK;
 }
 

@@ -34,7 +34,10 @@
     X(simple_cil)                                                                                                      \
     X(lada)                                                                                                            \
     X(diki)                                                                                                            \
-    X(supervised)
+    X(supervised)                                                                                                      \
+    X(seed)                                                                                                            \
+    X(dml)                                                                                                             \
+    X(external)
 
 #define DECLARE(name) extern const struct method method_##name;
 METHODS(DECLARE)

@@ -17,6 +17,11 @@ static const struct option options[] = {
     GUIDED_OPTIONS,
     {.name = "reference_images", .type = OPTION_FOLDER, .help = "folder of reference images, at any depth"},
     {.name = "reference_texts", .type = OPTION_FILE, .help = "text file of reference sentences, one per line"},
+    {.name = "reference_column",
+     .type = OPTION_TEXT,
+     .help =
+         "column of reference_texts with the sentences, where tabs separate columns: its number from 1, or its name in "
+         "the first line"},
     {.name = "l2",
      .type = OPTION_REAL,
      .maximum = 1e6,
@@ -51,7 +56,8 @@ static status open_references(struct method_run *run, struct error *error)
     TRY(require(run, "reference_texts", "a text file with one sentence per line", error));
     if (guided_open(run, options_text(run->options, "reference_images"), error) != OK)
         return error_context(error, "method.reference_images");
-    if (reference_texts_read(&s->texts, run, options_text(run->options, "reference_texts"), error) != OK)
+    if (reference_texts_read(&s->texts, run, options_text(run->options, "reference_texts"),
+                             options_text(run->options, "reference_column"), error) != OK)
         return error_context(error, "method.reference_texts");
     TRY(average_open(&s->start, weights_of(run), run->memory, error));
     return average_open(&s->mean, weights_of(run), run->memory, error);

@@ -26,8 +26,8 @@ struct checkpoint_place {
 status checkpoint_save(const struct run *run, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error);
 
-/* Writes the file beside the training: what is to be saved is copied to the host's memory at once, and a thread writes
- * the copy. Zero-initialized: nothing is being written. It must not move while something is. */
+/* Writes the file beside the training: the state is copied to the host's memory at once, and a thread writes the
+ * copy. Zero-initialised, nothing is being written. It must not move during a write. */
 struct checkpoint_writer {
     pthread_t thread;
     bool running;      /* the thread has to be joined */
@@ -38,7 +38,7 @@ struct checkpoint_writer {
     struct error error;
 };
 
-/* Waits for the save before it; fails as that has failed, and then saves nothing. */
+/* Waits for the save before it. If that failed, this call fails with its error and saves nothing. */
 status checkpoint_writer_save(struct checkpoint_writer *writer, const struct run *run, const struct selector *selector,
                               const char *path, const struct checkpoint_place *place, struct error *error);
 

@@ -13,6 +13,8 @@
 #include "harness/heads/image_tower.h"
 #include "harness/heads/tasks.h"
 #include "harness/heads/weights.h"
+#include "harness/methods/methods.h"
+#include "harness/run/trained_images.h"
 #include "harness/scenario/data.h"
 #include "harness/selectors/selector.h"
 #include "models/files/weights_file.h"
@@ -105,6 +107,12 @@ static status survey_task(struct run *run, struct task *task, struct surveyor *s
     return fewer ? tasks_check(&run->model, run->suite, task, error) : OK;
 }
 
+static void take_image(void *context, enum split split, size_t item, const struct survey_image *image)
+{
+    struct surveyor *surveyor = context;
+    same_images_add(&surveyor->images, surveyor->subject.number - 1, split, item, image);
+}
+
 /* Surveys all tasks even if one fails, so that all faults are reported at once. */
 status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *error)
 {
@@ -112,6 +120,7 @@ status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *er
     struct error problem;
     size_t unfit = 0;
     status result = OK;
+    surveyor->settings.found = take_image;
     for (size_t k = 0; (result == OK || result == ERROR_FORMAT) && k < run->data.task_count; k++) {
         status found = survey_task(run, &run->data.tasks[k], surveyor, &problem);
         if (found == OK)
@@ -124,8 +133,13 @@ status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *er
     if (result == ERROR_FORMAT && unfit > 1)
         error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.data);
     text_free(&names);
-    if (result == OK)
+    surveyor->settings.found = NULL;
+    if (result == OK) {
+        trained_images_warn(&surveyor->images, &run->data, surveyor->settings.log);
         joint_gather(&run->data);
+    }
+    free(surveyor->images.images);
+    surveyor->images = (struct same_images){0};
     return result;
 }
 
@@ -153,17 +167,6 @@ struct reading {
 };
 
 /* --- Rows --- */
-
-/* An absolute path, independent of the working directory. */
-static char *absolute(const char *path)
-{
-    char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
-    while (path[0] == '.' && path[1] == '/')
-        path += 2 + strspn(path + 2, "/");
-    char *whole = here != NULL ? path_format("%s/%s", here, path) : xstrdup(path);
-    free(here);
-    return whole;
-}
 
 /* path becomes the row's. */
 static void add_row(struct inputs *inputs, const struct input_row *row, char *path)
@@ -197,7 +200,7 @@ static status add_file(const struct reading *r, const char *kind, const char *pa
         return error_set(error, ERROR_FORMAT, "model.%s: %s changed while the run started; start again", kind, path);
     struct input_row row = {
         .task = -1, .kind = kind, .files = 1, .bytes = (int64_t)digest.bytes, .digest = digest.hash};
-    add_row(r->inputs, &row, absolute(path));
+    add_row(r->inputs, &row, path_absolute(path));
     return OK;
 }
 
@@ -231,7 +234,7 @@ static status add_shards(const struct reading *r, const char *path, const struct
     if (read != NULL && !file_stamp_same(&now, read))
         return error_set(error, ERROR_FORMAT, "model.weights: %s changed while the run started; start again", path);
     row.digest = hash;
-    add_row(r->inputs, &row, absolute(path));
+    add_row(r->inputs, &row, path_absolute(path));
     return OK;
 }
 
@@ -265,18 +268,25 @@ static status add_configuration(const struct reading *r, const char *weights, st
         snprintf(words + length, sizeof words - (size_t)length, " %zu", config.resolution);
     digest_text(words, hash);
     struct input_row row = {.task = -1, .kind = "configuration", .digest = hash};
-    add_row(r->inputs, &row, absolute(weights));
+    add_row(r->inputs, &row, path_absolute(weights));
     return OK;
+}
+
+/* Whether the run has read weights and vocabulary itself. */
+static bool reads_model(const struct reading *r)
+{
+    return r->run != NULL && !r->settings->without_model;
 }
 
 static status add_weights(const struct reading *r, struct error *error)
 {
     const struct run *run = r->run;
-    const struct file_stamp *read = run != NULL ? &run->model.weights_read : NULL;
+    const struct file_stamp *read = reads_model(r) ? &run->model.weights_read : NULL;
     char *weights = weights_path(r->settings->weights);
     status result = weights_shards_is_index(weights) ? add_shards(r, weights, read, error)
                                                      : add_file(r, "weights", weights, read, error);
-    NEXT(result, add_configuration(r, weights, error));
+    if (!r->settings->without_model)
+        NEXT(result, add_configuration(r, weights, error));
     free(weights);
     return result;
 }
@@ -285,7 +295,7 @@ static status add_vocabulary(const struct reading *r, struct error *error)
 {
     const struct run *run = r->run;
     char *vocabulary = vocabulary_path(r->settings->vocabulary);
-    status result = add_file(r, "vocabulary", vocabulary, run != NULL ? &run->model.vocabulary_read : NULL, error);
+    status result = add_file(r, "vocabulary", vocabulary, reads_model(r) ? &run->model.vocabulary_read : NULL, error);
     free(vocabulary);
     return result;
 }
@@ -305,10 +315,30 @@ static status add_folder(const struct reading *r, const char *kind, const char *
                                 .files = (int64_t)found->files,
                                 .bytes = (int64_t)found->bytes,
                                 .digest = found->digest};
-        add_row(r->inputs, &row, absolute(path));
+        add_row(r->inputs, &row, path_absolute(path));
     }
     dataset_close(dataset);
     return result;
+}
+
+/* One digest of all files, in their order. */
+static status add_files(const struct reading *r, const struct options *options, const char *name, struct error *error)
+{
+    struct digest sum = digest_begin();
+    struct input_row row = {.task = -1, .kind = name};
+    char hash[DIGEST_SIZE];
+    for (size_t i = 0; i < options_list_size(options, name); i++) {
+        struct file_digest digest;
+        TRY(surveyor_read(r->surveyor, &digest, options_list_item(options, name, i), error));
+        digest_add(&sum, digest.hash, sizeof digest.hash);
+        row.bytes += (int64_t)digest.bytes;
+        row.files++;
+    }
+    digest_end(&sum, hash);
+    row.digest = hash;
+    if (row.files > 0)
+        add_row(r->inputs, &row, path_absolute(options_list_item(options, name, 0)));
+    return OK;
 }
 
 /* The method must have read the digested contents: the input is checked again after both, and must be unchanged. */
@@ -317,6 +347,8 @@ static status check_method_input(const struct reading *r, const struct option *o
 {
     struct file_stamp stamp = {0};
     if (r->run == NULL)
+        return OK;
+    if (option->type == OPTION_FILES) /* the method does not read them itself */
         return OK;
     if (option->type == OPTION_FILE)
         TRY(file_stamp_read(&stamp, path, error));
@@ -332,8 +364,9 @@ static status add_paths(const struct reading *r, const char *section, struct err
         const char *path = option_is_path(option) ? options_text(options, option->name) : NULL;
         if (path == NULL)
             continue;
-        status result = option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
-                                                    : add_folder(r, option->name, path, error);
+        status result = option->type == OPTION_FILES  ? add_files(r, options, option->name, error)
+                        : option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
+                                                      : add_folder(r, option->name, path, error);
         if (strcmp(section, "method") == 0)
             NEXT(result, check_method_input(r, option, path, error));
         if (result != OK)
@@ -348,7 +381,7 @@ static char *dataset_path(const struct dataset *dataset)
 {
     const char *own = dataset_own_folder(dataset);
     char *path = own != NULL ? path_format("%s/%s", dataset_root(dataset), own) : xstrdup(dataset_root(dataset)),
-         *whole = absolute(path);
+         *whole = path_absolute(path);
     free(path);
     return whole;
 }
@@ -417,11 +450,13 @@ status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struc
         TRY(settings_read(&settings, suite, error));
     struct reading r = {inputs, surveyor, suite, run, run != NULL ? &run->model.settings : &settings};
     size_t count = options_list_size(suite_options(suite, "data"), "order");
-    if (r.settings->scratch.width == 0)
+    if (r.settings->scratch.width == 0 && !r.settings->imported)
         TRY(add_weights(&r, error));
-    if (r.settings->head->of_texts)
+    if (r.settings->head->of_texts && !r.settings->imported)
         TRY(add_vocabulary(&r, error));
     TRY(add_paths(&r, "method", error));
+    if (method_uses(r.settings->method, r.settings->method_options, "merge"))
+        TRY(add_paths(&r, "merge", error));
     if (settings_select(r.settings))
         TRY(add_paths(&r, "selector", error));
     for (size_t k = 0; k < count; k++)

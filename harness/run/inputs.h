@@ -12,6 +12,7 @@
 #pragma once
 
 #include "core/digest.h"
+#include "datasets/same.h"
 #include "datasets/survey.h"
 #include "harness/run/run.h"
 #include "harness/terminal/progress.h"
@@ -41,6 +42,7 @@ struct surveyor {
     struct threads *threads;
     char *usual_folder;
     bool warned;
+    struct same_images images; /* of the tasks that are surveyed */
 };
 
 /* log, progress and stop may be NULL; they and the settings are borrowed until it is closed. */
@@ -52,8 +54,8 @@ status surveyor_look(struct surveyor *surveyor, struct survey *survey, struct da
                      const struct surveyor_subject *subject, struct error *error);
 
 /* Fills in the tasks' surveys. Images surveyed by earlier runs are not decoded again (run.cache_folder). With
- * on_unreadable: skip, images that cannot be decoded are removed from the tasks' datasets. ERROR_STOPPED on a stop
- * request. */
+ * on_unreadable: skip, images that cannot be decoded are removed from the tasks' datasets. Warns of test images that are trained
+ * on. ERROR_STOPPED on a stop request. */
 status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *error);
 
 /* The same, but only if a task has on_unreadable: skip; otherwise nothing is read. For commands that need no digest.

@@ -128,8 +128,8 @@ void program_add_cpu(struct text *text)
     while (file != NULL && fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, "model name", strlen("model name")) == 0 && strchr(line, ':') != NULL) {
             const char *name = strchr(line, ':') + 1;
-            text_add(text, "%s", name + strspn(name, " \t"));
-            text->data[text->data != NULL ? strcspn(text->data, "\n") : 0] = 0;
+            name += strspn(name, " \t");
+            text_add(text, "%.*s", (int)strcspn(name, "\n"), name);
             break;
         }
     if (file != NULL)

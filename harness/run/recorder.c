@@ -5,9 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters/sketch.h"
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "core/threads.h"
 #include "harness/heads/model.h"
 #include "harness/methods/methods.h"
 #include "harness/run/program.h"
@@ -169,7 +171,8 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
                     struct run_start *start, struct error *error)
 {
     struct run *run = r->run;
-    char *model = model_name(&run->model), *folder = run_folder(run);
+    char *model = run->model.settings.imported ? xstrdup("external") : model_name(&run->model),
+         *folder = run_folder(run);
     const struct settings *s = &run->model.settings;
     struct setting_row *settings;
     size_t setting_count;
@@ -191,7 +194,7 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .selection = selection_name(run),
         .order = run->model.settings.order,
         .model = model,
-        .backend = run->model.backend->ops->name,
+        .backend = model_device(&run->model),
         .precision = precision_name(run->model.backend->precision),
         .program_version = MTIL_VERSION,
         .seed = (int64_t)run->model.seed,
@@ -230,14 +233,15 @@ static status record_labels(const struct recorder *r, const struct task *task, s
     return result;
 }
 
-/* Records classes if anything is stored per image, or if tasks have parts of a dataset's classes. */
+/* Records classes if anything is stored per image, or comes from elsewhere, or if tasks have parts of a dataset's classes. */
 static status record_details(const struct recorder *r, struct error *error)
 {
     const struct label_split *cut = r->run->data.cut;
     bool images = r->run->model.settings.per_image != PER_IMAGE_NONE;
     for (size_t k = 0; k < r->run->data.task_count; k++) {
         const struct task *task = &r->run->data.tasks[k];
-        TRY(images || cut != NULL ? record_classes(r, task, error) : OK);
+        bool named = images || (r->run->model.settings.imported && !task->planned) || cut != NULL;
+        TRY(named ? record_classes(r, task, error) : OK);
         TRY(images ? record_labels(r, task, error) : OK);
         for (size_t other = k; cut != NULL && other < cut->tasks; other++)
             TRY(store_add(r->store, r->id, "task_similarities",
@@ -256,13 +260,14 @@ static int64_t count_unreadable(const struct task *task)
 static status record_task(const struct recorder *r, const struct task *task, struct error *error)
 {
     char digest[DIGEST_SIZE];
-    dataset_digest_items(task->dataset, SPLIT_TEST, digest);
+    if (!task->planned)
+        dataset_digest_items(task->dataset, SPLIT_TEST, digest);
     return store_add(r->store, r->id, "tasks",
                      NAMED({"task", number(task->index)}, {"name", value_text(task->settings.name)},
                            {"classes", number(dataset_classes(task->dataset))},
                            {"training_images", number(dataset_size(task->dataset, SPLIT_TRAIN))},
                            {"test_images", number(dataset_size(task->dataset, SPLIT_TEST))},
-                           {"test_digest", value_text(digest)},
+                           {"test_digest", value_text(task->planned ? NULL : digest)},
                            {"missing_images", number(dataset_missing(task->dataset))},
                            {"unreadable_images", value_integer(count_unreadable(task))}),
                      error);
@@ -302,10 +307,12 @@ status record_session(const struct recorder *r, struct error *error)
     struct text command = {0}, libraries = {0}, cpu = {0}, gpu = {0};
     struct gpus gpus = {0};
     struct error none;
-    bool computes_there = strcmp(r->run->model.backend->ops->name, "cpu") != 0;
+    size_t chosen = r->run->model.settings.backend.threads, threads = chosen > 0 ? chosen : threads_available();
+    bool computes_there = strcmp(model_device(&r->run->model), "cpu") != 0;
     program_add_command_line(&command);
     program_add_libraries(&libraries);
     program_add_cpu(&cpu);
+    text_add(&cpu, ", %zu thread%s", threads, threads == 1 ? "" : "s");
     if (computes_there && backend_gpus(&gpus, &none) == OK)
         name_gpus(r->run, &gpus, &gpu);
     char host[256] = "";
@@ -522,6 +529,32 @@ status record_changes(const struct recorder *r, size_t task, size_t iteration, s
                                                                                         &changes->changes[i], error));
     expert_changes_clear(changes);
     return record_effects(r, task, error);
+}
+
+static status record_bank(const struct recorder *r, size_t task, size_t iteration, enum tower tower, size_t bank,
+                          struct error *error)
+{
+    struct expert_sketch *sketches = xcalloc(ADAPTER_EXPERTS, sizeof *sketches);
+    status result = adapters_sketch(r->run->model.adapters, tower, bank, sketches, error);
+    for (size_t e = 0; result == OK && e < r->run->model.adapters->settings.experts; e++)
+        result = store_add(r->store, r->id, "expert_sketches",
+                           NAMED({"task", number(task)}, {"iteration", number(iteration)},
+                                 {"encoder", value_text(encoders[tower])},
+                                 {"block", value_integer(block_of(r, tower, bank))}, {"expert", number(e)},
+                                 {"distance", value_real(sketches[e].distance)},
+                                 {"sketch", value_blob(sketches[e].values, sizeof sketches[e].values)}),
+                           error);
+    free(sketches);
+    return result;
+}
+
+status record_sketches(const struct recorder *r, size_t task, size_t iteration, struct error *error)
+{
+    const struct adapters *adapters = r->run->model.adapters;
+    for (int t = 0; adapters != NULL && r->run->model.settings.trajectory_every > 0 && t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++)
+            TRY(record_bank(r, task, iteration, (enum tower)t, b, error));
+    return OK;
 }
 
 status record_counts(const struct recorder *r, size_t task, struct error *error)

@@ -53,6 +53,8 @@ status record_evaluation(const struct recorder *recorder, int64_t after_task, co
 
 /* Records and clears the run's merges, skips and freezes since the last call. */
 status record_changes(const struct recorder *recorder, size_t task, size_t iteration, struct error *error);
+/* Sketches of all experts, where there are any. */
+status record_sketches(const struct recorder *recorder, size_t task, size_t iteration, struct error *error);
 status record_counts(const struct recorder *recorder, size_t task, struct error *error);
 status record_threshold(const struct recorder *recorder, const struct selector *selector, size_t task,
                         struct error *error);

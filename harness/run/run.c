@@ -13,6 +13,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/file_writer.h"
 #include "harness/heads/tasks.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/replicas.h"
@@ -37,10 +38,12 @@ static status open_parts(struct run *run, bool frozen, struct error *error)
     struct settings *s = &model->settings;
     memcpy(run->identity, suite_settings_hash(run->suite), sizeof run->identity);
     TRY(settings_read(s, run->suite, error));
+    s->without_model = s->without_model && !frozen;
     model->groups = frozen ? GROUPS_NONE : method_groups(s->method, s->method_options);
-    TRY(tasks_look(run->suite, error));
+    if (!model->planned)
+        TRY(tasks_look(run->suite, error));
     TRY(model_open(model, error));
-    if (settings_select(s))
+    if (settings_select(s) && !model->planned)
         TRY(selector_settings_look(&s->selector, error));
     TRY(model_open_tokenizer(model, error));
     TRY(tasks_open(&run->data, model, run->suite, s->method->joint, error));
@@ -52,6 +55,20 @@ static status open_parts(struct run *run, bool frozen, struct error *error)
     return OK;
 }
 
+static status open_data(struct run *run, struct error *error)
+{
+    struct model *model = &run->model;
+    struct settings *s = &model->settings;
+    memcpy(run->identity, suite_settings_hash(run->suite), sizeof run->identity);
+    TRY(settings_read(s, run->suite, error));
+    s->without_model = s->split.cut != CUT_BY_LABELS;
+    if (!model->planned)
+        TRY(tasks_look(run->suite, error));
+    TRY(model_open(model, error));
+    TRY(model_open_tokenizer(model, error));
+    return tasks_open(&run->data, model, run->suite, false, error);
+}
+
 static status keep_opened(struct run **result, struct run *run, status opened)
 {
     if (opened == OK)
@@ -61,24 +78,38 @@ static status keep_opened(struct run **result, struct run *run, status opened)
     return opened;
 }
 
-static status open_run(struct run **result, const struct suite *suite, uint64_t seed, bool frozen,
+static status open_run(struct run **result, const struct suite *suite, uint64_t seed, bool frozen, bool planned,
                        const struct log *log, struct error *error)
 {
     struct run *run = xcalloc(1, sizeof *run);
-    *run = (struct run){.suite = suite, .model = {.seed = seed, .log = log}};
+    *run = (struct run){.suite = suite, .model = {.seed = seed, .log = log, .planned = planned}};
     return keep_opened(result, run, open_parts(run, frozen, error));
 }
 
 status run_open(struct run **result, const struct suite *suite, uint64_t seed, const struct log *log,
                 struct error *error)
 {
-    return open_run(result, suite, seed, false, log, error);
+    return open_run(result, suite, seed, false, false, log, error);
+}
+
+status run_open_data(struct run **result, const struct suite *suite, uint64_t seed, enum run_data data,
+                     const struct log *log, struct error *error)
+{
+    struct run *run = xcalloc(1, sizeof *run);
+    *run = (struct run){.suite = suite, .model = {.seed = seed, .log = log, .planned = data == DATA_COUNTED}};
+    return keep_opened(result, run, open_data(run, error));
+}
+
+status run_open_planned(struct run **result, const struct suite *suite, uint64_t seed, const struct log *log,
+                        struct error *error)
+{
+    return open_run(result, suite, seed, false, true, log, error);
 }
 
 status run_open_frozen(struct run **result, const struct suite *suite, uint64_t seed, const struct log *log,
                        struct error *error)
 {
-    return open_run(result, suite, seed, true, log, error);
+    return open_run(result, suite, seed, true, false, log, error);
 }
 
 status run_open_recorded(struct run **result, const struct settings *settings, const struct recorded *recorded,
@@ -118,6 +149,7 @@ status run_reopen(struct run *run, unsigned groups, enum run_parts parts, struct
     run->model = (struct model){.settings = before.settings,
                                 .seed = before.seed,
                                 .log = before.log,
+                                .folder = before.folder,
                                 .stop = before.stop,
                                 .tokenizer = before.tokenizer,
                                 .vocabulary_read = before.vocabulary_read,
@@ -176,14 +208,31 @@ const char *run_files_place(const char *folder, int64_t seed)
     return !digits ? NULL : slash != NULL ? slash + 1 : folder;
 }
 
-/* "adapters.safetensors", "task03.weights.safetensors", "resume.safetensors", or a temporary file of one of them. */
+/* Of runs of other programs: their lists, what they saved and what they keep. */
+static const char *const folders[] = {"lists", "saved", "program"};
+
+static bool is_run_folder(const char *name)
+{
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strcmp(name, folders[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_log(const char *name)
+{
+    return strcmp(name, "program.log") == 0 || strcmp(name, "policy.log") == 0;
+}
+
+/* "adapters.safetensors", "task03.weights.safetensors", "resume.safetensors", or a temporary file of one of them; a log. */
 static bool is_run_file(int folder, const char *name, uint64_t *bytes)
 {
     struct stat information;
     const char *ending = strstr(name, ".safetensors");
     bool named = ending != NULL && (ending[strlen(".safetensors")] == 0 ||
                                     strncmp(ending, ".safetensors.tmp-", strlen(".safetensors.tmp-")) == 0);
-    if (!named || fstatat(folder, name, &information, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(information.st_mode))
+    if ((!named && !is_log(name)) || fstatat(folder, name, &information, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(information.st_mode))
         return false;
     *bytes += (uint64_t)information.st_size;
     return true;
@@ -198,7 +247,7 @@ static status list(struct run_files *files, struct error *error)
         if (own)
             files->name[files->count++] = files->entries.names[i];
         else
-            files->others++;
+            files->others += !is_run_folder(files->entries.names[i]);
     }
     return OK;
 }
@@ -247,6 +296,11 @@ status run_files_remove(struct run_files *files, struct error *error)
     for (size_t i = 0; i < files->count; i++)
         if (unlinkat(files->descriptor, files->name[i], 0) != 0 && errno != ENOENT)
             return error_errno(error, errno, "%s/%s: cannot be removed", files->folder, files->name[i]);
+    for (size_t i = 0; files->folder != NULL && i < sizeof folders / sizeof *folders; i++) {
+        char *path = path_format("%s/%s", files->folder, folders[i]);
+        directory_remove(path);
+        free(path);
+    }
     if (files->folder != NULL && files->others == 0)
         remove_folders(files);
     return OK;

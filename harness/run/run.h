@@ -1,4 +1,4 @@
-/* One run in memory: what identifies it, its model, its data and its method.
+/* One run in memory: its identity, its model, its data and its method.
  *
  *     struct run *run;
  *     TRY(run_open(&run, suite, seed, log, error));
@@ -25,6 +25,17 @@ struct run {
 
 /* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the run. */
 status run_open(struct run **run, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error);
+
+/* The data of a run alone, without a model: nothing is computed, except where data.split_by: labels needs features of
+ * class names. DATA_COUNTED: missing datasets have their published sizes (task.planned). */
+enum run_data { DATA_READ, DATA_COUNTED };
+status run_open_data(struct run **run, const struct suite *suite, uint64_t seed, enum run_data data,
+                     const struct log *log, struct error *error);
+
+/* The same to estimate the time and memory of a run: missing datasets, vocabulary and weights of OpenAI have their
+ * published sizes. Nothing can be computed. ERROR_IO where something else is missing. */
+status run_open_planned(struct run **run, const struct suite *suite, uint64_t seed, const struct log *log,
+                        struct error *error);
 
 /* The same for evaluation only: nothing is trained, and there are no adapters until the caller opens some into
  * `model.adapters`, which the run then owns. */
@@ -61,8 +72,8 @@ char *run_scores_file(const char *folder);
  *     run_files_close(&files);
  *
  * A database may come from elsewhere and name any folder. So only a folder that is named like a run's
- * (SUITE-HASH/seedN) is accepted, only regular files with the names of a run's files are removed, and no link is
- * followed.
+ * (SUITE-HASH/seedN) is accepted, only regular files with the names of a run's files and the folders of a run of another
+ * program are removed, and no link is followed.
  */
 
 struct run_files {

@@ -1,4 +1,4 @@
-#include "harness/run/sequence.h"
+#include "harness/run/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,62 +12,52 @@
 
 #include "core/clock.h"
 #include "core/file.h"
-#include "harness/run/checkpoint.h"
-#include "harness/run/inputs.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/data.h"
-#include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selector.h"
-#include "harness/terminal/progress.h"
 #include "harness/train/guard.h"
 #include "harness/train/trainer.h"
 #include "results/store/live.h"
 
 enum { WORTH_KEEPING_SECONDS = 30 };
 
-/* State of a call besides the run. */
-struct session {
-    struct sequence *sequence;
-    struct run *run;
-    struct recorder recorder;
-    struct selector *selector; /* NULL: not needed */
-    struct evaluator *evaluator;
-    struct inputs inputs;
-    struct continuation continuation;
-    struct image_watch images;
-    struct checkpoint_writer writer; /* of the resume file */
-    char *folder, *resume;
-    int folder_lock; /* descriptor of the folder; −1: not held */
-    bool begun,
-        unresumed; /* by another session; to remain stopped: the resume file lies elsewhere, or is not to be used */
-    double saved;  /* when the last resume point was written */
-    const struct task *task; /* being trained */
-    struct progress_work work;
-    struct cache_progress decoding;
-    double before, iteration; /* work of training: before this task, and of one of its iterations */
-    double last_loss;
-    struct {
-        double inputs, files, files_of_training, images_of_training;
-    } took; /* seconds: to read the inputs; to commit rows and write files; waiting for images */
-};
-
-static int64_t peak_bytes(void)
+/* Of this process, and of the program that is the method. */
+static int64_t peak_bytes(const struct session *s)
 {
     struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+    const struct method_own *own = s->run->model.settings.method->own;
+    int64_t bytes = getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+    return bytes + (own != NULL ? (int64_t)own->peak(&s->run->method) : 0);
 }
 
-static status record_time(struct session *s, int64_t task, int64_t iteration, const char *phase, double since,
-                          int64_t iterations, int64_t images, struct error *error)
+static status record_resources(struct session *s, int64_t task, const char *phase, struct error *error)
 {
-    return store_add(s->sequence->store, s->recorder.id, "timings",
-                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
-                           {"phase", value_text(phase)}, {"seconds", value_real(clock_seconds() - since)},
-                           {"iterations", value_count(iterations)}, {"images", value_count(images)},
-                           {"peak_bytes", value_count(peak_bytes())}),
-                     error);
+    const struct feature_cache *cache = s->evaluator != NULL ? s->evaluator->cache : NULL;
+    size_t encoded = cache != NULL ? cache->images_encoded - s->encoded : 0, device = s->run->model.backend->peak;
+    double encoding = cache != NULL ? cache->encoding - s->encoding : 0;
+    s->encoded += encoded;
+    s->encoding += encoding;
+    return encoded + device == 0 ? OK
+                                 : store_add(s->sequence->store, s->recorder.id, "resources",
+                                             NAMED({"task", value_integer(task)}, {"phase", value_text(phase)},
+                                                   {"encoded", value_count((int64_t)encoded)},
+                                                   {"encoding", encoded > 0 ? value_real(encoding) : value_null()},
+                                                   {"device_bytes", value_count((int64_t)device)}),
+                                             error);
+}
+
+status session_record_time(struct session *s, int64_t task, int64_t iteration, const char *phase, double since,
+                           int64_t iterations, int64_t images, struct error *error)
+{
+    TRY(store_add(s->sequence->store, s->recorder.id, "timings",
+                  NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
+                        {"phase", value_text(phase)}, {"seconds", value_real(clock_seconds() - since)},
+                        {"iterations", value_count(iterations)}, {"images", value_count(images)},
+                        {"peak_bytes", value_count(peak_bytes(s))}),
+                  error));
+    return record_resources(s, task, phase, error);
 }
 
 /* A folder that was replaced is no longer locked, and the resume file would get into a foreign folder. */
@@ -90,7 +80,7 @@ static status explain_write(const struct session *s, status written, struct erro
 
 /* The rows first, then the file with their digest, written while the run goes on: rows without the file are computed
  * again. */
-static status save_place(struct session *s, size_t task, size_t iteration, struct error *error)
+status session_save_place(struct session *s, size_t task, size_t iteration, struct error *error)
 {
     struct checkpoint_place place = {.task = task, .iteration = iteration};
     double start = clock_seconds();
@@ -126,7 +116,7 @@ static status after_iteration(void *context, const struct step_report *report, s
                       NAMED({"task", value_integer((int64_t)task)},
                             {"iteration", value_integer((int64_t)report->iteration)},
                             {"loss", value_real(report->loss)}, {"learning_rate", value_real(report->rate)},
-                            {"balance_loss", value_real(report->balance)}),
+                            {"balance_loss", value_real(report->balance)}, {"accuracy", value_real(report->accuracy)}),
                       error));
     }
     s->work.done[WORK_TRAINING] = s->before + (double)report->iteration * s->iteration;
@@ -139,6 +129,9 @@ static status after_iteration(void *context, const struct step_report *report, s
                                                                     .loss = s->last_loss,
                                                                     .images = report->images,
                                                                     .work = &s->work});
+    size_t sketched = s->run->model.settings.trajectory_every;
+    if (sketched > 0 && report->iteration % sketched == 0 && report->iteration < report->iterations)
+        TRY(record_sketches(&s->recorder, task, report->iteration, error));
     /* A long training is saved before selector and evaluation, which follow the last iteration. */
     bool last = report->iteration == report->iterations,
          worth_keeping = last && clock_seconds() - s->saved > WORTH_KEEPING_SECONDS;
@@ -146,7 +139,7 @@ static status after_iteration(void *context, const struct step_report *report, s
     if (!due && !worth_keeping && !stop_requested(s->sequence->stop))
         return OK;
     TRY(guard_check(&s->run->model, s->task, report->iteration, error));
-    return save_place(s, task, report->iteration, error);
+    return session_save_place(s, task, report->iteration, error);
 }
 
 static status record_skipped_steps(struct session *s, size_t task, struct error *error)
@@ -184,125 +177,15 @@ static status train(struct session *s, size_t task, size_t first, struct error *
     s->sequence->training_seconds += clock_seconds() - start;
     s->sequence->iterations += iterations - first;
     TRY(record_changes(&s->recorder, task, iterations, error));
+    if (s->run->method.asking > 0)
+        TRY(session_record_time(s, (int64_t)task, (int64_t)iterations, "merge_policy",
+                                clock_seconds() - s->run->method.asking, 0, 0, error));
+    s->run->method.asking = 0;
     TRY(record_counts(&s->recorder, task, error));
+    TRY(record_sketches(&s->recorder, task, iterations + 1, error));
     TRY(record_skipped_steps(s, task, error));
-    return record_time(s, (int64_t)task, (int64_t)iterations, "train", start, (int64_t)(iterations - first), 0, error);
-}
-
-/* --- Evaluation --- */
-
-static void report_evaluation(struct session *s, const char *activity, size_t j)
-{
-    progress_report(s->sequence->progress,
-                    &(struct progress_state){.activity = activity,
-                                             .task = s->task != NULL ? s->task->index + 1 : 0,
-                                             .tasks = s->task != NULL ? s->run->data.task_count : 0,
-                                             .step = j + 1,
-                                             .steps = s->run->data.task_count,
-                                             .work = &s->work});
-}
-
-static status zero_shot_row(struct session *s, bool record, struct error *error)
-{
-    double start = clock_seconds();
-    int64_t images = 0;
-    if (!s->run->model.head->of_texts)
-        return OK;
-    for (size_t j = 0; j < s->run->data.task_count; j++) {
-        if (!record &&
-            s->run->model.groups & GROUPS_WEIGHTS) /* the weights have been trained, and the result is not needed */
-            continue;
-        report_evaluation(s, "zero-shot", j);
-        TRY(evaluator_zero_shot(s->evaluator, j, s->sequence->stop, error));
-        if (record)
-            TRY(record_evaluation(&s->recorder, -1, &s->evaluator->sets[j], false, error));
-        images += (int64_t)s->evaluator->sets[j].n;
-        s->work.done[WORK_ZERO_SHOT] += workload_zero_shot(s->run, j);
-    }
-    s->work.done[WORK_ZERO_SHOT] = s->work.total[WORK_ZERO_SHOT];
-    return record ? record_time(s, -1, 0, "evaluate", start, 0, images, error) : OK;
-}
-
-static status evaluate_task(struct session *s, size_t checkpoint, size_t j, struct error *error)
-{
-    const struct settings *settings = &s->run->model.settings;
-    bool adapters = s->run->model.groups & GROUP_ADAPTERS && groups_beside_towers(s->run->model.groups),
-         prefixes = s->run->model.groups & GROUP_PREFIXES,
-         own_routers = settings->adapter.tasks == settings->task_count;
-    report_evaluation(s, "evaluate", j);
-    if (adapters && settings->method->alone)
-        TRY(evaluator_with_router(s->evaluator, j, adapters_router(&settings->adapter, checkpoint), s->sequence->stop,
-                                  error));
-    else
-        TRY(evaluator_task(s->evaluator, checkpoint, j, s->sequence->stop, error));
-    return record_evaluation(&s->recorder, (int64_t)checkpoint, &s->evaluator->sets[j],
-                             (adapters && own_routers) || prefixes, error);
-}
-
-/* Whether tasks that are tested now are tested for the last time, in a run that keeps something of each image. */
-static bool is_last_test(const struct session *s, size_t checkpoint)
-{
-    return s->run->model.settings.per_image != PER_IMAGE_NONE &&
-           (s->run->model.settings.method->alone || checkpoint + 1 == s->run->data.task_count);
-}
-
-static status matrix_row(struct session *s, size_t checkpoint, struct error *error)
-{
-    double start = clock_seconds();
-    int64_t images = 0;
-    size_t first, end;
-    workload_tested(s->run, checkpoint, &first, &end);
-    TRY(evaluator_refresh(s->evaluator, error));
-    s->evaluator->labels.seen = checkpoint + 1;
-    s->evaluator->counts_experts = is_last_test(s, checkpoint);
-    for (size_t j = first; j < end; j++) {
-        TRY(evaluate_task(s, checkpoint, j, error));
-        s->work.done[WORK_EVALUATION] += workload_evaluation(s->run, checkpoint, j);
-        images += (int64_t)s->evaluator->sets[j].n;
-    }
-    return record_time(s, (int64_t)checkpoint, (int64_t)s->task->settings.iterations, "evaluate", start, 0, images,
-                       error);
-}
-
-static status train_selector(struct session *s, size_t task, struct error *error)
-{
-    if (s->selector == NULL)
-        return OK;
-    double start = clock_seconds();
-    size_t steps = s->selector->steps;
-    TRY(selector_train(s->selector, &s->run->data.tasks[task], s->sequence->stop, error));
-    TRY(record_threshold(&s->recorder, s->selector, task, error));
-    s->work.done[WORK_SELECTOR] += workload_selector(s->run, &s->run->data.tasks[task]);
-    return record_time(s, (int64_t)task, (int64_t)s->run->data.tasks[task].settings.iterations, "selector", start,
-                       (int64_t)(s->selector->steps - steps), 0, error);
-}
-
-static status save_weights(struct session *s, size_t task, struct error *error)
-{
-    enum checkpoints keep = s->run->model.settings.checkpoints;
-    if (keep == CHECKPOINTS_NONE || s->run->model.groups == GROUPS_NONE)
-        return OK;
-    bool adapters = groups_beside_towers(s->run->model.groups);
-    double start = clock_seconds();
-    const char *kind = adapters ? "adapters" : "weights";
-    char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", s->folder, task, kind)
-                                         : path_format("%s/%s.safetensors", s->folder, kind);
-    status result = adapters ? saved_adapters_write(&s->run->model, &s->run->data, s->selector, task, path, error)
-                             : s->run->model.head->save(&s->run->model, &s->run->data, path, error);
-    NEXT(result, record_file(&s->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error));
-    free(path);
-    s->took.files += clock_seconds() - start;
-    return result;
-}
-
-static status evaluate_and_save(struct session *s, size_t task, struct error *error)
-{
-    const struct method *method = s->run->model.settings.method;
-    if (method->evaluation_begin != NULL)
-        TRY(method->evaluation_begin(&s->run->method, error));
-    TRY(matrix_row(s, task, error));
-    TRY(save_weights(s, task, error));
-    return method->evaluation_end != NULL ? method->evaluation_end(&s->run->method, error) : OK;
+    return session_record_time(s, (int64_t)task, (int64_t)iterations, "train", start, (int64_t)(iterations - first), 0,
+                               error);
 }
 
 /* --- The sequence --- */
@@ -364,11 +247,14 @@ static status open_session(struct session *s, struct error *error)
     const struct settings *settings = &s->run->model.settings;
     TRY(choose_folder(s, error));
     TRY(directory_create(s->folder, error));
+    s->run->model.folder = s->folder;
     TRY(lock_folder(s, error));
     TRY(store_run_move(s->sequence->store, s->recorder.id, s->folder, error));
     TRY(choose_blocks(s, error));
     if (settings_select(settings) && settings->selector.kind->route == ROUTE_BY_ERRORS)
         TRY(selector_create(&s->selector, &s->run->model, &s->run->data, error));
+    if (settings->method->own != NULL)
+        return OK;
     return evaluator_create(&s->evaluator, &s->run->model, &s->run->data, &s->run->method, s->selector, error);
 }
 
@@ -387,15 +273,17 @@ static void close_session(struct session *s)
 /* Without training, only a label space that grows changes the answers. Of shared classes, the mean is over the tasks so far. */
 static status run_tasks(struct session *s, struct checkpoint_place place, struct error *error)
 {
+    if (s->run->model.settings.method->own != NULL)
+        return session_run_own(s, place.task, error);
     bool trains = s->run->model.groups != GROUPS_NONE || s->run->model.settings.method->end_task != NULL;
     if (!trains && !label_space_grows(s->run->model.settings.label_space) && !s->run->data.shared_classes)
         return OK;
     for (size_t task = joint_first(&s->run->data, place.task); task < s->run->data.task_count; task++) {
         s->task = joint_or(&s->run->data, task);
         TRY(trains ? train(s, task, task == place.task ? place.iteration : 0, error) : OK);
-        TRY(train_selector(s, task, error));
-        TRY(evaluate_and_save(s, task, error));
-        TRY(save_place(s, task + 1, 0, error));
+        TRY(session_train_selector(s, task, error));
+        TRY(session_evaluate_and_save(s, task, error));
+        TRY(session_save_place(s, task + 1, 0, error));
         if (stop_requested(s->sequence->stop) && task + 1 < s->run->data.task_count)
             return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, s->run->data.task_count);
     }
@@ -427,6 +315,23 @@ static status take_mended(struct session *s, const struct checkpoint_place *plac
     return record_mended(&s->recorder, &s->inputs, error);
 }
 
+/* Of what is not counted (0) there is none. */
+static struct value operations_value(double operations)
+{
+    return operations > 0 ? value_real(operations) : value_null();
+}
+
+static status record_operations(struct session *s, struct error *error)
+{
+    for (size_t k = 0; k < s->run->data.task_count; k++)
+        TRY(store_add(s->sequence->store, s->recorder.id, "operations",
+                      NAMED({"task", value_integer((int64_t)k)},
+                            {"step", operations_value(workload_step(s->run, joint_or(&s->run->data, k)))},
+                            {"image", operations_value(workload_image(s->run))}),
+                      error));
+    return OK;
+}
+
 /* Goes back to the resume file's place, or begins with the zero-shot row. */
 static status resume(struct session *s, struct checkpoint_place *place, struct error *error)
 {
@@ -448,14 +353,19 @@ static status resume(struct session *s, struct checkpoint_place *place, struct e
     workload_count(s->run, place->task, place->iteration, &s->work);
     TRY(record_tasks(&s->recorder, error));
     store_begin(s->sequence->store);
-    TRY(zero_shot_row(s, !resumed, error));
-    return resumed ? OK : save_place(s, 0, 0, error);
+    TRY(record_operations(s, error));
+    if (s->run->model.settings.method->own != NULL)
+        TRY(session_start_own(s, place->task, resumed, error));
+    else
+        TRY(session_zero_shot_row(s, !resumed, error));
+    TRY(resumed ? OK : record_sketches(&s->recorder, joint_first(&s->run->data, 0), 0, error));
+    return resumed ? OK : session_save_place(s, 0, 0, error);
 }
 
 static status finish(struct session *s, struct error *error)
 {
-    const struct feature_cache *cache = s->evaluator->cache;
-    if (cache->images_asked > 0)
+    const struct feature_cache *cache = s->evaluator != NULL ? s->evaluator->cache : NULL;
+    if (cache != NULL && cache->images_asked > 0)
         log_debug(s->run->model.log,
                   "%zu of %zu predictions after training were computed, the others are those of an earlier test",
                   cache->images_encoded, cache->images_asked);
@@ -504,7 +414,8 @@ static void report_to_watchers(void *context, const struct progress_news *news)
 {
     const struct session *s = context;
     const struct progress_state *state = news->state;
-    struct live live = {.task = (int64_t)state->task,
+    size_t current = s->task != NULL ? s->task->index + 1 : 0; /* also while images are decoded or encoded for it */
+    struct live live = {.task = (int64_t)(state->task > 0 ? state->task : current),
                         .tasks = (int64_t)s->run->data.task_count,
                         .activity = state->activity,
                         .subject = state->subject != NULL ? state->subject : "",

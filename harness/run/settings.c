@@ -59,6 +59,8 @@ static const struct option method_options[] = {{.name = "name",
 static const struct option run_options[] = {
     {.name = "seeds", .synonyms = "random_seed", .type = OPTION_LIST, .fallback = "1", .help = "seeds, one run each"},
     {.name = "row", .type = OPTION_TEXT, .help = "row of a suite with rows; it names the run in tables"},
+    {.name = "name", .type = OPTION_TEXT, .help = "name of the run, stored with it; --where run.name=NAME finds it"},
+    {.name = "note", .type = OPTION_TEXT, .help = "purpose of the run, stored with it"},
     BACKEND_OPTIONS("auto", "auto", "0"),
     GPUS_OPTION("1"),
     {.name = "threads",
@@ -105,6 +107,11 @@ static const struct option run_options[] = {
      .maximum = 1e9,
      .fallback = "10",
      .help = "iterations between stored losses"},
+    {.name = "trajectory_every",
+     .type = OPTION_INTEGER,
+     .maximum = 1e9,
+     .fallback = "0",
+     .help = "iterations between stored sketches of experts, beside the start and the end of each task; 0: none"},
     {0}};
 
 /* What the choosers know, by number. */
@@ -219,7 +226,8 @@ const struct suite_section settings_sections[] = {
      .about = "choice of the experts to merge, and schedule of the merges",
      .incidental =
          "schedule=every|target=least_used|noise=0.01|least_fall=0.01|until=1" /* what runs did before these keys */
-         "|analysis",
+         "|analysis|timeout",
+     .free = "options",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
      .used = settings_uses_merge},
@@ -241,8 +249,9 @@ const struct suite_section settings_sections[] = {
      .chosen = method_keys,
      .choice = method_name,
      .alias = "method=name",
+     .free = "options",
      .about = "method that trains the tasks",
-     .incidental = "ffn=dense|dropout=0"}, /* what runs did before there were the keys */
+     .incidental = "ffn=dense|dropout=0|timeout"}, /* what runs did before there were the keys */
     {.name = "selector",
      .options = selector_options,
      .alias = "selector=kind",
@@ -271,24 +280,29 @@ const struct suite_section settings_sections[] = {
      .options = run_options,
      .row = "row",
      .alias = "seed=seeds",
-     .about = "seeds, device, threads, caches, and where files lie",
-     .incidental = "seeds|row|" BACKEND_OPTION_NAMES
+     .about = "name, seeds, device, threads, caches, and where files lie",
+     .incidental = "seeds|row|name|note|" BACKEND_OPTION_NAMES
                    "|gpus=1|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
-                   "|checkpoints|checkpoint_every|log_every"},
+                   "|checkpoints|checkpoint_every|log_every|trajectory_every"},
     {0}};
+
+/* Whether the table has the key of the section, and it names files. */
+static bool is_path(const struct option *table, const char *section, const char *key)
+{
+    size_t length = strlen(section);
+    bool within = strncmp(key, section, length) == 0 && key[length] == '.';
+    const struct option *option = within ? options_find(table, key + length + 1) : NULL;
+    return option != NULL && option_is_path(option);
+}
 
 bool settings_incidental(const char *key, const char *value)
 {
-    const struct method *method;
-    const struct option *path = strncmp(key, "selector.", 9) == 0 ? options_find(selector_options, key + 9) : NULL;
-    if (path != NULL && option_is_path(path))
-        return true;
-    for (size_t i = 0; strncmp(key, "method.", 7) == 0 && (method = method_at(i)) != NULL; i++) {
-        const struct option *option = options_find(method->options, key + 7);
-        if (option != NULL && option_is_path(option))
-            return true;
-    }
-    return suite_key_incidental(settings_sections, key, value);
+    bool path = is_path(selector_options, "selector", key);
+    for (size_t i = 0; !path && method_at(i) != NULL; i++)
+        path = is_path(method_at(i)->options, "method", key);
+    for (size_t i = 0; !path && merge_policy_at(i) != NULL; i++)
+        path = is_path(merge_policy_at(i)->options, "merge", key);
+    return path || suite_key_incidental(settings_sections, key, value);
 }
 
 static size_t whole(const struct options *options, const char *name)
@@ -301,7 +315,7 @@ static void read_run(struct settings *s, const struct options *o)
     s->threads = whole(o, "threads");
     s->backend = backend_settings_of(o);
     s->backend.threads = s->threads;
-    s->gpus = whole(o, "gpus");
+    s->backend.gpus = s->gpus = whole(o, "gpus");
     s->evaluation_batch = whole(o, "evaluation_batch");
     s->keep_features = options_boolean(o, "keep_features");
     s->cache = cache_settings_of(o);
@@ -311,6 +325,7 @@ static void read_run(struct settings *s, const struct options *o)
     s->checkpoints = (enum checkpoints)options_choice(o, "checkpoints");
     s->checkpoint_every = whole(o, "checkpoint_every");
     s->log_every = whole(o, "log_every");
+    s->trajectory_every = whole(o, "trajectory_every");
 }
 
 static status check(const struct settings *s, struct error *error)
@@ -430,6 +445,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     if (s->scratch.width == 0)
         TRY(model_choice_read(&s->stated, model, "model.heads", "model.activation", error));
     settings_read_data(s, data);
+    TRY(settings_count_parts(s, suite, error));
     s->selector = selector_settings_of(suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
     TRY(settings_check_data(s, data, error));
@@ -437,6 +453,10 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(merge_plan_of(&s->merge, suite_options(suite, "merge"), suite_options(suite, "combine"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     TRY(head_find(&s->head, options_text(s->head_options, "name"), error));
+    s->imported = options_find(options_table(s->method_options), "imported") != NULL &&
+                  options_boolean(s->method_options, "imported");
+    s->without_model = s->method->own != NULL && s->split.cut != CUT_BY_LABELS; /* which needs features of the names */
+    s->own_classes = s->method->own_classes;
     TRY(check_head(s, error));
     TRY(check(s, error));
     TRY(settings_read_training(s, suite, error));
@@ -466,7 +486,7 @@ bool settings_select(const struct settings *s)
 static size_t first_merge(const struct settings *s)
 {
     const struct merge_plan *plan = &s->merge;
-    bool by_schedule = method_uses(s->method, s->method_options, "merge") && plan->policy->plan != NULL &&
+    bool by_schedule = method_uses(s->method, s->method_options, "merge") && merge_policy_plans(plan->policy) &&
                        plan->schedule != NULL && !plan->schedule->after_task && !plan->policy->after_task;
     return by_schedule ? (plan->schedule->needs_loss ? 2 : 1) * plan->every : 0;
 }

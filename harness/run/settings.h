@@ -12,7 +12,7 @@
 
 extern const struct suite_section settings_sections[];
 
-/* Whether a key of a stored suite, with that value, changes how a run is computed, not what: "run.threads". */
+/* Whether a key of a stored suite, with that value, changes only how a run is computed: "run.threads". */
 bool settings_incidental(const char *key, const char *value);
 
 #define SETTINGS_DATABASE "results.db" /* run.database, unless a command says otherwise */

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/heads/head.h"
+#include "harness/heads/tasks.h"
 #include "harness/methods/methods.h"
 #include "harness/run/settings_internal.h"
 #include "harness/scenario/label_split.h"
@@ -124,7 +125,8 @@ static const struct option class_order_options[] = {
      .minimum = 1,
      .maximum = SETTINGS_TASKS - 1,
      .fallback = "10",
-     .help = "number of tasks of equal size, or larger by one class where they do not divide"},
+     .help = "number of tasks of equal size, or larger by one class where they do not divide; with data.increment, "
+             "if not given, as many as that makes of the classes"},
     {.name = "increment",
      .type = OPTION_INTEGER,
      .maximum = UINT16_MAX,
@@ -191,6 +193,20 @@ static const char *setting_of(enum label_space_kind label_space, size_t shots, b
     return label_space == LABEL_SPACE_ALL    ? "x_tail"
            : label_space == LABEL_SPACE_OPEN ? "open_domain"
                                              : "class_incremental";
+}
+
+status settings_count_parts(struct settings *s, const struct suite *suite, struct error *error)
+{
+    const struct options *data = suite_options(suite, "data");
+    struct dataset *whole;
+    if (s->split.cut != CUT_BY_ORDER || !class_order_counts(data) || options_list_size(data, "order") != 1)
+        return OK;
+    struct task_settings task = task_settings_of(suite, options_list_item(data, "order", 0));
+    TRY(tasks_open_dataset(&whole, suite, &task, NULL, error));
+    s->split.parts = class_order_parts(data, dataset_classes(whole));
+    s->task_count = s->split.parts + (s->split.first > 0 ? 1 : 0);
+    dataset_close(whole);
+    return OK;
 }
 
 void settings_read_data(struct settings *s, const struct options *o)
@@ -443,6 +459,8 @@ bool settings_uses_data(const struct suite *suite, const char *section, const ch
         return options_boolean(data, key);
     if (strcmp(key, "increment") == 0)
         return options_integer(data, "increment") > 0;
+    if (strcmp(key, "parts") == 0)
+        return options_choice(data, "split_by") != CUT_BY_ORDER || !class_order_counts(data);
     return strcmp(key, "task_shots") != 0 || list;
 }
 

@@ -61,6 +61,12 @@ double workload_iteration(const struct run *run, const struct task *task)
            passes_of(run, TOWER_IMAGE) * images + passes_of(run, TOWER_TEXT) * texts;
 }
 
+double workload_step(const struct run *run, const struct task *task)
+{
+    bool counted = run->model.clip != NULL && run->model.settings.method->loss == NULL;
+    return counted && task->settings.iterations > 0 ? workload_iteration(run, task) : 0;
+}
+
 static struct method_cost method_cost(const struct run *run)
 {
     struct method_cost own = {0};
@@ -144,6 +150,15 @@ static bool changes_later_tasks(const struct run *run)
            run->model.settings.selector.kind->route == ROUTE_ONE;
 }
 
+double workload_image(const struct run *run)
+{
+    if (run->model.clip == NULL || run->model.settings.method->vote != NULL)
+        return 0;
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
+    return cost_images(n, 1) + (run->model.groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, &experts) : 0);
+}
+
 void workload_tested(const struct run *run, size_t checkpoint, size_t *first, size_t *end)
 {
     bool alone = run->model.settings.method->alone, seen = run->model.settings.label_space == LABEL_SPACE_SEEN;
@@ -179,8 +194,13 @@ static void add_task(const struct run *run, size_t k, double done[WORK_KINDS])
 void workload_count(const struct run *run, size_t task, size_t iteration, struct progress_work *work)
 {
     *work = (struct progress_work){0};
+    if (run->model.clip == NULL) { /* the work of an own method is unknown: tasks, evenly */
+        work->total[WORK_TRAINING] = (double)run->data.task_count;
+        work->done[WORK_TRAINING] = (double)task;
+        return;
+    }
     for (size_t j = 0; j < run->data.task_count; j++)
-        work->total[WORK_ZERO_SHOT] += workload_zero_shot(run, j);
+        work->total[WORK_EVALUATION] += workload_zero_shot(run, j);
     for (size_t k = joint_first(&run->data, 0); k < run->data.task_count; k++) {
         add_task(run, k, work->total);
         if (k < task)
@@ -214,23 +234,40 @@ static double copied_bytes(const struct run *run, size_t teachers)
     return bytes;
 }
 
+/* What a GPU needs beside what is kept: staging queues of its images, and scratch memory. */
+static double device_bytes(const struct run *run, size_t images, double scratch)
+{
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
+    return run->model.backend->asynchronous
+               ? scratch + (double)(STAGING_SLOTS * images * 3 * n->resolution * n->resolution)
+               : 0;
+}
+
 /* The traffic of training, and the largest memory of a step or of an evaluation batch. */
 static double add_steps(const struct run *run, struct estimate *estimate)
 {
     const struct model *model = &run->model;
     const struct clip_dimensions *n = &model->clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &model->settings.adapter);
-    double largest = (double)cost_evaluation_bytes(n, model->evaluation_batch, &experts);
+    size_t batch = model->evaluation_batch;
+    double largest = (double)cost_evaluation_bytes(n, batch, &experts) + device_bytes(run, batch, 0);
     for (size_t k = joint_first(&run->data, 0); model->groups != GROUPS_NONE && k < run->data.task_count; k++) {
         const struct task *task = joint_or(&run->data, k);
         struct step step = step_of(run, task);
-        largest = fmax(largest, step_bytes(&step, model->backend->precision));
+        size_t backward = cost_backward_bytes(n, step.images, step.texts, step.positions);
+        size_t scratch = cost_scratch_bytes(n, step.images, step.texts, step.positions, &experts);
+        largest = fmax(largest, step_bytes(&step, model->backend->precision) + (double)backward +
+                                    device_bytes(run, step.images, (double)scratch));
         estimate->training_traffic += (double)task->settings.iterations * step_bytes(&step, PRECISION_F32);
     }
     return largest;
 }
 
-/* Memory and disk. A resume file within a task has the moments and the state of the method: a teacher, earlier weights. */
+/* What a process has beside its arenas: libraries and their kernels, the database, lists of images. Measured with `mini`. */
+static const double program_bytes = 32 << 20;
+
+/* Memory and disk. A resume file has what is trained and the state of the method (a teacher, earlier weights), within a task also
+ * the moments; its next version is put together in the host's memory and written beside it. */
 static void add_storage(const struct run *run, double largest, struct estimate *estimate)
 {
     const struct settings *s = &run->model.settings;
@@ -244,12 +281,50 @@ static void add_storage(const struct run *run, double largest, struct estimate *
     for (size_t i = 0; trained_group_at(&run->model, i, &group); i++)
         if (group.parameters != run->model.clip->parameters)
             weights += 4.0 * (double)parameters_size(group.parameters);
-    estimate->memory = used + own.memory + largest + copied_bytes(run, own.teachers);
-    estimate->disk = trained * (kept + 1 + moments) + fmax(used - weights - copies * trained, 0) + own.kept;
+    double resume =
+        trained * (s->checkpoint_every > 0 ? 1 + moments : 1) + fmax(used - weights - copies * trained, 0) + own.kept;
+    estimate->memory = used + own.memory + largest + copied_bytes(run, own.teachers) + (double)run->model.backend->held;
+    if (!run->model.backend->asynchronous)
+        estimate->memory += program_bytes + resume;
+    estimate->disk = trained * kept;
+    estimate->resume = 2 * resume;
+}
+
+/* Of a decoded training image, the mean of some; those that are no files are not cached. */
+static double image_bytes(const struct dataset *dataset)
+{
+    enum { SOME = 16 };
+    size_t n = dataset_size(dataset, SPLIT_TRAIN), looks = n < SOME ? n : SOME, read = 0;
+    double bytes = 0;
+    for (size_t i = 0; i < looks && dataset_has_files(dataset, SPLIT_TRAIN); i++) {
+        struct image image;
+        if (dataset_read(dataset, SPLIT_TRAIN, i * n / looks, &image, NULL, NULL) != OK)
+            continue;
+        bytes += 3.0 * image.width * image.height;
+        read++;
+        image_free(&image);
+    }
+    return read > 0 ? bytes / (double)read : 0;
+}
+
+/* Crops of all test images, and whole training images: on disk of all tasks, in memory of one at a time. */
+static double cached_bytes(const struct run *run, bool disk)
+{
+    const double crop = 3.0 * pow((double)run->model.clip->dimensions.resolution, 2);
+    double tests = 0, training = 0;
+    for (size_t k = 0; k < run->data.task_count; k++) {
+        const struct dataset *dataset = run->data.tasks[k].dataset;
+        double whole = (double)dataset_size(dataset, SPLIT_TRAIN) * image_bytes(dataset);
+        tests += crop * (double)dataset_size(dataset, SPLIT_TEST);
+        training = disk ? training + whole : fmax(training, whole);
+    }
+    return tests + training;
 }
 
 struct estimate workload_estimate(const struct run *run)
 {
+    if (run->model.clip == NULL) /* another program's work is unknown */
+        return (struct estimate){0};
     const struct clip_dimensions *n = &run->model.clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
     const struct cache_settings *cache = &run->model.settings.cache;
@@ -257,14 +332,16 @@ struct estimate workload_estimate(const struct run *run)
     struct estimate estimate = {0};
     workload_count(run, 0, 0, &work);
     estimate.training = scoring(run) + work.total[WORK_TRAINING];
-    estimate.evaluation = work.total[WORK_ZERO_SHOT] + work.total[WORK_SELECTOR] + work.total[WORK_EVALUATION];
+    estimate.evaluation = work.total[WORK_SELECTOR] + work.total[WORK_EVALUATION];
     estimate.evaluation_traffic =
         estimate.evaluation / cost_images(n, 1) * (double)cost_step_bytes(n, 1, 0, 0, &experts, PRECISION_F32);
     add_storage(run, add_steps(run, &estimate), &estimate);
     uint64_t limit =
         cache->memory_spare > 0 ? cache->memory_spare : cache->memory_limit; /* auto keeps half and spares half */
-    estimate.cached_memory = cache->kind == CACHE_MEMORY ? (double)limit : 0;
-    estimate.cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;
+    if (cache->kind == CACHE_MEMORY)
+        estimate.cached_memory = fmin((double)limit, cached_bytes(run, false));
+    if (cache->kind == CACHE_DISK)
+        estimate.cached_disk = fmin((double)cache->disk_limit, cached_bytes(run, true));
     return estimate;
 }
 
@@ -422,11 +499,10 @@ static void print_server(const struct rates *rates, const struct estimate *estim
     fprintf(out, "\n");
 }
 
-static void print_bytes(FILE *out, const char *what, double bytes, const char *of, double cached)
+static void print_cached(FILE *out, double bytes)
 {
-    fprintf(out, "%s about %.0f MiB%s", what, bytes / (1 << 20), of);
-    if (cached > 0)
-        fprintf(out, ", up to %.0f MiB of decoded images", cached / (1 << 20));
+    if (bytes > 0)
+        fprintf(out, ", up to %.0f MiB of decoded images", bytes / (1 << 20));
     fprintf(out, "\n");
 }
 
@@ -440,6 +516,9 @@ void rates_print(const struct rates *rates, const struct estimate *estimate, siz
             rates->cores == 1 ? "" : "s", rates->asynchronous ? "an H100" : "2 cores with AMX");
     fprintf(out, "#         without reading, checking and decoding images and writing results\n");
     print_server(rates, estimate, count, out);
-    print_bytes(out, "# memory ", estimate->memory, "", estimate->cached_memory);
-    print_bytes(out, "# disk   ", count * estimate->disk, " in checkpoints", estimate->cached_disk);
+    fprintf(out, "# memory  about %.0f MiB", estimate->memory / (1 << 20));
+    print_cached(out, estimate->cached_memory);
+    fprintf(out, "# disk    about %.0f MiB in checkpoints, and %.0f MiB in resume files until a run ends",
+            count * estimate->disk / (1 << 20), estimate->resume / (1 << 20));
+    print_cached(out, estimate->cached_disk);
 }

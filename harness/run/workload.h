@@ -11,14 +11,22 @@
 #include "harness/run/run.h"
 #include "harness/terminal/progress.h"
 
-enum { WORK_ZERO_SHOT, WORK_TRAINING, WORK_SELECTOR, WORK_EVALUATION };
+enum {
+    WORK_EVALUATION,
+    WORK_TRAINING,
+    WORK_SELECTOR
+}; /* zero-shot evaluation included, from which the others' pace is known early */
 
 /* work.done does not include zero-shot evaluation. */
 void workload_count(const struct run *run, size_t task, size_t iteration, struct progress_work *work);
 
 double workload_zero_shot(const struct run *run, size_t j);
 double workload_iteration(const struct run *run, const struct task *task);
-/* Its iterations, and the rest of the method's work. */
+/* The operations of an iteration, and of a test image through the image tower with its experts; 0: there is none, or
+ * the method does work in it that is not counted. */
+double workload_step(const struct run *run, const struct task *task);
+double workload_image(const struct run *run);
+/* The task's iterations, and the rest of the method's work. */
 double workload_training(const struct run *run, const struct task *task);
 double workload_selector(const struct run *run, const struct task *task);
 double workload_evaluation(const struct run *run, size_t checkpoint, size_t j);
@@ -26,19 +34,20 @@ double workload_evaluation(const struct run *run, size_t checkpoint, size_t j);
 /* The tasks that are tested after task `checkpoint`; a label space of seen classes has no answer for later tasks. */
 void workload_tested(const struct run *run, size_t checkpoint, size_t *first, size_t *end);
 
-/* Of one seed, before it starts. */
+/* The estimate of one seed, before it starts. */
 struct estimate {
     double training, evaluation;                 /* operations; selectors count as evaluation */
     double training_traffic, evaluation_traffic; /* bytes of f32 activations that the forward passes produce */
-    double memory, disk;                         /* bytes */
+    double memory, disk;                         /* bytes; of a GPU's memory; of the weights that stay */
+    double resume;                               /* additional bytes on the disk until the run ends */
     double cached_memory, cached_disk;           /* additional bytes for decoded images; all runs share cached_disk */
 };
 
 struct estimate workload_estimate(const struct run *run);
 
-/* --- What it takes on this machine --- */
+/* --- The time on this machine --- */
 
-/* How fast this machine works, and what the counted work of a run comes to.
+/* How fast this machine works, and the time of a run's counted work.
  *
  *     struct rates rates = {0};
  *     TRY(rates_measure(&rates, run, error));           // a second

@@ -12,6 +12,29 @@ size_t data_first_class(const struct data *data, const struct task *task)
     return first;
 }
 
+static struct label_range of_tasks(const struct data *data, size_t first, size_t count)
+{
+    const struct task *last = &data->tasks[first + count - 1];
+    return (struct label_range){data->tasks[first].first_class, last->first_class + dataset_classes(last->dataset)};
+}
+
+struct label_range data_labels(const struct data *data, enum label_space_kind space, int64_t after,
+                               const struct task *task)
+{
+    size_t trained = (size_t)(after + 1);
+    switch (space) {
+    case LABEL_SPACE_ALL:
+        return of_tasks(data, 0, data->task_count);
+    case LABEL_SPACE_SEEN:
+        return of_tasks(data, 0, trained > 0 ? trained : data->task_count);
+    case LABEL_SPACE_OPEN:
+        return task->index < trained ? of_tasks(data, 0, trained) : of_tasks(data, task->index, 1);
+    case LABEL_SPACE_TASK:
+        break;
+    }
+    return (struct label_range){0, dataset_classes(task->dataset)};
+}
+
 void task_describe(struct adapter_task *description, const struct task *task, bool trained)
 {
     const struct dataset *dataset = task->dataset;

@@ -16,6 +16,7 @@
 #include "adapters/files/adapter_metadata.h"
 #include "datasets/cache/cache.h"
 #include "datasets/survey.h"
+#include "harness/config/settings.h"
 #include "harness/scenario/task_settings.h"
 
 struct task {
@@ -24,6 +25,7 @@ struct task {
     struct task_settings settings;
     char *part_name; /* storage for the name of a part of a dataset; NULL: the name is the suite's */
     struct dataset *dataset;
+    bool planned;         /* the dataset has published sizes, and nothing that could be read */
     size_t all_images;    /* training images before data.shots */
     struct survey survey; /* of the dataset; zeros until tasks_survey */
     /* of the head `text`; NULL: it has another one */
@@ -45,7 +47,16 @@ struct data {
 /* The number of the task's first class among those of all tasks, whatever evaluation.label_space is. */
 size_t data_first_class(const struct data *data, const struct task *task);
 
-/* Its dataset for the metadata of a file: the name, the classes and the templates, which are borrowed. */
+/* The labels that an image of the task may get after task `after` (−1: before training), numbered as evaluation.label_space
+ * asks. */
+struct label_range {
+    size_t first, end;
+};
+struct label_range data_labels(const struct data *data, enum label_space_kind space, int64_t after,
+                               const struct task *task);
+
+/* Describes the task's dataset for the metadata of a file: the name, the classes and the templates, which are
+ * borrowed. */
 void task_describe(struct adapter_task *description, const struct task *task, bool trained);
 
 void joint_open(struct data *data, const struct options *training);

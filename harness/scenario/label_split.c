@@ -259,7 +259,8 @@ static void average(struct label_split *split, const int32_t *cosines)
 {
     size_t tasks = split->tasks, *pairs = xcalloc(tasks * tasks, sizeof *pairs), count[2] = {0};
     double sum[2] = {0};
-    add_pairs(split, cosines, split->cosines, pairs);
+    if (cosines != NULL)
+        add_pairs(split, cosines, split->cosines, pairs);
     for (size_t i = 0; i < tasks * tasks; i++) {
         bool same = i / tasks == i % tasks;
         sum[same] += split->cosines[i];
@@ -316,8 +317,9 @@ status label_split_create(struct label_split **result, const struct split_settin
 {
     struct label_split *split = xcalloc(1, sizeof *split);
     *split = (struct label_split){.classes = dataset_classes(whole->dataset), .tasks = tasks};
-    int32_t *cosines = xmalloc(array_size(split->classes, split->classes * sizeof *cosines));
-    measure(split->classes, features, embed, cosines);
+    int32_t *cosines = features != NULL ? xmalloc(array_size(split->classes, split->classes * sizeof *cosines)) : NULL;
+    if (features != NULL)
+        measure(split->classes, features, embed, cosines);
     status filled = fill(split, settings, options, whole, cosines, error);
     free(cosines);
     if (filled != OK) {

@@ -53,7 +53,7 @@ struct label_split {
 status label_split_check(const struct task *whole, size_t tasks, struct error *error);
 
 /* Cuts the classes of whole. options: of the section `data`; features [classes, embed]: the text features of the
- * classes. */
+ * classes; NULL, unless the cut is by labels: there are no cosines. */
 status label_split_create(struct label_split **split, const struct split_settings *settings, size_t tasks,
                           const struct options *options, const struct task *whole, const float *features, size_t embed,
                           struct error *error);

@@ -301,11 +301,25 @@ static status read_order(const struct options *data, const char *dataset, size_t
     return OK;
 }
 
+bool class_order_counts(const struct options *data)
+{
+    return !options_given(data, "parts") &&
+           (options_integer(data, "increment") > 0 || options_integer(data, "first") > 0);
+}
+
+size_t class_order_parts(const struct options *data, size_t classes)
+{
+    size_t first = (size_t)options_integer(data, "first"), increment = (size_t)options_integer(data, "increment"),
+           rest = classes > first ? classes - first : 0;
+    bool counted = class_order_counts(data) && (increment > 0 || first == classes);
+    return !counted ? (size_t)options_integer(data, "parts") : increment > 0 ? (rest + increment - 1) / increment : 0;
+}
+
 static status check_cut(const struct options *data, const char *dataset, size_t classes, struct error *error)
 {
-    size_t first = (size_t)options_integer(data, "first"), parts = (size_t)options_integer(data, "parts"),
+    size_t first = (size_t)options_integer(data, "first"), parts = class_order_parts(data, classes),
            increment = (size_t)options_integer(data, "increment"), rest = classes > first ? classes - first : 0;
-    if (rest < parts)
+    if (rest < parts || first > classes)
         return error_set(error, ERROR_ARGUMENT,
                          "data.parts: %s has %zu classes; after a first task of %zu (data.first) they cannot be cut "
                          "into %zu tasks",
@@ -321,7 +335,7 @@ static status check_cut(const struct options *data, const char *dataset, size_t 
 status class_order_cut(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                        uint32_t *task_of, struct error *error)
 {
-    size_t first = (size_t)options_integer(data, "first"), parts = (size_t)options_integer(data, "parts"),
+    size_t first = (size_t)options_integer(data, "first"), parts = class_order_parts(data, classes),
            increment = (size_t)options_integer(data, "increment"), place = first;
     TRY(read_order(data, dataset, classes, order, task_of, error));
     TRY(check_cut(data, dataset, classes, error));

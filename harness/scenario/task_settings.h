@@ -22,7 +22,7 @@
 #include "harness/config/suite.h"
 #include "models/parameters.h"
 
-/* What to do with a training step whose loss or gradients are not finite. */
+/* The treatment of a training step whose loss or gradients are not finite. */
 enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
 
 /* The settings of one task, from its entry under `tasks`. */
@@ -72,10 +72,15 @@ const char *order_name(const struct options *options, const char *key);
  * tinyimagenet, of the lines of its wnids.txt. NULL: unknown name. */
 const char *class_order_numbers(const char *name);
 
+/* Tasks after the first one: the key parts, or as many as increment makes of the classes where parts is not given;
+ * none where `first` has all classes. */
+size_t class_order_parts(const struct options *data, size_t classes);
+bool class_order_counts(const struct options *data); /* whether that depends on the number of classes */
+
 /* Cuts the classes of a dataset into tasks as the keys class_order, first, parts and increment of data say. order
- * [classes]: the classes, task after task; task_of [classes]. The order "numpy-1993" is NumPy's permutation of that seed, as
- * PyCIL and what is built on it shuffle classes. Tasks of equal size differ by one class where the number of classes asks
- * for it, the larger ones first (100 in 3: 34, 33, 33); with increment, PyCIL's rule, only the last may be smaller.
- * ERROR_ARGUMENT if the order is not one of these classes, each once, or the cut does not fit them. */
+ * [classes]: the classes, task after task; task_of [classes]. The order "numpy-1993" is NumPy's permutation of that
+ * seed, as PyCIL and the code built on it shuffle classes. Where the classes do not divide evenly, tasks differ by
+ * one class, the larger ones first (100 in 3: 34, 33, 33); with increment, PyCIL's rule, only the last may be
+ * smaller. ERROR_ARGUMENT if the order is not one of these classes, each once, or the cut does not fit them. */
 status class_order_cut(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                        uint32_t *task_of, struct error *error);

@@ -5,35 +5,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/linear.h"
 #include "harness/selectors/prototypes.h"
-
-/* A covariance, matrix [n, n] = L Lᵀ, becomes L in its lower triangle; false: it is not positive definite. */
-static bool factorise(double *matrix, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j <= i; j++) {
-            double rest = matrix[i * n + j];
-            for (size_t k = 0; k < j; k++)
-                rest -= matrix[i * n + k] * matrix[j * n + k];
-            if (i == j && !(rest > 0))
-                return false;
-            matrix[i * n + j] = i == j ? sqrt(rest) : rest / matrix[j * n + j];
-        }
-    return true;
-}
-
-/* L⁻¹ of a lower triangle, row by row: L⁻¹ (x − mean) has unit covariance. inverse and out: [n, n] */
-static void invert(const double *lower, size_t n, double *inverse, float *out)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++) {
-            double rest = i == j;
-            for (size_t k = j; k < i; k++)
-                rest -= lower[i * n + k] * inverse[k * n + j];
-            inverse[i * n + j] = j > i ? 0 : rest / lower[i * n + i];
-            out[i * n + j] = (float)inverse[i * n + j];
-        }
-}
 
 /* --- gaussian ---
  *
@@ -119,8 +92,8 @@ static status whiten(struct selector *selector, struct error *error)
            *inverse = xmalloc(array_size(width * width, sizeof *inverse));
     estimate(s, selector->settings.shrinkage, covariance);
     status result = OK;
-    if (factorise(covariance, width))
-        invert(covariance, width, inverse, s->prototypes.whitening);
+    if (linear_cholesky(covariance, width))
+        linear_invert_lower(covariance, width, inverse, s->prototypes.whitening);
     else
         result = refuse_few(s->images, width, selector->settings.shrinkage, error);
     free(inverse);
@@ -338,12 +311,12 @@ static void estimate_task(const float *rows, size_t n, size_t width, float *mean
 /* The rows of a task from its covariance, which becomes L; the mean is there already. */
 static status derive_task(float *rows, size_t width, double *covariance, struct error *error)
 {
-    if (!factorise(covariance, width))
+    if (!linear_cholesky(covariance, width))
         return error_set(error, ERROR_ARGUMENT,
                          "selector: the features of the training images have no covariance that can be inverted; use "
                          "more images, or selector.kind=gaussian");
     double *inverse = xcalloc(width * width, sizeof *inverse), logarithm = (double)width * log(2 * M_PI) / 2;
-    invert(covariance, width, inverse, rows);
+    linear_invert_lower(covariance, width, inverse, rows);
     for (size_t j = 0; j < width; j++)
         logarithm += log(covariance[j * width + j]);
     rows[(width + 1) * width] = (float)logarithm;

@@ -44,7 +44,8 @@ struct kept_rows {
 status prototypes_keep_rows(const struct kept_rows *rows, const struct serializer *serializer, size_t trained,
                             struct error *error);
 
-/* The same in a file of adapters, without the counts. expected: rows of each task; 0: as many as there are, at least one. */
+/* Writes and reads the same arrays in a file of adapters, without the counts. expected: rows of each task; 0: as many
+ * as there are, at least one. */
 void prototypes_write_rows(const struct kept_rows *rows, size_t trained, struct selector_tensors *tensors);
 status prototypes_read_rows(const struct kept_rows *rows, size_t tasks, size_t expected, const struct safetensors *file,
                             struct error *error);

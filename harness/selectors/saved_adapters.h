@@ -30,9 +30,10 @@ void saved_adapters_close(struct saved_adapters *saved); /* zeros are allowed */
 
 #define ROUTER_NONE (-1)
 
-/* Into the model, whose they are then: the adapters with the `count` requested routers (ROUTER_NONE: none) and those of all trained
- * tasks, the prefixes, or the deltas, which replace the zero-shot model. Adapters or prefixes that the model has already get the file's
- * values. If the file names the CLIP that they were trained on, the model's must be that one. */
+/* Loads into the model, which then owns them, the adapters with the `count` requested routers (ROUTER_NONE: none) and
+ * those of all trained tasks, the prefixes, or the deltas, which replace the zero-shot model. Adapters or prefixes
+ * that the model has already get the file's values. If the file names the CLIP that they were trained on, the model's
+ * must be that one. */
 status saved_adapters_load(const struct saved_adapters *saved, struct model *model, const int *routers, size_t count,
                            struct error *error);
 

@@ -23,19 +23,19 @@ SELECTORS(DECLARE)
 extern const struct option selector_options[];
 struct selector_settings selector_settings_of(const struct options *options);
 
-/* The default of a key that is another one with this kind; NULL: its own. For suite_section.preset. */
+/* The default that a key has with this kind; NULL: the key's own. For suite_section.preset. */
 const char *selector_preset(const char *kind, const char *section, const char *key);
 
-/* Whether the kind and the decision that the options name look at the key. */
+/* Whether the kind and the decision that the options name read the key. */
 bool selector_settings_read(const struct options *options, const char *key);
 
-/* What the kind needs and does not have, or has and does not use: ERROR_ARGUMENT. */
+/* ERROR_ARGUMENT where a value that the kind needs is missing, or a value is given that it does not use. */
 status selector_settings_check(const struct selector_settings *settings, struct error *error);
 
-/* A file that it needs and that is not there: ERROR_IO, which says where it is to be had. */
+/* ERROR_IO where a file that the kind needs is missing; the message says where to get it. */
 status selector_settings_look(const struct selector_settings *settings, struct error *error);
 
-/* Where the router of an image comes from. */
+/* How the router of an image is found. */
 enum selector_route {
     ROUTE_BY_ERRORS, /* of the task whose error is smallest, if it is within the threshold */
     ROUTE_GIVEN,     /* of the image's own task: the data tells */
@@ -92,15 +92,15 @@ struct selector_kind {
     status (*open)(struct selector *selector, enum parameters_mode mode, struct error *error);
     void (*close)(struct selector *selector);
 
-    /* Before the first task, and after any one whose selector was not restored; NULL: nothing to do. */
+    /* Called before the first task, and after any one whose selector was not restored; NULL: nothing to do. */
     status (*before)(struct selector *selector, struct error *error);
     status (*fit)(struct selector *selector, const struct task *task, const struct selector_images *images, size_t used,
                   struct error *error);
     status (*errors)(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
                      struct error *error);
 
-    /* The weight of what prefixes add to an image with that error for its router, and to its class prompts the mean over the
-     * images of a test set with one router. NULL: 1. */
+    /* The weight of the prefixes' addition to an image with that error for its router; class prompts have the mean
+     * weight of the images of a test set with one router. NULL: 1. */
     float (*weight)(const struct selector *selector, float error);
 
     /* The state after `trained` tasks: in a resume file, and in a file of adapters, whose arrays are checked before

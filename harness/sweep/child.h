@@ -1,5 +1,5 @@
-/* A run of this program as a child process: its output goes to a log, and it ends when its parent does. And another program,
- * run to its end.
+/* A run of this program as a child process: its output goes to a log, and it ends when its parent does. child_run
+ * runs another program to its end.
  *
  *     struct child child;
  *     TRY(child_start(&child, &arguments, "logs/3.log", error));             // run mini run.seeds=3
@@ -11,32 +11,17 @@
  *     struct text output = {0};
  *     TRY(child_run((const char *[]){"sbatch", "--parsable", "batch.sh", NULL}, &output, error));
  *
- * A child has its own process group, so that Ctrl-C on a terminal reaches only the parent, which passes it on once: a
- * second signal would end the child without saving. When the parent dies, the child gets SIGTERM.
+ * When the parent dies, the child gets SIGTERM.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "core/process.h"
 #include "core/status.h"
 #include "core/text.h"
 #include "datasets/formats/strings.h"
-
-/* The end of a run's log: its last line and its last error.
- *
- *     char message[LOG_TAIL_MESSAGE];
- *     log_tail_error("logs/3.log", 0, message);        // "expected 4 tensors, found 3"
- */
-
-enum { LOG_TAIL_MESSAGE = 600 };
-
-/* The last error after the offset `begin`, without "mtil: error: ", or else the last line; "" for an empty log.
- * Searches the last 8 KiB. */
-void log_tail_error(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE]);
-
-/* The last line that is not empty. */
-void log_tail_line(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE]);
 
 struct child {
     pid_t id;

@@ -17,11 +17,13 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The number of runs that fit into memory; all of them when sizes are unknown. */
+/* The number of runs that fit into memory; all of them when sizes are unknown. GPUs have one each: where none fits, one is tried. */
 static size_t fitting(const struct machine *machine, const struct placement_request *request)
 {
     if (request->memory <= 0 || machine->memory <= 0)
         return request->runs;
+    if (machine->gpus > 0)
+        return request->memory <= machine->memory ? request->runs : 1;
     double count = 0.8 * machine->memory / request->memory;
     return count < (double)request->runs ? (size_t)count : request->runs;
 }
@@ -76,7 +78,8 @@ static status read_past(struct sweep *sweep, struct store *store, size_t configu
                          VALUES(value_integer(run->row)), &row, error));
         double threads = sweep->gpus > 0 ? 1 : (double)statement_integer(row, 2);
         run->spent = statement_value(row, 0).real * (threads > 0 ? threads : (double)threads_available());
-        c->cost.memory = fmax(c->cost.memory, (double)statement_integer(row, 1));
+        if (sweep->gpus == 0) /* it is the host's */
+            c->cost.memory = fmax(c->cost.memory, (double)statement_integer(row, 1));
         statement_close(row);
         if (run->standing == SWEEP_FINISHED) {
             core_seconds += run->spent;
@@ -136,7 +139,7 @@ static status estimate_configuration(struct sweep *sweep, size_t configuration, 
     TRY(sweep_suite(sweep, configuration, &suite, error));
     status result = run_open(&run, suite, sweep->runs[c->first].seed, NULL, error);
     NEXT(result, rates_measure(rates, run, error));
-    if (result == OK) {
+    if (result == OK && run->model.clip != NULL) { /* another program's work is unknown */
         const struct estimate estimate = workload_estimate(run);
         c->cost = (struct sweep_cost){.core_seconds = threads * rates_seconds(rates, &estimate),
                                       .memory = fmax(c->cost.memory, estimate.memory),

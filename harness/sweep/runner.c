@@ -268,7 +268,10 @@ static void add_children(struct pool *pool, struct text *text, double *longest)
             continue;
         text_add(text, "%s%s", text->size > 0 ? ", " : "", run_of(pool, slot)->label);
         if (hear(pool, slot, &live)) {
-            text_add(text, " (task %lld of %lld)", (long long)live.task, (long long)live.tasks);
+            if (live.task > 0)
+                text_add(text, " (task %lld of %lld)", (long long)live.task, (long long)live.tasks);
+            else
+                text_add(text, " (before task 1 of %lld)", (long long)live.tasks);
             tally_hear(&pool->tally, slot->run, live.done);
             *longest = fmax(*longest, live.seconds_left);
         }
@@ -397,7 +400,8 @@ static status run_all(struct pool *pool, struct error *error)
         database_set_patience(store_database(pool->store), PATIENCE_MS); /* read the states again under the lock */
         stop_hold(runner->stop);
         result = run_pool(pool, error);
-        stop_release(runner->stop);
+        if (result != ERROR_STOPPED)
+            stop_release(runner->stop);
     }
     store_close(pool->store);
     tally_close(&pool->tally);

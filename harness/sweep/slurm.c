@@ -1,4 +1,5 @@
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,8 @@ status sweep_parts_collect(const struct sweep *sweep, const struct log *log, str
 }
 
 enum {
+    SLURM_JOB = 64,        /* bytes of a number */
+    JOBS_MOST = 1 << 20,   /* bytes of numbers */
     SECONDS_TO_STOP = 120, /* between the stop request and the end of a job's time */
     USUAL_ARRAY = 1001     /* Slurm's default of MaxArraySize */
 };
@@ -118,7 +121,7 @@ enum {
 /* Absolute paths in the scripts. */
 struct places {
     char program[PATH_MAX], here[PATH_MAX], folder[PATH_MAX], suite[PATH_MAX];
-    char *batch, *collect, *job; /* files in the folder */
+    char *collect, *job; /* files in the folder */
 };
 
 /* --- Text --- */
@@ -151,18 +154,25 @@ static void add_head(struct text *text, const struct sweep *sweep, const struct 
         text_add(text, "#SBATCH %.*s\n", (int)strcspn(word, " "), word);
 }
 
+/* Runs that are one array, whose tasks count from 0: a power of ten at most, so that the digits of a task end a run's number. */
+struct chunk {
+    size_t first, end;
+    int digits;
+};
+
 /* "0-3,7,9-11": the runs to be computed. */
-static void add_array(struct text *text, const struct sweep *sweep, const struct slurm_options *options)
+static void add_array(struct text *text, const struct sweep *sweep, const struct chunk *chunk,
+                      const struct slurm_options *options)
 {
     text_add(text, "#SBATCH --array=");
     const char *separator = "";
-    for (size_t i = 0; i < sweep->run_count; i++) {
+    for (size_t i = chunk->first; i < chunk->end; i++) {
         if (!sweep_wants(&sweep->runs[i]))
             continue;
         size_t first = i;
-        while (i + 1 < sweep->run_count && sweep_wants(&sweep->runs[i + 1]))
+        while (i + 1 < chunk->end && sweep_wants(&sweep->runs[i + 1]))
             i++;
-        text_add(text, first == i ? "%s%zu" : "%s%zu-%zu", separator, first, i);
+        text_add(text, first == i ? "%s%zu" : "%s%zu-%zu", separator, first - chunk->first, i - chunk->first);
         separator = ",";
     }
     if (options->jobs > 0)
@@ -170,9 +180,9 @@ static void add_array(struct text *text, const struct sweep *sweep, const struct
     text_add(text, "\n");
 }
 
-static void add_runs(struct text *text, const struct sweep *sweep)
+static void add_runs(struct text *text, const struct sweep *sweep, const struct chunk *chunk)
 {
-    for (size_t i = 0; i < sweep->run_count; i++) {
+    for (size_t i = chunk->first; i < chunk->end; i++) {
         if (!sweep_wants(&sweep->runs[i]))
             continue;
         struct strings arguments = {0};
@@ -192,16 +202,20 @@ static void add_place(struct text *text, const char *name, const char *path)
     text_add(text, "\n");
 }
 
-static void write_batch(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
-                        const struct places *places)
+static void write_batch(struct text *text, const struct sweep *sweep, const struct chunk *chunk,
+                        const struct slurm_options *options, const struct places *places)
 {
+    char log[64] = "%a.log"; /* of Slurm; "1%3a.log" is 1042.log of task 42 */
+    size_t digits = (size_t)pow(10, chunk->digits);
+    if (chunk->first > 0)
+        snprintf(log, sizeof log, "%zu%%%da.log", chunk->first / digits, chunk->digits);
     text_add(text,
              "#!/bin/bash\n"
              "# The runs of a sweep, one per task of the array; written by mtil sweep --slurm, which submits those "
              "that are\n"
              "# not finished. Each resumes where it was stopped and has its own database; collect.sh joins them.\n");
-    add_head(text, sweep, options, places, "", "%a.log");
-    add_array(text, sweep, options);
+    add_head(text, sweep, options, places, "", log);
+    add_array(text, sweep, chunk, options);
     if (options->cpus > 0)
         text_add(text, "#SBATCH --cpus-per-task=%zu\n", options->cpus);
     add_setting(text, "mem", options->memory);
@@ -214,14 +228,15 @@ static void write_batch(struct text *text, const struct sweep *sweep, const stru
     add_place(text, "program", places->program);
     add_place(text, "suite", places->suite);
     add_place(text, "folder", places->folder);
-    text_add(
-        text,
-        "run() {\n"
-        "    exec \"$program\" run \"$suite\" \"$@\" run.database=\"$folder/databases/$SLURM_ARRAY_TASK_ID.db\" \\\n"
-        "        run.folder=\"$folder/runs\" run.threads=\"${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-0}}\"\n"
-        "}\n\ncase \"$SLURM_ARRAY_TASK_ID\" in\n");
-    add_runs(text, sweep);
-    text_add(text, "*) echo \"this sweep has no run $SLURM_ARRAY_TASK_ID left\" >&2; exit 2 ;;\nesac\n");
+    text_add(text,
+             "number=$((SLURM_ARRAY_TASK_ID + %zu))\n"
+             "run() {\n"
+             "    exec \"$program\" run \"$suite\" \"$@\" run.database=\"$folder/databases/$number.db\" \\\n"
+             "        run.folder=\"$folder/runs\" run.threads=\"${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-0}}\"\n"
+             "}\n\ncase \"$number\" in\n",
+             chunk->first);
+    add_runs(text, sweep, chunk);
+    text_add(text, "*) echo \"this sweep has no run $number left\" >&2; exit 2 ;;\nesac\n");
 }
 
 static void write_collect(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
@@ -249,16 +264,6 @@ static status save_script(const char *path, struct text *text, struct error *err
     return made;
 }
 
-static status write_scripts(const struct sweep *sweep, const struct slurm_options *options, const struct places *places,
-                            struct error *error)
-{
-    struct text batch = {0}, collect = {0};
-    write_batch(&batch, sweep, options, places);
-    TRY(save_script(places->batch, &batch, error));
-    write_collect(&collect, sweep, options, places);
-    return save_script(places->collect, &collect, error);
-}
-
 /* --- Places --- */
 
 /* sbatch splits its settings into words and reads file names as patterns. */
@@ -283,7 +288,6 @@ static status find_places(const struct sweep *sweep, struct places *places, stru
     if (!is_file)
         snprintf(places->suite, sizeof places->suite, "%s", sweep->suite);
     TRY(check_place(places->folder, error));
-    places->batch = path_format("%s/batch.sh", places->folder);
     places->collect = path_format("%s/collect.sh", places->folder);
     places->job = path_format("%s/job", places->folder);
     return OK;
@@ -291,7 +295,6 @@ static status find_places(const struct sweep *sweep, struct places *places, stru
 
 static void free_places(struct places *places)
 {
-    free(places->batch);
     free(places->collect);
     free(places->job);
 }
@@ -334,53 +337,122 @@ static status submit(const char *dependency, const char *script, char job[SLURM_
     return result;
 }
 
-/* Two arrays of the same runs would write the same databases. A job that squeue does not know has ended. */
+/* Two arrays of the same runs would write the same databases. A job that squeue does not know has ended; where it cannot be asked,
+ * nothing is known. */
 static status refuse_queued(const struct sweep *sweep, const char *path, struct error *error)
 {
     struct bytes bytes;
-    struct text output = {0};
-    char job[SLURM_JOB];
+    status result = OK;
+    char *place, *job;
     if (!file_exists(path))
         return OK;
-    TRY(file_read(path, SLURM_JOB - 1, &bytes, error));
-    snprintf(job, sizeof job, "%.*s", (int)strspn((const char *)bytes.data, "0123456789"), (const char *)bytes.data);
+    TRY(file_read(path, JOBS_MOST, &bytes, error));
+    for (job = strtok_r((char *)bytes.data, ",\n", &place); job != NULL && result == OK;
+         job = strtok_r(NULL, ",\n", &place)) {
+        struct text output = {0};
+        status asked = child_run((const char *[]){"squeue", "--noheader", "--jobs", job, NULL}, &output, error);
+        bool listed = asked == OK && output.size > 0,
+             ended = asked == OK || (output.data != NULL && strstr(output.data, "Invalid job id") != NULL);
+        text_free(&output);
+        if (!ended)
+            result = error_context(error, "whether a job of this sweep is in the queue");
+        else if (listed)
+            result = error_set(error, ERROR_BUSY,
+                               "%s: job %s of this sweep is in the queue; wait for it (squeue --jobs %s) or cancel it "
+                               "(scancel %s)",
+                               sweep->folder, job, job, job);
+    }
     bytes_free(&bytes);
-    bool known = child_run((const char *[]){"squeue", "--noheader", "--jobs", job, NULL}, &output, NULL) == OK &&
-                 output.size > 0;
-    text_free(&output);
-    if (!known)
-        return OK;
-    return error_set(
-        error, ERROR_BUSY,
-        "%s: job %s of this sweep is in the queue; wait for it (squeue --jobs %s) or cancel it (scancel %s)",
-        sweep->folder, job, job, job);
+    return result;
 }
 
-static status submit_both(const struct sweep *sweep, const struct slurm_options *options, const struct places *places,
-                          char job[SLURM_JOB], struct error *error)
+/* The digits of the largest number below 10ⁿ that any task of an array can have here. */
+static int task_digits(void)
 {
-    char dependency[SLURM_JOB + 32], collecting[SLURM_JOB];
-    TRY(refuse_queued(sweep, places->job, error));
-    TRY(write_scripts(sweep, options, places, error));
-    if (submit(NULL, places->batch, job, error) != OK)
-        return sweep->run_count > USUAL_ARRAY
-                   ? error_context(error, "%zu runs, but the default MaxArraySize of a cluster is %d", sweep->run_count,
-                                   USUAL_ARRAY)
-                   : error->code;
-    TRY(file_write(places->job, job, strlen(job), error));
-    snprintf(dependency, sizeof dependency, "--dependency=afterany:%s", job);
-    if (submit(dependency, places->collect, collecting, error) != OK)
-        return error_context(error, "job %s was submitted, but not the job that joins its databases", job);
-    return OK;
+    struct text output = {0};
+    size_t most = USUAL_ARRAY;
+    int digits = 1;
+    const char *line = child_run((const char *[]){"scontrol", "show", "config", NULL}, &output, NULL) == OK
+                           ? strstr(output.data, "MaxArraySize")
+                           : NULL;
+    if (line != NULL)
+        most = strtoull(line + strcspn(line, "0123456789"), NULL, 10);
+    most = most > 0 ? most : USUAL_ARRAY;
+    text_free(&output);
+    while (pow(10, digits + 1) <= (double)most)
+        digits++;
+    return digits;
 }
 
-status slurm_submit(const struct sweep *sweep, const struct slurm_options *options, char job[SLURM_JOB],
+static bool any_wanted(const struct sweep *sweep, const struct chunk *chunk)
+{
+    for (size_t i = chunk->first; i < chunk->end; i++)
+        if (sweep_wants(&sweep->runs[i]))
+            return true;
+    return false;
+}
+
+/* With a limit of tasks at a time, an array waits for the one before. */
+static status submit_chunk(const struct sweep *sweep, const struct chunk *chunk, const struct slurm_options *options,
+                           const struct places *places, struct text *jobs, struct error *error)
+{
+    struct text script = {0};
+    char job[SLURM_JOB], dependency[SLURM_JOB + 32];
+    const char *last = jobs->size > 0 ? strrchr(jobs->data, ',') : NULL;
+    snprintf(dependency, sizeof dependency, "--dependency=afterany:%s",
+             last != NULL     ? last + 1
+             : jobs->size > 0 ? jobs->data
+                              : "");
+    char *path = chunk->first == 0 ? path_format("%s/batch.sh", places->folder)
+                                   : path_format("%s/batch-%zu.sh", places->folder, chunk->first);
+    write_batch(&script, sweep, chunk, options, places);
+    status result = save_script(path, &script, error);
+    NEXT(result, submit(jobs->size > 0 && options->jobs > 0 ? dependency : NULL, path, job, error));
+    free(path);
+    if (result != OK)
+        return jobs->size > 0
+                   ? error_context(error, "only the runs below %zu were submitted, as job %s", chunk->first, jobs->data)
+                   : result;
+    text_add(jobs, jobs->size > 0 ? ",%s" : "%s", job);
+    return file_write(places->job, jobs->data, jobs->size, error);
+}
+
+static status submit_collect(const struct places *places, const struct text *jobs, struct error *error)
+{
+    char collecting[SLURM_JOB], *dependency = path_format("--dependency=afterany:%s", jobs->data);
+    for (char *comma = dependency; (comma = strchr(comma, ',')) != NULL;)
+        *comma = ':';
+    status result = submit(dependency, places->collect, collecting, error);
+    free(dependency);
+    return result == OK
+               ? OK
+               : error_context(error, "job %s was submitted, but not the job that joins its databases", jobs->data);
+}
+
+static status submit_all(const struct sweep *sweep, const struct slurm_options *options, const struct places *places,
+                         struct text *jobs, struct error *error)
+{
+    struct text collect = {0};
+    struct chunk chunk = {.digits = task_digits()};
+    TRY(refuse_queued(sweep, places->job, error));
+    write_collect(&collect, sweep, options, places);
+    TRY(save_script(places->collect, &collect, error));
+    for (; chunk.first < sweep->run_count; chunk.first = chunk.end) {
+        size_t most = chunk.first + (size_t)pow(10, chunk.digits);
+        chunk.end = most < sweep->run_count ? most : sweep->run_count;
+        if (any_wanted(sweep, &chunk))
+            TRY(submit_chunk(sweep, &chunk, options, places, jobs, error));
+    }
+    return submit_collect(places, jobs, error);
+}
+
+status slurm_submit(const struct sweep *sweep, const struct slurm_options *options, struct text *jobs,
                     struct error *error)
 {
-    struct places places = {.batch = NULL};
+    struct places places = {.collect = NULL};
     TRY(check_words(options, error));
     status result = find_places(sweep, &places, error);
-    NEXT(result, submit_both(sweep, options, &places, job, error));
+    NEXT(result, submit_all(sweep, options, &places, jobs, error));
     free_places(&places);
     return result;
 }

@@ -75,14 +75,17 @@ static status add_run(struct sweep *sweep, size_t configuration, uint64_t seed, 
     return OK;
 }
 
-/* The GPUs that a run may use. */
-static size_t count_gpus(const struct settings *settings)
+/* The GPUs that a run may use, and the memory of the smallest. */
+static void count_gpus(struct sweep *sweep, const struct settings *settings)
 {
     struct gpus gpus;
     struct error none;
     if (strcmp(settings->backend.name, "cpu") == 0 || backend_gpus(&gpus, &none) != OK)
-        return 0;
-    return gpus.count;
+        return;
+    sweep->gpus = gpus.count;
+    for (size_t i = 0; i < gpus.count; i++)
+        if (i == 0 || (double)gpus.list[i].memory < sweep->gpu_memory)
+            sweep->gpu_memory = (double)gpus.list[i].memory;
 }
 
 /* Of settings and paths; identifies a configuration until its inputs are read. */
@@ -111,7 +114,7 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     for (size_t i = 0; i < c->runs; i++)
         TRY(add_run(sweep, configuration, settings_seed(suite, i), error));
     if (sweep->database == NULL) {
-        sweep->gpus = count_gpus(&settings);
+        count_gpus(sweep, &settings);
         sweep->database = xstrdup(settings.database);
         sweep->run_folder = xstrdup(settings.folder);
     }
@@ -337,6 +340,7 @@ static status add_rows(struct sweep *sweep, struct error *error)
 static status open_sweep(struct sweep *sweep, const struct sweep_request *request, struct error *error)
 {
     sweep->suite = xstrdup(request->suite);
+    sweep->allows_commands = request->allows_commands;
     TRY(grid_parse(&sweep->grid, request->words, request->count, request->values, settings_sections, error));
     TRY(add_rows(sweep, error));
     TRY(read_configurations(sweep, error));
@@ -445,5 +449,7 @@ void sweep_arguments(const struct sweep *sweep, size_t run, struct strings *argu
         if (!sweep->grid.axes[i].seeds)
             strings_format(arguments, "%s", overrides.items[i]);
     strings_format(arguments, "run.seeds=%llu", (unsigned long long)sweep->runs[run].seed);
+    if (sweep->allows_commands)
+        strings_format(arguments, "--allow-commands");
     strings_free(&overrides);
 }

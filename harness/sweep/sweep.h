@@ -36,11 +36,11 @@
 
 struct machine {
     size_t cores;  /* that this process may use */
-    double memory; /* bytes that are free; 0: unknown */
+    double memory; /* bytes that are free, or with GPUs, that the smallest has; 0: unknown */
     size_t gpus;   /* that runs compute on; 0: they compute on the cores */
 };
 
-struct machine machine_look(void); /* cores and memory; gpus depend on the suite */
+struct machine machine_look(void); /* cores and their memory; gpus depend on the suite */
 
 struct placement_request {
     size_t runs;    /* to be placed */
@@ -56,12 +56,13 @@ struct placement {
     size_t gpus_each;            /* of a run, with consecutive numbers; at least 1 */
 };
 
-/* Takes the requested number of jobs. Without one: as many as there are cores, limited by four fifths of the free memory;
- * one core each has the highest throughput, because no run then waits for its own threads. With GPUs: one run per GPU, or
- * per request->gpus of them. */
+/* Takes the requested number of jobs. Without one, it takes as many as there are cores, limited by four fifths of the
+ * free memory; one core each has the highest throughput, because no run then waits for its own threads. With GPUs it
+ * takes one run per GPU, or per request->gpus of them. */
 struct placement placement_choose(const struct machine *machine, const struct placement_request *request);
 
-/* At least 1; the slots' threads add up to the cores when there are at most as many jobs as cores and no thread count was requested. */
+/* The threads of a slot, at least 1. They add up to the cores when there are at most as many jobs as cores and no
+ * thread count was requested. */
 size_t placement_threads(const struct placement *placement, size_t slot);
 
 /* Number of the GPU of a slot, the first of its GPUs; 0 where there is none. */
@@ -112,6 +113,7 @@ struct sweep_run {
 
 struct sweep {
     char *suite; /* as given: a name or a file */
+    bool allows_commands;
     struct grid grid;
     struct sweep_configuration *configurations; /* in the grid's order */
     size_t
@@ -120,6 +122,7 @@ struct sweep {
     struct sweep_run *runs; /* by configuration, then seed */
     size_t run_count;
     size_t gpus;                 /* of this machine, if the runs use them; otherwise 0 */
+    double gpu_memory;           /* bytes of the smallest */
     char *database, *run_folder; /* run.database, run.folder */
     char *folder; /* of its files: RUN_FOLDER/sweep-SUITE-DIGEST, the same for the same runs in the same order */
 };
@@ -128,6 +131,7 @@ struct sweep_request {
     const char *suite;
     const char *const *words; /* [count], the axes */
     size_t count;
+    bool allows_commands; /* runs get --allow-commands */
     enum grid_values values;
     struct progress *progress; /* while reading the inputs of the runs; NULL: none */
     const struct stop *stop;   /* NULL: never */
@@ -244,9 +248,8 @@ status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct erro
 /* Joins the runs to be collected; sweep_look then finds them. */
 status sweep_parts_collect(const struct sweep *sweep, const struct log *log, struct error *error);
 
-/* A job array with a task per run, and a job that joins their databases when all have ended. */
-
-enum { SLURM_JOB = 64 };
+/* Job arrays with a task per run, as many as the cluster's MaxArraySize asks for, and a job that joins their databases when all
+ * have ended. */
 
 /* partition, time, memory and arguments are passed to sbatch unchanged; NULL or 0: not given. */
 struct slurm_options {
@@ -257,10 +260,10 @@ struct slurm_options {
     size_t jobs;           /* at a time, at most */
 };
 
-/* Submits missing and unfinished runs by two scripts, batch.sh and collect.sh, which stay in the sweep's folder and
+/* Submits missing and unfinished runs by the scripts batch.sh (batch-1000.sh, … of the runs from there on) and collect.sh, which stay in the sweep's folder and
  * can be changed and submitted by hand. Every run writes its own database, because an SQLite file may be written from
- * several processes, but not from several machines. The folder must be on a file system that all of them share. job
- * is the number of the array. ERROR_BUSY while an earlier submission of the same sweep is queued; ERROR_IO with its
+ * several processes, but not from several machines. The folder must be on a file system that all of them share. jobs
+ * are the numbers of the arrays, "42" or "42,43". ERROR_BUSY while an earlier submission of the same sweep is queued; ERROR_IO with its
  * message if sbatch fails. */
-status slurm_submit(const struct sweep *sweep, const struct slurm_options *options, char job[SLURM_JOB],
+status slurm_submit(const struct sweep *sweep, const struct slurm_options *options, struct text *jobs,
                     struct error *error);

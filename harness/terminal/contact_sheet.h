@@ -29,7 +29,7 @@ status contact_sheet_add(struct contact_sheet *sheet, const struct image *pictur
 
 enum { LETTERING_ADVANCE = 6, LETTERING_LEADING = 10 }; /* dots from one character and one line to the next */
 
-/* Of a built-in font: printable ASCII, five by nine dots per character. */
+/* A built-in font has printable ASCII, five by nine dots per character. */
 struct lettering {
     int scale; /* pixels per dot */
     uint8_t colour[3];

@@ -5,7 +5,8 @@
  *     …
  *     stop_hold(&stop);                       // from here on there is something to save
  *     result = train(&stop);                  // ends soon after a request, having saved
- *     stop_release(&stop);
+ *     if (result != ERROR_STOPPED)            // else it only closes what is open and says where it stopped
+ *         stop_release(&stop);
  *
  * A program that is still running one second after a request ends as if the signal had not been handled, except between
  * stop_hold and stop_release. A second Ctrl-C ends it at once. A second signal of the other kinds has no effect,

@@ -22,7 +22,7 @@
 #include "harness/heads/model.h"
 #include "harness/scenario/data.h"
 
-/* On the host, borrowed until the next call. */
+/* A batch on the host, borrowed until the next call. */
 struct recorded_batch {
     const float *images;   /* normalised, [count, 3, R, R] */
     const int32_t *labels; /* NULL: not needed */

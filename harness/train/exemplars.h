@@ -27,7 +27,7 @@ size_t exemplars_share(const struct exemplars *exemplars);
  * distances of the same length, or NULL: ‖μ − mean of the first k picks‖. */
 void exemplars_herd(const float *features, size_t n, size_t width, size_t count, uint32_t *picks, double *distances);
 
-/* Keeps the first picks of the task that ended, at most a share, and shortens the lists of the tasks before. */
+/* Keeps the first picks of the task that ended, at most exemplars_share, and shortens the lists of the tasks before. */
 void exemplars_add(struct exemplars *exemplars, const uint32_t *picks, size_t count);
 
 size_t exemplars_count(const struct exemplars *exemplars);

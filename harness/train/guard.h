@@ -1,5 +1,5 @@
-/* Values that are not finite never reach a result: loss and gradients of every training step are checked before they
- * change anything, without the host waiting for the device.
+/* Values that are not finite never reach a result. Loss and gradients of every training step are checked before they
+ * change anything, and the host does not wait for the device.
  *
  *     TRY(guard_begin_task(model, error));
  *     TRY(guard_begin_step(model, task, error));

@@ -154,7 +154,7 @@ static status encode_frozen(void *context, const struct batch *batch, struct ima
 static status keep_frozen(void *context, size_t first, size_t count, const void *results, struct error *error)
 {
     const struct frozen *frozen = context;
-    size_t width = frozen->model->clip->dimensions.image_width, embed = frozen->model->clip->dimensions.embed;
+    size_t width = frozen->model->clip->dimensions.image_width, embed = model_feature_width(frozen->model);
     const float *means = results, *features = means + count * width;
     struct guarded_images images = {.dataset = frozen->images->dataset,
                                     .split = frozen->images->split,
@@ -175,33 +175,37 @@ static status keep_frozen(void *context, size_t first, size_t count, const void 
     return OK;
 }
 
+/* images: which ones; the rest of their settings is set here. */
+static status pass_frozen(struct model *model, const struct data *data, struct loader_settings *images, float *means,
+                          float *features, const struct stop *stop, struct error *error)
+{
+    images->resolution = (int)model->clip->dimensions.resolution;
+    images->squash = clip_squashes(&model->clip->dimensions);
+    images->batch = model->evaluation_batch;
+    /* Training images are read once, test images for every row of the accuracy matrix. */
+    images->cache = images->split == SPLIT_TEST ? data->cache : NULL;
+    struct frozen frozen = {.model = model, .images = images, .means = means, .features = features};
+    return image_pass_run(
+        &(struct image_pass){.model = model,
+                             .data = data,
+                             .images = images,
+                             .count = images->item_count,
+                             .bytes =
+                                 (model->clip->dimensions.image_width + model_feature_width(model)) * sizeof *means,
+                             .name = dataset_name(images->dataset),
+                             .stop = stop,
+                             .encode = encode_frozen,
+                             .keep = keep_frozen,
+                             .context = &frozen},
+        error);
+}
+
 status frozen_features(struct model *model, const struct data *data, const struct dataset *dataset, enum split split,
                        const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
                        struct error *error)
 {
-    struct loader_settings settings = {.dataset = dataset,
-                                       .split = split,
-                                       .items = items,
-                                       .item_count = n,
-                                       .resolution = (int)model->clip->dimensions.resolution,
-                                       .squash = clip_squashes(&model->clip->dimensions),
-                                       .batch = model->evaluation_batch,
-                                       /* Training images are read once, test images for every row of the accuracy
-                                        * matrix. */
-                                       .cache = split == SPLIT_TEST ? data->cache : NULL};
-    const struct clip_dimensions *d = &model->clip->dimensions;
-    struct frozen frozen = {.model = model, .images = &settings, .means = means, .features = features};
-    return image_pass_run(&(struct image_pass){.model = model,
-                                               .data = data,
-                                               .images = &settings,
-                                               .count = n,
-                                               .bytes = (d->image_width + d->embed) * sizeof *means,
-                                               .name = dataset_name(dataset),
-                                               .stop = stop,
-                                               .encode = encode_frozen,
-                                               .keep = keep_frozen,
-                                               .context = &frozen},
-                          error);
+    struct loader_settings settings = {.dataset = dataset, .split = split, .items = items, .item_count = n};
+    return pass_frozen(model, data, &settings, means, features, stop, error);
 }
 
 /* --- Frozen rows --- */
@@ -223,18 +227,31 @@ status frozen_rows_read(struct frozen_rows *rows, const struct method_run *run, 
                         struct error *error)
 {
     struct model *model = run->model;
-    const struct clip_dimensions *d = &model->clip->dimensions;
-    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), first = data_first_class(run->data, task);
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), first = data_first_class(run->data, task),
+           width = model_feature_width(model);
     *rows = (struct frozen_rows){.n = n,
-                                 .width = d->embed,
+                                 .width = width,
                                  .first = first,
                                  .classes = first + dataset_classes(task->dataset),
-                                 .features = xmalloc(array_size(n, d->embed * sizeof *rows->features)),
+                                 .features = xmalloc(array_size(n, width * sizeof *rows->features)),
                                  .labels = xmalloc(array_size(n, sizeof *rows->labels))};
     for (size_t i = 0; i < n; i++)
         rows->labels[i] = (int32_t)first + dataset_label(task->dataset, SPLIT_TRAIN, i);
     return frozen_features(model, run->data, task->dataset, SPLIT_TRAIN, NULL, n, NULL, rows->features, model->stop,
                            error);
+}
+
+status frozen_rows_mirror(struct frozen_rows *rows, const struct method_run *run, const struct task *task,
+                          struct error *error)
+{
+    size_t n = rows->n;
+    struct loader_settings settings = {.dataset = task->dataset, .split = SPLIT_TRAIN, .item_count = n, .mirror = true};
+    rows->features = xrealloc(rows->features, array_size(2 * n, rows->width * sizeof *rows->features));
+    rows->labels = xrealloc(rows->labels, array_size(2 * n, sizeof *rows->labels));
+    memcpy(rows->labels + n, rows->labels, n * sizeof *rows->labels);
+    rows->n = 2 * n;
+    return pass_frozen(run->model, run->data, &settings, NULL, rows->features + n * rows->width, run->model->stop,
+                       error);
 }
 
 void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng)

@@ -86,6 +86,9 @@ struct frozen_rows {
 };
 status frozen_rows_read(struct frozen_rows *rows, const struct method_run *run, const struct task *task,
                         struct error *error);
+/* Appends the same images with left and right exchanged. */
+status frozen_rows_mirror(struct frozen_rows *rows, const struct method_run *run, const struct task *task,
+                          struct error *error);
 void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng);
 void frozen_rows_free(struct frozen_rows *rows); /* after a failure, too */
 

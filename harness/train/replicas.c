@@ -42,7 +42,8 @@ static status open_rank(struct rank *rank, size_t number, struct error *error)
     rank->model = (struct model){.settings = leader->model->settings,
                                  .seed = leader->model->seed,
                                  .groups = leader->model->groups,
-                                 .tokenizer = leader->model->tokenizer};
+                                 .tokenizer = leader->model->tokenizer,
+                                 .evaluation_batch = leader->model->evaluation_batch};
     rank->model.settings.backend.device += number;
     rank->run = &rank->own;
     TRY(model_open(&rank->model, error));

@@ -31,8 +31,9 @@ status replicas_start(struct replicas *replicas, const struct training *training
 /* Waits for the other ranks. result is the leader's; if another rank failed first, its error is reported. */
 status replicas_finish(struct replicas *replicas, status result, struct error *error);
 
-/* Called by each rank before a step, when nothing but the device can still fail on this rank. False when another rank
- * has left. */
+/* Called by each rank before a step, when nothing but the device can still fail on this rank, and again before its sums: a rank
+ * that is in a sum must not wait for one that still maps memory, which may wait for that sum. False when another rank has
+ * left. */
 bool replicas_agree(struct replicas *replicas);
 
 /* The weight of a loss term that every rank computes in full; the weights of all ranks add up to 1. */

@@ -126,7 +126,7 @@ static status look(const struct iterations *i, struct step_report *report, struc
     struct model *model = i->model;
     const struct training *training = i->training;
     float loss[LOSS_TERMS];
-    report->loss = report->balance = NAN;
+    report->loss = report->balance = report->accuracy = NAN;
     report->looked =
         training->wants_loss != NULL && training->wants_loss(training->context, report->iteration, report->iterations);
     if (report->looked || !model->backend->asynchronous)
@@ -137,7 +137,19 @@ static status look(const struct iterations *i, struct step_report *report, struc
     report->loss = (double)loss[0];
     if (model->groups & GROUP_ADAPTERS && model->adapters->settings.balance != BALANCE_NONE)
         report->balance = (double)loss[1];
+    if (loss[LOSS_RIGHT + 1] > 0)
+        report->accuracy = (double)loss[LOSS_RIGHT] / (double)loss[LOSS_RIGHT + 1];
     return OK;
+}
+
+/* Meets the other ranks. */
+static status meet(const struct iterations *i, size_t step, struct error *error)
+{
+    struct replicas *replicas = i->model->work.replicas;
+    return replicas == NULL || replicas_agree(replicas)
+               ? OK
+               : error_set(error, ERROR_STOPPED, "%s: another GPU stopped before iteration %zu", i->task->settings.name,
+                           step + 1);
 }
 
 static status one_iteration(struct iterations *i, size_t step, struct step_report *report, struct error *error)
@@ -149,14 +161,13 @@ static status one_iteration(struct iterations *i, size_t step, struct step_repor
     arena_reset(&model->step_memory);
     TRY(batches_take(i->batches, &i->batch, error));
     i->start = arena_mark(&model->step_memory);
-    if (model->work.replicas != NULL && !replicas_agree(model->work.replicas))
-        return error_set(error, ERROR_STOPPED, "%s: another GPU stopped before iteration %zu", i->task->settings.name,
-                         step + 1);
+    TRY(meet(i, step, error));
     TRY(model_set_step(model, i->task->index, step, report->rate, error));
     TRY(guard_begin_step(model, i->task, error));
     TRY(replicas_begin_step(model, i->batch.count > 0, error));
     if (i->batch.count > 0 || method->loss != NULL)
         TRY(repeated_run(&i->repeated, i->batch.total, error));
+    TRY(meet(i, step, error));
     TRY(replicas_share(model, error));
     if (method->before_update != NULL)
         TRY(method->before_update(i->run, i->task, step + 1, error));

@@ -7,12 +7,14 @@
 
 #include "harness/train/method.h"
 
-/* After each iteration (counted from 1). loss is NAN unless wants_loss asked for it, because reading it waits for
- * the device. */
+/* The report after each iteration (counted from 1). loss is NAN unless wants_loss asked for it, because reading it
+ * waits for the device. */
 struct step_report {
     size_t iteration, iterations, images; /* images: of this call of train_task so far */
     bool looked;                          /* loss was read; with on_nan: skip it may be NAN all the same */
     double loss, balance, rate;           /* balance: losses of all blocks without their weight; NAN: there are none */
+    double
+        accuracy; /* share of the batch's images, augmented as they are; NAN: the loss has no cross-entropy of classes */
 };
 
 struct training {

@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
+#include "harness/heads/proven.h"
 #include "harness/heads/weights.h"
 #include "models/backend_options.h"
 #include "models/files/weights_file.h"
@@ -132,7 +133,7 @@ static status make_experts(struct mixture *m, const struct mixture_settings *s, 
 /* The mixture is zeros; it is closed after a failure, too. */
 static status mixture_open(struct mixture *m, const struct mixture_settings *s, struct error *error)
 {
-    TRY(backend_open(&m->backend, &s->backend, error));
+    TRY(proven_open(&m->backend, &s->backend, NULL, NULL, error));
     TRY(m->backend->ops->arena_create(m->backend, &m->memory, 0, "model", error));
     TRY(m->backend->ops->arena_create(m->backend, &m->step, 0, "step", error));
     TRY(load_dense(m, s, error));
@@ -220,8 +221,11 @@ static status mixture_compare(struct mixture *m, const uint8_t *pixels, size_t c
     status result = encode(m, pixels, count, false, dense, error);
     NEXT(result, encode(m, pixels, count, true, mixture, error));
     for (size_t i = 0; result == OK && i < n; i++) {
-        deviation->largest = fmax(deviation->largest, fabs((double)dense[i]));
-        deviation->difference = fmax(deviation->difference, fabs((double)dense[i] - (double)mixture[i]));
+        double value = fabs((double)dense[i]), difference = fabs((double)dense[i] - (double)mixture[i]);
+        if (value > deviation->largest)
+            deviation->largest = value;
+        if (difference > deviation->difference)
+            deviation->difference = difference;
     }
     free(dense);
     return result;

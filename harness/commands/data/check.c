@@ -35,7 +35,8 @@ static const struct option options[] = {
 };
 
 static const char *const parts[SPLITS] = {"train", "test"};
-static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplicate", "left out", "empty class"};
+static const char *const kinds[CHECK_KINDS] = {"missing",  "unreadable", "duplicate",  "two classes",
+                                               "repeated", "left out",   "empty class"};
 
 /* The survey of all datasets so far. */
 struct root_survey {
@@ -56,8 +57,8 @@ static void survey_begin(struct root_survey *survey)
         {.title = "part"},       {.title = "classes"},   {.title = "images"},
         {.title = "published"},  {.title = "least"},     {.title = "median", .decimals = 1},
         {.title = "most"},       {.title = "empty"},     {.title = "missing"},
-        {.title = "unreadable"}, {.title = "duplicate"}, {.title = "clipped"},
-        {.title = "state"}};
+        {.title = "unreadable"}, {.title = "duplicate"}, {.title = "two_classes"},
+        {.title = "repeated"},   {.title = "clipped"},   {.title = "state"}};
     static const struct table_column problems[] = {
         {.title = "dataset"}, {.title = "part"}, {.title = "problem"}, {.title = "what"}, {.title = "detail"}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -100,6 +101,12 @@ static void report_finding(const struct root_survey *survey, const struct check_
     case CHECK_DUPLICATE:
         log_warn(log, "%s: the test image %s has the pixels of the training image %s", name, finding->subject,
                  finding->detail);
+        break;
+    case CHECK_CLASSES:
+        log_warn(log, "%s: %s has the pixels of %s, and another class", name, finding->subject, finding->detail);
+        break;
+    case CHECK_REPEATED:
+        log_warn(log, "%s: %s is listed more than once, and counts as often", name, finding->subject);
         break;
     case CHECK_EMPTY_CLASS:
         log_warn(log, "%s: the class \"%s\" has no images to %s with", name, finding->subject, parts[finding->split]);
@@ -185,6 +192,8 @@ static void add_counts(struct root_survey *survey, const struct dataset *dataset
         table_add_integer(table, (int64_t)found->of[CHECK_MISSING]);
         table_add_integer(table, (int64_t)found->of[CHECK_UNREADABLE]);
         add_count(table, part == SPLIT_TEST, found->of[CHECK_DUPLICATE]);
+        table_add_integer(table, (int64_t)found->of[CHECK_CLASSES]);
+        table_add_integer(table, (int64_t)found->of[CHECK_REPEATED]);
         table_add_integer(table, (int64_t)found->clipped);
         table_add_text(table, state);
     }

@@ -1,4 +1,4 @@
-/* mtil completion: a script that completes words in bash, and the words, from the tables that print --help. */
+/* mtil completion: a script that completes words in a shell, and the words, from the tables that print --help. */
 #include <string.h>
 
 #include "core/file.h"
@@ -113,11 +113,15 @@ EMBEDDED_FILES(embedded_completion);
 
 static status run(const struct command_call *call, struct error *error)
 {
-    static const char *const shells[] = {"bash"};
-    if (strcmp(call->arguments[0], shells[0]) != 0)
-        return error_unknown_word(error, "command line", "shell", call->arguments[0], shells, 1);
+    static const char *const shells[] = {"bash", "zsh", "fish"}; /* in the order of the scripts */
+    enum { SHELLS = sizeof shells / sizeof *shells };
+    size_t shell = 0;
+    while (shell < SHELLS && strcmp(call->arguments[0], shells[shell]) != 0)
+        shell++;
+    if (shell == SHELLS)
+        return error_unknown_word(error, "command line", "shell", call->arguments[0], shells, SHELLS);
     if (call->argument_count == 1) {
-        fputs((const char *)embedded_completion->data, call->out);
+        fputs((const char *)embedded_completion[shell].data, call->out);
         return OK;
     }
     struct text words = {0};
@@ -129,12 +133,12 @@ static status run(const struct command_call *call, struct error *error)
 
 const struct command command_completion = {
     .name = "completion",
-    .arguments = "bash",
-    .summary = "print a script that completes the words of this program in bash",
+    .arguments = "bash|zsh|fish",
+    .summary = "print a script that completes the words of this program in a shell",
     .details =
-        "make install puts it where bash finds it. zsh reads it after `autoload -U bashcompinit && bashcompinit`.\n"
-        "The script asks the program for the words that can follow.\n",
-    .example = "  source <(mtil completion bash)\n",
+        "make install puts the scripts where the shells find them. A script asks the program for the words that can\n"
+        "follow. In zsh it is read after `autoload -U compinit && compinit`.\n",
+    .example = "  source <(mtil completion bash)\n  source <(mtil completion zsh)\n  mtil completion fish | source\n",
     .least = 1,
     .most = SIZE_MAX,
     .run = run,

@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/text.h"
 #include "datasets/image/image.h"
 
 /* The search through the named files, folders and lists. */
@@ -21,8 +22,10 @@ struct image_paths {
     FILE *list; /* being read; NULL: none */
     char *line;
     size_t line_size, line_number;
-    FTS *walk;  /* of a folder; NULL: none */
-    char *path; /* the last one that was given */
+    FTS *walk; /* of a folder; NULL: none */
+    size_t left_out;
+    char *first_left; /* what systems left in the folders */
+    char *path;       /* the last one that was given */
 };
 
 /* --- Kinds of arguments --- */
@@ -37,6 +40,16 @@ static status check_argument(const char *path, const char *expected, bool folder
     struct stat information;
     if (stat(path, &information) != 0)
         return error_errno(error, errno, "%s: expected %s", path, expected);
+    const char *end = strrchr(path, '.');
+    bool image = true;
+    if (folders && S_ISREG(information.st_mode) && end != NULL && text_has_word("safetensors|pt|pth|bin", end + 1))
+        TRY(image_file_recognize(&image, path, error));
+    if (!image)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "%s: expected %s, found weights; name them with an option (--run N, --adapters FILE), which takes "
+            "one file, where a pattern may name several",
+            path, expected);
     if (S_ISREG(information.st_mode) || (folders && S_ISDIR(information.st_mode)))
         return OK;
     return error_set(error, ERROR_ARGUMENT, "%s: expected %s, found %s", path, expected, kind_of(information.st_mode));
@@ -92,19 +105,24 @@ static status enter_folder(struct image_paths *paths, const char *named, struct 
 /* One step in the folder; *found: it reached an image. */
 static status walk(struct image_paths *paths, bool *found, struct error *error)
 {
-    const FTSENT *entry = fts_read(paths->walk);
+    FTSENT *entry = fts_read(paths->walk);
     *found = false;
-    if (entry == NULL)
+    if (entry == NULL) {
         leave_folder(paths);
-    else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+    } else if (entry->fts_level > FTS_ROOTLEVEL && path_is_leftover(entry->fts_name)) {
+        fts_set(paths->walk, entry, FTS_SKIP);
+        if (entry->fts_info != FTS_DP && paths->left_out++ == 0)
+            paths->first_left = xstrdup(entry->fts_path);
+    } else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
         return error_errno(error, entry->fts_errno, "%s: cannot list this folder", entry->fts_path);
     else if (entry->fts_info == FTS_DC)
         return error_set(error, ERROR_FORMAT, "%s: a symbolic link leads back to a folder that it is in",
                          entry->fts_path);
-    else if (entry->fts_info == FTS_F && image_file_recognized(entry->fts_path)) {
+    else if (entry->fts_info == FTS_F)
+        TRY(image_file_recognize(found, entry->fts_path, error));
+    if (*found) {
         free(paths->path);
         paths->path = xstrdup(entry->fts_path);
-        *found = true;
     }
     return OK;
 }
@@ -124,6 +142,7 @@ static status take(struct image_paths *paths, const char *named, bool *found, st
 
 static status open_list(struct image_paths *paths, const char *name, struct error *error)
 {
+    TRY(file_check_meant(name, false, error));
     paths->list_open = name;
     paths->line_number = 0;
     paths->list = fopen(name, "re");
@@ -188,9 +207,13 @@ static status next_image(struct image_paths *paths, const char **path, struct er
     return stop_requested(paths->stop) ? error_set(error, ERROR_STOPPED, "stopped while searching for images") : OK;
 }
 
-static void close_paths(struct image_paths *paths)
+static void close_paths(struct image_paths *paths, const struct log *log)
 {
     leave_folder(paths);
+    if (paths->left_out > 0)
+        log_info(log, "files and folders left out that a system left there: %zu (%s%s)", paths->left_out,
+                 paths->first_left, paths->left_out > 1 ? ", …" : "");
+    free(paths->first_left);
     if (paths->list != NULL)
         fclose(paths->list);
     free(paths->line);
@@ -225,7 +248,7 @@ void image_reader_close(struct image_reader *reader)
     free(reader->slots);
     free(reader->pixels);
     if (reader->paths != NULL)
-        close_paths(reader->paths);
+        close_paths(reader->paths, reader->call->log);
 }
 
 static uint8_t *pixels_of(const struct image_reader *reader, size_t slot)
@@ -281,12 +304,14 @@ static status next_path(struct image_reader *reader, struct image_slot *slot, bo
     return OK;
 }
 
-/* Removes those of `count` new slots that could not be read. */
-static void move_up(struct image_reader *reader, size_t count)
+/* Removes those of `count` new slots that could not be read. A shortage is no fault of an image. */
+static status move_up(struct image_reader *reader, size_t count, struct error *error)
 {
     size_t first = reader->count;
     for (size_t i = first; i < first + count; i++) {
         struct image_slot slot = reader->slots[i];
+        if (slot.error.code == ERROR_MEMORY)
+            return error_set(error, ERROR_MEMORY, "%s", slot.error.message);
         if (slot.error.code != OK) {
             report_failure(reader, &slot.error);
             continue;
@@ -297,6 +322,7 @@ static void move_up(struct image_reader *reader, size_t count)
         reader->slots[i] = reader->slots[reader->count];
         reader->slots[reader->count++] = slot;
     }
+    return OK;
 }
 
 status image_reader_next(struct image_reader *reader, struct error *error)
@@ -312,7 +338,7 @@ status image_reader_next(struct image_reader *reader, struct error *error)
         image_reader_decode(reader, count);
         if (stop_requested(reader->call->stop))
             return error_set(error, ERROR_STOPPED, "stopped after %zu images", reader->read);
-        move_up(reader, count);
+        TRY(move_up(reader, count, error));
     }
     reader->read += reader->count;
     return OK;

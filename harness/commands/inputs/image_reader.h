@@ -10,8 +10,8 @@
  *     } while (reader.count > 0);
  *     image_reader_close(&reader);
  *
- * Of a folder: the files whose content or name is that of an image, in byte order of their paths; links are followed.
- * Only the names in the folders being walked are held in memory.
+ * A folder gives the files whose content or name is that of an image, in byte order of their paths; links are
+ * followed. Only the names in the folders being walked are held in memory.
  */
 #pragma once
 
@@ -52,6 +52,7 @@ status image_reader_open(struct image_reader *reader, const struct command_call 
                          size_t resolution, bool squash, size_t batch, struct error *error);
 status image_reader_next(struct image_reader *reader, struct error *error);
 
-/* Without names (NULL): decodes the images of the first `count` slots, whose paths the caller has set and whose errors it reads. */
+/* For a reader without names (NULL): decodes the images of the first `count` slots. The caller sets their paths and
+ * reads their errors. */
 void image_reader_decode(struct image_reader *reader, size_t count);
 void image_reader_close(struct image_reader *reader);

@@ -17,10 +17,19 @@
 /* Appends the arguments after the first, then the options in this form. */
 void suite_words_add(struct strings *words, const struct command_call *call);
 
+/* Commands that a suite's file names are run only with this option; those on the command line are always run. */
+#define ALLOW_COMMANDS_OPTION                                                                                          \
+    {                                                                                                                  \
+        .name = "allow-commands", .type = OPTION_BOOLEAN, .fallback = "no",                                            \
+        .help = "run the programs that the suite's file names (method.command, merge.command)"                         \
+    }
+status suite_words_consent(const struct command_call *call, const struct suite *suite, const struct strings *words,
+                           struct error *error);
+
 /* The full key of a word, "merge.every" of "every=3". The caller frees. */
 status suite_word_key(char **key, const char *word, struct error *error);
 
-/* The suite that the first argument names, with these words, of which the last one for a key counts. The suite does not
- * borrow from them. */
+/* The suite that the first argument names, with these words; the last word of a key counts. The suite does not borrow
+ * from them. */
 status suite_words_load(struct suite **suite, const struct command_call *call, const struct strings *words,
                         struct error *error);

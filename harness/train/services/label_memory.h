@@ -9,8 +9,8 @@
  *     label_memory_scores(&memory, x, n, affinities, scores);
  *     label_memory_free(&memory);
  *
- * The clusters of a class's features are found by k-means, and mixtures of Gaussians that vary alike in every
- * direction. rows [n, width]; count, of the clusters, is at most n; means [count, width].
+ * The clusters of a class's features are found by k-means, or are mixtures of spherical Gaussians. rows [n, width];
+ * count, of the clusters, is at most n; means [count, width].
  *
  *     clusters_means(rows, n, width, count, rng, means);
  *     clusters_gaussians(rows, n, width, count, rng, gaussians, means);
@@ -51,7 +51,7 @@ struct label_memory {
 
 /* The vectors of the next class: centres of its features, as unit vectors, rows [n, width]. */
 void label_memory_add(struct label_memory *memory, const double *rows, size_t n, size_t vectors, struct rng rng);
-/* The Gaussians of a class, of its features as they are: rows [n, width]. */
+/* Fits the Gaussians of a class to its features, not normalised: rows [n, width]. */
 void label_memory_fit(struct label_memory *memory, size_t class, const double *rows, size_t n, size_t gaussians,
                       struct rng rng);
 void label_memory_cut(struct label_memory *memory, size_t classes); /* forgets the vectors of later classes */

@@ -8,6 +8,7 @@
 #include "core/linear.h"
 #include "harness/heads/model.h"
 #include "harness/train/batches.h"
+#include "harness/train/replicas.h"
 #include "harness/train/trainer.h"
 
 /* --- Subspaces --- */
@@ -189,7 +190,9 @@ static status fetch(struct layer_pass *pass, const struct model *model, size_t b
         size_t n = layer->rows * layer->columns;
         if (layer->inputs.data != NULL)
             TRY(add_covariance(&layer->tap, model->backend, matrix_of(&layer->inputs), error));
-        if (model->work.group != NULL)
+        if (model->work.group != NULL) {
+            if (!replicas_agree(model->work.replicas))
+                return error_set(error, ERROR_STOPPED, "another GPU stopped in a pass over its images");
             TRY(ops->all_reduce(model->backend,
                                 &(struct all_reduce){.group = model->work.group,
                                                      .rank = model->work.rank,
@@ -197,6 +200,7 @@ static status fetch(struct layer_pass *pass, const struct model *model, size_t b
                                                      .values = layer->sum,
                                                      .n = n},
                                 error));
+        }
         float *values = xmalloc(array_size(n, sizeof *values));
         layer->values = xmalloc(array_size(n, sizeof *layer->values));
         status result = ops->download(model->backend, values, layer->sum, n * sizeof *values, error);

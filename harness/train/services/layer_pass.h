@@ -29,9 +29,9 @@ void subspace_free(struct subspace *space); /* zeros are allowed */
 
 void subspace_remove(const struct subspace *space, double *matrix, size_t columns);
 
-/* Adds left singular vectors of what is left of matrix [n, columns], in their order, until the share of Σ s² that is covered is no
- * longer below `share`; an empty subspace takes those before which the running share is below it, at least one, as GPM's
- * code does. */
+/* Adds left singular vectors of the rest of matrix [n, columns] outside the subspace, in their order, until the
+ * covered share of Σ s² is no longer below `share`. An empty subspace takes the vectors before which the running
+ * share is below it, at least one, as GPM's code does. */
 status subspace_extend(struct subspace *space, const double *matrix, size_t n, size_t columns, double share,
                        struct error *error);
 
@@ -71,7 +71,7 @@ struct designed {
 
 struct design {
     size_t sets;                        /* of rows of a task; the last one is trained */
-    enum layer_sum_kind inputs, starts; /* what the passes after and before a task sum */
+    enum layer_sum_kind inputs, starts; /* the sums of the passes after and before a task */
     size_t (*batches)(const struct method_run *run, const struct task *task); /* of a pass; 0: see layer_pass_run */
 
     /* Extends the spaces by the pass over a task that has been trained; pass and task NULL: before the first one. */

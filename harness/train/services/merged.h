@@ -1,6 +1,6 @@
-/* Merging of whole models. τ_t = θ_t − θ_0 is what task t has changed. A rule keeps what it needs of τ_0 … τ_t, and
- * θ_0 + scale · τ is evaluated and saved, τ being the rule's. θ are the values of all trained groups (heads/model.h), tensor
- * after tensor, on the host: a GPU need not hold models that wait.
+/* Merging of whole models. τ_t = θ_t − θ_0 is the change of task t. A rule keeps what it needs of τ_0 … τ_t and
+ * merges them into τ; θ_0 + scale · τ is evaluated and saved. θ are the values of all trained groups (heads/model.h),
+ * tensor after tensor, on the host: a GPU need not hold models that wait.
  *
  *     static const struct merge_rule rule = {.sums = 1, .add = add, .delta = merged_sum};       // methods/mag_max.c
  *     .state_size = sizeof(struct merged), .open = open_largest, MERGED_HOOKS
@@ -45,8 +45,8 @@ struct merged {
 
 struct merge_rule {
     size_t sums, counts; /* arrays that it keeps; they are 0 before the first task */
-    size_t scratch;      /* arrays of n floats that `add` takes for its time */
-    /* Takes in merged_change(merged, i) of all values. */
+    size_t scratch;      /* arrays of n floats that `add` needs while it runs */
+    /* Adds merged_change(merged, i) of all values to the arrays. */
     status (*add)(struct method_run *run, struct error *error);
     /* delta [n] = τ of values first … first + n − 1 after merged->tasks tasks */
     void (*delta)(const struct merged *merged, size_t first, size_t n, float *delta);
@@ -80,7 +80,7 @@ static inline float merged_change(const struct merged *merged, size_t i)
 
 unsigned merged_groups(const struct options *options);
 
-/* At open: the model has its initial weights. */
+/* To be called in the method's open, when the model has its initial weights. */
 status merged_open(struct method_run *run, const struct merge_rule *rule, struct error *error);
 void merged_close(struct method_run *run);
 status merged_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error);
@@ -111,9 +111,9 @@ struct unified {
 status unified_open(struct unified *unified, size_t n, struct error *error);
 void unified_close(struct unified *unified); /* of zeros is allowed */
 
-/* Unifies the changes of `tasks` tasks, at least as many as before. Tensor k ends before value ends[k], where the next begins. read
- * gives values first … first + count − 1 of a task's change; until it has given those of all tasks, unified_rebuild gives
- * what it gave before. After a failure, unified_close. */
+/* Unifies the changes of `tasks` tasks, at least as many as before. Tensor k ends before value ends[k], where the
+ * next begins. read gives values first … first + count − 1 of a task's change; until it has given those of all tasks,
+ * unified_rebuild gives the previous changes. After a failure, unified_close. */
 status unified_fit(struct unified *unified, size_t tasks, const size_t *ends, size_t tensors,
                    void (*read)(const void *context, size_t task, size_t first, size_t count, float *delta),
                    const void *context, struct error *error);

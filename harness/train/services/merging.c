@@ -354,7 +354,7 @@ static status check_partitions(const struct method_run *run, struct error *error
     return OK;
 }
 
-static struct merge_call make_call(const struct method_run *run, const struct task *task, size_t iteration)
+static struct merge_call make_call(struct method_run *run, const struct task *task, size_t iteration)
 {
     const struct model *model = run->model;
     size_t before = 0, all = 0;
@@ -362,19 +362,28 @@ static struct merge_call make_call(const struct method_run *run, const struct ta
         before += k < task->index ? run->data->tasks[k].settings.iterations : 0;
         all += run->data->tasks[k].settings.iterations;
     }
-    return (struct merge_call){.moment = iteration > 0 ? MERGE_AFTER_STEP : MERGE_AFTER_TASK,
-                               .iteration = iteration,
-                               .iterations = task->settings.iterations,
-                               .before = before,
-                               .all = all,
-                               .epoch_length = task->settings.epoch_length,
-                               .more = task->settings.iterations - task->settings.schedule_end,
-                               .options = model->settings.merge.policy_options,
-                               .rng = rng_make(model->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
-                               .state = ((struct merging *)run->state)->policy};
+    struct merging *state = run->state;
+    struct merge_call call = {.moment = iteration > 0 ? MERGE_AFTER_STEP : MERGE_AFTER_TASK,
+                              .task = task->index,
+                              .iteration = iteration,
+                              .iterations = task->settings.iterations,
+                              .before = before,
+                              .all = all,
+                              .epoch_length = task->settings.epoch_length,
+                              .more = task->settings.iterations - task->settings.schedule_end,
+                              .options = model->settings.merge.policy_options,
+                              .rng = rng_make(model->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
+                              .state = state->policy,
+                              .folder = model->folder,
+                              .experts = model->settings.adapter.experts,
+                              .program = &state->program,
+                              .asking = &run->asking};
+    for (int t = 0; model->adapters != NULL && t < TOWERS; t++)
+        call.blocks[t] = adapters_in_tower(model->adapters, (enum tower)t) ? model->adapters->towers[t].blocks : 0;
+    return call;
 }
 
-static status check_tasks(const struct method_run *run, struct error *error)
+static status check_tasks(struct method_run *run, struct error *error)
 {
     const struct model *model = run->model;
     const struct merge_policy *policy = model->settings.merge.policy;
@@ -393,10 +402,16 @@ status merging_open(struct method_run *run, struct error *error)
     const struct merge_plan *plan = &model->settings.merge;
     if (model->adapters == NULL)
         return OK;
+    if (plan->policy->ask != NULL && model->settings.gpus > 1)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: run.gpus: merge policy %s asks one program, which cannot decide for %zu GPUs; leave run.gpus "
+            "out",
+            plan->policy->name, model->settings.gpus);
     TRY(check_skipping(run, error));
     TRY(check_partitions(run, error));
     TRY(check_tasks(run, error));
-    bool analysis = plan->analysis && plan->policy->plan != NULL;
+    bool analysis = plan->analysis && merge_policy_plans(plan->policy);
     TRY(adapters_collect(model->adapters, merge_needs(plan) | (analysis ? NEEDS_PROBES : 0), run->memory, error));
     if (analysis && model->work.rank == 0)
         TRY(merge_effects_open(&state->effects, model, run->memory, error));
@@ -411,6 +426,8 @@ status merging_open(struct method_run *run, struct error *error)
 void merging_close(struct method_run *run)
 {
     struct merging *state = run->state;
+    if (state->program != NULL)
+        run->model->settings.merge.policy->close(state->program);
     free(state->policy);
     merge_effects_close(state->effects);
 }

@@ -31,7 +31,8 @@ status loss_mean_keep(const struct loss_mean *mean, const char *name, const stru
 enum { EFFECT_WINDOW = 50 }; /* iterations */
 
 struct merging {
-    void *policy; /* state of the merge policy; NULL: none */
+    void *policy;  /* state of the merge policy; NULL: none */
+    void *program; /* the program that the policy asks; NULL: none was started */
     struct schedule_state schedule;
     struct loss_mean loss;         /* where the schedule needs it */
     struct merge_effects *effects; /* NULL: they are not measured */

@@ -1,9 +1,11 @@
 #include "harness/train/services/references.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "datasets/formats/strings.h"
 #include "harness/train/batches.h"
 
@@ -104,32 +106,123 @@ static status copy_recorded(struct reference_texts *texts, const struct method_r
     return OK;
 }
 
+/* Whether all columns of a line, separated by tabs or commas, have names that lists of captions give to theirs. */
+static bool is_header(const char *line)
+{
+    static const char names[] =
+        "caption|captions|title|text|texts|sentence|sentences|url|image_url|image|filepath|file|key|id";
+    char *copy = xstrdup(line), *rest = NULL;
+    bool known = true;
+    for (char *p = copy; *p != 0; p++)
+        *p = (char)tolower((unsigned char)*p);
+    for (char *name = strtok_r(copy, "\t,", &rest); name != NULL && known; name = strtok_r(NULL, "\t,", &rest))
+        known = text_has_word(names, name);
+    free(copy);
+    return known;
+}
+
+/* The start and size of column `index` of a line. */
+static const char *find_column(const char *line, size_t index, size_t *size)
+{
+    for (; index > 0 && line != NULL; index--)
+        line = strchr(line, '\t') != NULL ? strchr(line, '\t') + 1 : NULL;
+    *size = line != NULL ? strcspn(line, "\t") : 0;
+    return line;
+}
+
+/* Which column it is; by its name in the first line, which is then no sentence. */
+static status choose_column(const struct strings *lines, const char *path, const char *column, size_t *index,
+                            size_t *first, struct error *error)
+{
+    int64_t number;
+    size_t size;
+    const char *name;
+    if (parse_integer(column, &number) && number > 0) {
+        *index = (size_t)number - 1;
+        return OK;
+    }
+    *first = 1;
+    for (*index = 0; (name = find_column(lines->items[0], *index, &size)) != NULL; ++*index)
+        if (strlen(column) == size && strncmp(name, column, size) == 0)
+            return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s:1: expected a header with a column \"%s\" (method.reference_column), found \"%.200s\"", path,
+                     column, lines->items[0]);
+}
+
+static status check_sentence(const char *line, const char *path, size_t number, struct error *error)
+{
+    const char *last = strrchr(line, ',') != NULL ? strrchr(line, ',') + 1 : line;
+    if (strchr(line, '\t') != NULL)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s:%zu: expected one sentence, found columns separated by tabs: \"%.200s\"; name the one with "
+            "the sentences, as method.reference_column=1",
+            path, number, line);
+    if (number == 1 && is_header(line))
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s:1: expected a sentence, found a header: \"%.200s\"; remove it, or name the column with the "
+            "sentences, as method.reference_column=%.*s",
+            path, line, (int)strcspn(line, ","), line);
+    if (strncmp(last, "http://", 7) == 0 || strncmp(last, "https://", 8) == 0)
+        return error_set(error, ERROR_FORMAT, "%s:%zu: expected a sentence, found an address: \"%.200s\"", path, number,
+                         line);
+    return OK;
+}
+
+/* Turns lines into sentences: themselves, or what is in a column. first: the line of the first one. */
+static status take_sentences(struct strings *lines, const char *path, const char *column, size_t *first,
+                             struct error *error)
+{
+    size_t index = 0, size;
+    *first = 0;
+    TRY(strings_check_texts(lines, path, "sentence", error));
+    if (column != NULL)
+        TRY(choose_column(lines, path, column, &index, first, error));
+    for (size_t i = *first; i < lines->count; i++) {
+        char *line = lines->items[i];
+        if (column != NULL) {
+            const char *cell = find_column(line, index, &size);
+            if (cell == NULL || size == 0)
+                return error_set(error, ERROR_FORMAT,
+                                 "%s:%zu: expected a sentence in column %zu (method.reference_column), found none",
+                                 path, i + 1, index + 1);
+            memmove(line, cell, size);
+            line[size] = 0;
+        }
+        TRY(check_sentence(line, path, i + 1, error));
+    }
+    return lines->count > *first ? OK : error_set(error, ERROR_FORMAT, "%s: has no line but its header", path);
+}
+
 static status encode_lines(struct reference_texts *texts, const struct model *model, const struct strings *lines,
-                           const char *path, struct error *error)
+                           size_t first, const char *path, struct error *error)
 {
     size_t context = model->clip->dimensions.context, tokens, cut = 0;
-    TRY(strings_check_texts(lines, path, "sentence", error));
-    create(texts, model, lines->count);
-    for (size_t i = 0; i < lines->count; i++) {
-        const char *line = lines->items[i];
+    create(texts, model, lines->count - first);
+    for (size_t i = 0; i < texts->count; i++) {
+        const char *line = lines->items[first + i];
         if (tokenizer_encode(model->tokenizer, line, texts->tokens + i * context, context, &tokens, error) != OK)
-            return error_context(error, "%s:%zu", path, i + 1);
+            return error_context(error, "%s:%zu", path, first + i + 1);
         cut += tokens > context;
     }
     if (cut > 0)
-        log_warn(model->log, "%s: %zu of %zu sentences have more than %zu tokens and are cut", path, cut, lines->count,
+        log_warn(model->log, "%s: %zu of %zu sentences have more than %zu tokens and are cut", path, cut, texts->count,
                  context);
     return OK;
 }
 
 status reference_texts_read(struct reference_texts *texts, const struct method_run *run, const char *path,
-                            struct error *error)
+                            const char *column, struct error *error)
 {
     struct strings lines = {0};
+    size_t first = 0;
     if (run->data->recorded != NULL)
         return copy_recorded(texts, run, 0, error);
     status result = strings_read_lines(&lines, path, error);
-    NEXT(result, encode_lines(texts, run->model, &lines, path, error));
+    NEXT(result, take_sentences(&lines, path, column, &first, error));
+    NEXT(result, encode_lines(texts, run->model, &lines, first, path, error));
     strings_free(&lines);
     return result;
 }

@@ -15,7 +15,7 @@
  * Texts on which a method compares the model with a teacher: the lines of a file, or random token sequences (LwF-VR,
  * Ding et al. 2022, arXiv 2207.09248).
  *
- *     TRY(reference_texts_read(&texts, run, "captions.txt", error));              // one sentence per line
+ *     TRY(reference_texts_read(&texts, run, "captions.txt", NULL, error));        // one sentence per line
  *     TRY(reference_texts_draw(&texts, run, task->index, 1000, 10, error));       // by (seed, task) alone
  *     … texts.tokens, texts.count …
  *     reference_texts_free(&texts);
@@ -52,9 +52,10 @@ struct reference_texts {
 };
 
 /* Sentences longer than the model's context are truncated but keep their end token; a warning counts them. An empty
- * line or file is an error. */
+ * line or file is an error. column: of lines with tabs, the one with the sentence, by its number from 1 or its name in the
+ * first line; NULL: a line is a sentence, and one with a tab, a header and an address are errors. */
 status reference_texts_read(struct reference_texts *texts, const struct method_run *run, const char *path,
-                            struct error *error);
+                            const char *column, struct error *error);
 
 /* Start token, `words` tokens drawn from the whole vocabulary (including start and end token; the first end token
  * counts), end token. Frees previous texts. */

@@ -1,5 +1,6 @@
 #include "harness/train/services/regression.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +185,16 @@ status regression_solve(struct regression *r, struct error *error)
     if (result == OK)
         symmetric_solve(matrix, r->pool, r->coefficients, r->classes);
     symmetric_destroy(matrix);
+    NEXT(result, threads_check(r->pool, "a regression was solved", error));
     return result;
+}
+
+/* out [rows, columns] = a bᵀ */
+static void multiply(const struct regression *r, const double *a, size_t rows, const double *b, size_t columns,
+                     size_t inner, double *out)
+{
+    linear_multiply(r->pool, &(struct linear_product){
+                                 .rows = rows, .columns = columns, .inner = inner, .a = a, .b = b, .out = out});
 }
 
 void regression_scores(const struct regression *r, const float *features, size_t n, double *scores)
@@ -193,82 +203,9 @@ void regression_scores(const struct regression *r, const float *features, size_t
     for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
         expand(&e, r, features + first * r->width, count, true);
-        linear_multiply(r->pool, &(struct linear_product){.rows = count,
-                                                          .columns = r->classes,
-                                                          .inner = r->basis,
-                                                          .a = e.phi,
-                                                          .b = r->coefficients,
-                                                          .out = scores + first * r->classes});
+        multiply(r, e.phi, count, r->coefficients, r->classes, r->basis, scores + first * r->classes);
     }
     expansion_free(&e);
-}
-
-/* --- The ridge --- */
-
-/* Rows that a regression has not seen. */
-struct held_out {
-    size_t n;
-    const float *features; /* [n, width] */
-    const int32_t *labels; /* [n] */
-    double *scores;        /* [n, classes] */
-};
-
-static double squared_error(const struct held_out *h, size_t classes)
-{
-    double sum = 0;
-    for (size_t i = 0; i < h->n; i++)
-        for (size_t c = 0; c < classes; c++) {
-            double gap = h->scores[i * classes + c] - ((size_t)h->labels[i] == c);
-            sum += gap * gap;
-        }
-    return sum;
-}
-
-/* Leaves the best ridge in r. */
-static status choose_ridge(struct regression *r, const struct held_out *h, struct error *error)
-{
-    double least = INFINITY, best = pow(10, LEAST_RIDGE);
-    for (int e = LEAST_RIDGE; e < LEAST_RIDGE + RIDGES; e++) {
-        r->ridge = pow(10, e);
-        status result = regression_solve(r, error);
-        if (result == ERROR_FORMAT) /* not positive definite in double precision */
-            continue;
-        TRY(result);
-        regression_scores(r, h->features, h->n, h->scores);
-        double loss = squared_error(h, r->classes);
-        if (loss < least) {
-            least = loss;
-            best = r->ridge;
-        }
-    }
-    r->ridge = best;
-    return OK;
-}
-
-status regression_solve_validated(struct regression *r, const float *features, const int32_t *labels, size_t n,
-                                  size_t first, struct error *error)
-{
-    size_t used = n * 4 / 5, classes = r->classes - first;
-    int32_t *own = xmalloc(array_size(n, sizeof *own));
-    for (size_t i = 0; i < n; i++)
-        own[i] = labels[i] - (int32_t)first;
-    struct held_out held_out = {.n = n - used,
-                                .features = features + used * r->width,
-                                .labels = own + used,
-                                .scores = xmalloc(array_size(n, classes * sizeof *held_out.scores))};
-    struct regression part = {
-        .form = r->form, .width = r->width, .validated = true, .pool = r->pool, .basis = r->basis, .bases = r->bases};
-    regression_add(&part, features, own, used, classes);
-    status result = choose_ridge(&part, &held_out, error);
-    r->ridge = part.ridge;
-    part.bases = NULL; /* r's */
-    regression_free(&part);
-    NEXT(result, regression_solve(r, error));
-    for (; result == ERROR_FORMAT && r->ridge < pow(10, LEAST_RIDGE + RIDGES - 1); result = regression_solve(r, error))
-        r->ridge *= 10;
-    free(held_out.scores);
-    free(own);
-    return result;
 }
 
 void regression_free(struct regression *r)
@@ -282,6 +219,169 @@ void regression_free(struct regression *r)
     r->products = r->bases = r->coefficients = NULL;
     r->labels = NULL;
     r->classes = r->basis = 0;
+}
+
+/* --- The ridge --- */
+
+/* Regressions with every ridge on the first rows of a task, Φ [used, M]. Few rows are solved as Φᵀ (ΦΦᵀ + ridge · I)⁻¹ Y, which is
+ * the same. */
+struct search {
+    struct regression part; /* of these rows; its classes are those of the task */
+    double *phi;            /* [used, M]; NULL: not few */
+    struct symmetric *matrix;
+    double *right;        /* [classes, matrix->n] */
+    double *coefficients; /* [RIDGES, classes, matrix->n] */
+    double loss[RIDGES];  /* INFINITY: the ridge is too small for double precision */
+};
+
+static double ridge_at(size_t e)
+{
+    return pow(10, LEAST_RIDGE + (int)e);
+}
+
+/* ΦΦᵀ and one-hot labels */
+static void set_few(struct search *s, const float *features, const int32_t *labels, size_t n)
+{
+    const struct regression *r = &s->part;
+    struct expansion e = expansion_create(r);
+    s->phi = take(n, r->basis);
+    for (size_t first = 0; first < n; first += ROWS) {
+        size_t count = n - first < ROWS ? n - first : ROWS;
+        expand(&e, r, features + first * r->width, count, false);
+        memcpy(s->phi + first * r->basis, e.phi, count * r->basis * sizeof *e.phi);
+    }
+    expansion_free(&e);
+    s->matrix = symmetric_create(n);
+    symmetric_products(s->matrix, r->pool, s->phi, r->basis, NULL, NULL);
+    s->right = xcalloc(r->classes, array_size(n, sizeof *s->right));
+    for (size_t i = 0; i < n; i++)
+        s->right[(size_t)labels[i] * n + i] = 1;
+}
+
+static void set_many(struct search *s, const float *features, const int32_t *labels, size_t n)
+{
+    add_sums(&s->part, features, labels, n);
+    s->matrix = s->part.gram;
+    s->right = s->part.products;
+}
+
+/* ΦᵀΦ has the eigenvalues of ΦΦᵀ and zeros, beside which a ridge is lost that rounding of the former exceeds. */
+static status solve_ridges(struct search *s, struct error *error)
+{
+    struct threads *pool = s->part.pool;
+    size_t n = s->matrix->n, each = s->part.classes * n;
+    double least = s->phi != NULL ? DBL_EPSILON * symmetric_trace(s->matrix) : 0;
+    struct symmetric *matrix = symmetric_create(n);
+    s->coefficients = xcalloc(RIDGES, array_size(each, sizeof *s->coefficients));
+    for (size_t e = 0; e < RIDGES; e++) {
+        double *own = s->coefficients + e * each;
+        memcpy(matrix->values, s->matrix->values, symmetric_values(n) * sizeof *matrix->values);
+        symmetric_shift(matrix, ridge_at(e));
+        bool fit = ridge_at(e) > least && symmetric_factor(matrix, pool, error) == OK;
+        s->loss[e] = fit ? 0 : INFINITY;
+        if (!fit)
+            continue;
+        memcpy(own, s->right, each * sizeof *own);
+        symmetric_solve(matrix, pool, own, s->part.classes);
+    }
+    symmetric_destroy(matrix);
+    return threads_check(pool, "a ridge was chosen", error);
+}
+
+static void add_losses(struct search *s, const int32_t *labels, const double *scores, size_t n)
+{
+    size_t classes = s->part.classes, columns = RIDGES * classes;
+    for (size_t i = 0; i < n * columns; i++) {
+        double gap = scores[i] - ((size_t)labels[i / columns] == i % classes);
+        s->loss[i % columns / classes] += gap * gap;
+    }
+}
+
+/* The squared errors on rows that were not used. */
+static void measure(struct search *s, const float *features, const int32_t *labels, size_t n)
+{
+    const struct regression *r = &s->part;
+    struct expansion e = expansion_create(r);
+    size_t columns = RIDGES * r->classes;
+    double *kernel = take(ROWS, s->matrix->n), *scores = take(ROWS, columns);
+    for (size_t first = 0; first < n; first += ROWS) {
+        size_t count = n - first < ROWS ? n - first : ROWS;
+        expand(&e, r, features + first * r->width, count, true);
+        if (s->phi != NULL)
+            multiply(r, e.phi, count, s->phi, s->matrix->n, r->basis, kernel);
+        multiply(r, s->phi != NULL ? kernel : e.phi, count, s->coefficients, columns, s->matrix->n, scores);
+        add_losses(s, labels + first, scores, count);
+    }
+    free(kernel);
+    free(scores);
+    expansion_free(&e);
+}
+
+static status choose_ridge(struct search *s, const float *features, const int32_t *labels, size_t n, double *ridge,
+                           struct error *error)
+{
+    size_t used = n * 4 / 5, best = 0;
+    (2 * used <= s->part.basis ? set_few : set_many)(s, features, labels, used);
+    TRY(solve_ridges(s, error));
+    measure(s, features + used * s->part.width, labels + used, n - used);
+    for (size_t e = 1; e < RIDGES; e++)
+        best = s->loss[e] < s->loss[best] ? e : best;
+    *ridge = ridge_at(best);
+    return threads_check(s->part.pool, "a ridge was chosen", error);
+}
+
+static void search_free(struct search *s)
+{
+    if (s->phi != NULL) {
+        symmetric_destroy(s->matrix);
+        free(s->right);
+    }
+    free(s->phi);
+    free(s->coefficients);
+    s->part.bases = NULL; /* of the whole regression */
+    regression_free(&s->part);
+}
+
+/* The sums of the rows used in the search are there. */
+static void add_rest(struct regression *r, const struct search *s, const float *features, const int32_t *labels,
+                     size_t n, size_t first)
+{
+    size_t used = n * 4 / 5;
+    if (s->part.gram == NULL) {
+        add_sums(r, features, labels, n);
+        return;
+    }
+    add_sums(r, features + used * r->width, labels + used, n - used);
+    for (size_t i = 0; i < symmetric_values(r->basis); i++)
+        r->gram->values[i] += s->part.gram->values[i];
+    for (size_t i = 0; i < s->part.classes * r->basis; i++)
+        r->products[first * r->basis + i] += s->part.products[i];
+}
+
+status regression_learn_validated(struct regression *r, const float *features, const int32_t *labels, size_t n,
+                                  size_t first, size_t classes, struct error *error)
+{
+    int32_t *own = xmalloc(array_size(n, sizeof *own));
+    struct search s = {.part = {.form = r->form,
+                                .width = r->width,
+                                .validated = true,
+                                .pool = r->pool,
+                                .basis = r->basis,
+                                .bases = r->bases}};
+    for (size_t i = 0; i < n; i++)
+        own[i] = labels[i] - (int32_t)first;
+    more_classes(&s.part, classes - first);
+    more_classes(r, classes);
+    r->ridge = ridge_at(0);
+    status result = n > 1 ? choose_ridge(&s, features, own, n, &r->ridge, error) : OK;
+    if (result == OK)
+        add_rest(r, &s, features, labels, n, first);
+    search_free(&s);
+    free(own);
+    NEXT(result, regression_solve(r, error));
+    for (; result == ERROR_FORMAT && r->ridge < ridge_at(RIDGES - 1); result = regression_solve(r, error))
+        r->ridge *= 10;
+    return result;
 }
 
 /* --- Beside zero-shot CLIP --- */
@@ -381,23 +481,36 @@ status regression_hook_keep(struct method_run *run, const struct serializer *ser
     return (r->form == REGRESSION_DUAL ? keep_dual : keep_sums)(r, serializer, (size_t)classes, error);
 }
 
+/* Of the choices of a ridge, in tasks of equal size. */
+static struct regression_cost search_cost(const struct regression *r, double rows, double classes, double tasks)
+{
+    double used = 0.8 * rows / tasks, basis = (double)r->basis, columns = RIDGES * classes / tasks;
+    bool few = 2 * used <= basis;
+    double n = few ? used : basis;
+    return (struct regression_cost){.most = 8 * (n * n + columns * n + columns * ROWS + (few ? n * basis : 0)),
+                                    .operations = tasks * (RIDGES * n * n * n / 3 + 2 * columns * n * (n + used / 4) +
+                                                           (few ? (n + used / 2) * n * basis : 0))};
+}
+
 struct regression_cost regression_cost(const struct regression *r, size_t rows, size_t classes, size_t tasks)
 {
     bool primal = r->form == REGRESSION_PRIMAL;
     double basis = (double)(r->form == REGRESSION_DUAL ? rows : r->basis), n = (double)rows, c = (double)classes,
            d = (double)r->width, matrix = 8 * (double)symmetric_values((size_t)basis), pairs = basis * basis,
-           solves = r->validated ? RIDGES + 1 : 1,
            /* the dual basis grows from task to task: a third of its squares and a quarter of its cubes */
-        squares = (double)tasks * pairs * (primal ? solves : 1.0 / 3),
-           cubes = (double)tasks * pairs * basis * (primal ? solves : 0.25),
+        squares = (double)tasks * pairs * (primal ? 1 : 1.0 / 3),
+           cubes = (double)tasks * pairs * basis * (primal ? 1 : 0.25),
            kept = primal ? matrix + 8 * c * basis : (8 * d + 4) * n;
     if (r->form == REGRESSION_MEANS)
         return (struct regression_cost){.kept = 8 * c * d, .most = 16 * c * d, .operations = 2 * n * d};
+    struct regression_cost search = {0};
+    if (r->validated)
+        search = search_cost(r, n, c, (double)tasks);
     return (struct regression_cost){
         .kept = kept,
-        .most = kept + (r->validated ? 2 : 1) * matrix + 8 * basis * (c + ROWS) + (primal ? 8 * basis * d : 0),
-        .operations = cubes / 3 + 2 * squares * c +
-                      (primal ? n * (pairs * (r->validated ? 1.8 : 1) + 2 * basis * d) : squares * d)};
+        .most = kept + fmax(matrix, search.most) + 8 * basis * (c + ROWS) + (primal ? 8 * basis * d : 0),
+        .operations =
+            search.operations + cubes / 3 + 2 * squares * c + (primal ? n * (pairs + 2 * basis * d) : squares * d)};
 }
 
 /* --- Hooks --- */
@@ -459,12 +572,14 @@ status regression_hook_end_task(struct method_run *run, const struct task *task,
 {
     struct regression *r = run->state;
     struct frozen_rows rows;
+    threads_obey(r->pool, run->model->stop);
     status result = frozen_rows_read(&rows, run, task, error);
     if (result == OK && r->validated)
         frozen_rows_shuffle(&rows, rng_make(run->model->seed, RNG_HELD_OUT, (uint32_t)task->index, 0));
-    if (result == OK)
+    if (result == OK && !r->validated)
         regression_add(r, rows.features, rows.labels, rows.n, rows.classes);
-    NEXT(result, r->validated ? regression_solve_validated(r, rows.features, rows.labels, rows.n, rows.first, error)
+    NEXT(result, r->validated ? regression_learn_validated(r, rows.features, rows.labels, rows.n, rows.first,
+                                                           rows.classes, error)
                               : regression_solve(r, error));
     frozen_rows_free(&rows);
     return result;
@@ -473,7 +588,8 @@ status regression_hook_end_task(struct method_run *run, const struct task *task,
 status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
                               size_t classes, float *scores, struct error *error)
 {
-    (void)error;
-    regression_fuse(run->state, frozen_classes_column(run, task), features, n, classes, scores, NULL);
-    return OK;
+    const struct regression *r = run->state;
+    threads_obey(r->pool, run->model->stop);
+    regression_fuse(r, frozen_classes_column(run, task), features, n, classes, scores, NULL);
+    return threads_check(r->pool, "a regression scored images", error);
 }

@@ -19,7 +19,8 @@
  * which are cosines. The three are one family: without the inverse, primal scores by prototypes of Φ.
  *
  * All in double precision on the host. Between two tasks the primal form keeps ΦᵀΦ (4 M² bytes, whatever the number of rows),
- * the dual one every row; solving takes a second matrix of that kind.
+ * the dual one every row; solving takes a second matrix of that kind. A pool
+ * that obeys a stop (core/threads.h) makes solving fail and leaves sums and scores incomplete.
  */
 #pragma once
 
@@ -32,7 +33,7 @@ struct regression {
     enum regression_form form;
     size_t width;
     double ridge, gamma;
-    bool validated; /* primal: as in RanPAC (above), the ridge by regression_solve_validated */
+    bool validated; /* primal: as in RanPAC (above), the ridge by regression_learn_validated */
     double fusion,
         others; /* the own scores' share in the sum with CLIP's; the own score of a class that is not learned */
     struct threads *pool;
@@ -54,12 +55,12 @@ void regression_free(struct regression *regression);
 void regression_add(struct regression *regression, const float *features, const int32_t *labels, size_t n,
                     size_t classes);
 status regression_solve(struct regression *regression, struct error *error);
-/* The same after choosing the ridge as RanPAC's public code does (optimise_ridge_parameter), for the rows [n] just added, in random
- * order, of classes from `first` on: of 10⁻⁸, 10⁻⁷, … 10⁸ the first with the least squared error on the last fifth of them, of a
+/* Adds the rows [n] of a task, in random order, of classes from `first` on, and solves with the ridge that RanPAC's public code
+ * chooses (optimise_ridge_parameter): of 10⁻⁸, 10⁻⁷, … 10⁸ the first with the least squared error on the last fifth of them, of a
  * regression on the others. Ridges too small for double precision are passed over, also for the next larger one that all rows so
- * far can be solved with. */
-status regression_solve_validated(struct regression *regression, const float *features, const int32_t *labels, size_t n,
-                                  size_t first, struct error *error);
+ * far can be solved with. The search takes 17 factors of a matrix as large as there are rows or, beyond half of M rows, M. */
+status regression_learn_validated(struct regression *regression, const float *features, const int32_t *labels, size_t n,
+                                  size_t first, size_t classes, struct error *error);
 /* scores [n, classes] */
 void regression_scores(const struct regression *regression, const float *features, size_t n, double *scores);
 
@@ -70,22 +71,22 @@ struct regression_cost {
 };
 struct regression_cost regression_cost(const struct regression *regression, size_t rows, size_t classes, size_t tasks);
 
-/* Columns are the classes first, first + 1, … of all; features [n, width]. On entry scores [n, columns] are those of CLIP's texts.
- * With p = softmax(scores) they become, where the best class of p is learned (adapted [n], unless NULL, receives whether it
- * is), (1 − fusion) p + fusion · own, elsewhere p: so the answer for an image that CLIP takes for a class not learned is
- * CLIP's. */
+/* Columns are the classes first, first + 1, … of all; features [n, width]. On entry scores [n, columns] are those of
+ * CLIP's texts. With p = softmax(scores) they become, where the best class of p is learned (adapted [n], unless NULL,
+ * receives whether it is), (1 − fusion) p + fusion · own, and p elsewhere. An image that CLIP assigns to a class not
+ * learned therefore keeps CLIP's answer. */
 void regression_fuse(const struct regression *regression, size_t first, const float *features, size_t n, size_t classes,
                      float *scores, bool *adapted);
 
-/* For methods whose state is a regression. open: with form, ridge and what else the form has set; hidden: random directions of the
- * primal form. Refuses sizes that do not fit into the machine's memory. */
+/* For methods whose state is a regression. open: with form, ridge and the form's other fields set; hidden: random
+ * directions of the primal form. Refuses sizes that do not fit into the machine's memory. */
 status regression_open(struct method_run *run, size_t hidden, struct error *error);
 void regression_hook_close(struct method_run *run);
 status regression_hook_end_task(struct method_run *run, const struct task *task, struct error *error);
 status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
                               size_t classes, float *scores, struct error *error);
 void regression_hook_cost(const struct method_run *run, struct method_cost *cost);
-/* Without the directions. */
+/* Keeps everything but the directions. */
 status regression_hook_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
 
 #define REGRESSION_HOOKS                                                                                               \

@@ -1,0 +1,59 @@
+/* Inside a sequence: its state, and the parts that other files have: evaluation.c tests a trained model, own.c runs a
+ * method that trains and answers by itself. */
+#pragma once
+
+#include "harness/run/checkpoint.h"
+#include "harness/run/inputs.h"
+#include "harness/run/sequence.h"
+#include "harness/terminal/progress.h"
+
+/* State of a call besides the run. */
+struct session {
+    struct sequence *sequence;
+    struct run *run;
+    struct recorder recorder;
+    struct selector *selector; /* NULL: not needed */
+    struct evaluator *evaluator;
+    struct inputs inputs;
+    struct continuation continuation;
+    struct image_watch images;
+    struct checkpoint_writer writer; /* of the resume file */
+    char *folder, *resume;
+    int folder_lock; /* descriptor of the folder; −1: not held */
+    bool begun,
+        unresumed; /* by another session; to remain stopped: the resume file lies elsewhere, or is not to be used */
+    double saved;  /* when the last resume point was written */
+    const struct task *task; /* being trained */
+    struct progress_work work;
+    struct cache_progress decoding;
+    size_t encoded; /* test images, and the seconds that they took, at the last row of timings */
+    double encoding;
+    double before, iteration; /* work of training: before this task, and of one of its iterations */
+    double last_loss;
+    struct {
+        double inputs, files, files_of_training, images_of_training;
+    } took; /* seconds: to read the inputs; to commit rows and write files; waiting for images */
+};
+
+/* A row of timings: how long a phase has taken since then, and the memory so far. */
+status session_record_time(struct session *s, int64_t task, int64_t iteration, const char *phase, double since,
+                           int64_t iterations, int64_t images, struct error *error);
+
+/* Commits the rows, and writes the resume file of this place, while the run goes on. */
+status session_save_place(struct session *s, size_t task, size_t iteration, struct error *error);
+
+void session_report_evaluation(struct session *s, const char *activity, size_t j);
+
+/* --- evaluation.c --- */
+
+status session_zero_shot_row(struct session *s, bool record, struct error *error);
+status session_train_selector(struct session *s, size_t task, struct error *error);
+status session_evaluate_and_save(struct session *s, size_t task, struct error *error);
+
+/* --- own.c --- */
+
+/* Starts the method, and tests it before training if it can answer then. trained: tasks before a stop. */
+status session_start_own(struct session *s, size_t trained, bool resumed, struct error *error);
+
+/* Runs the tasks from place on. */
+status session_run_own(struct session *s, size_t first, struct error *error);
