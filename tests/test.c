@@ -40,6 +40,12 @@ int test_run(void)
     return _cmocka_run_group_tests("tests", listed.tests, listed.count, listed.set_up, listed.tear_down);
 }
 
+/* Memory is guarded in all tests (core/alloc.h), and in the programs that they start. */
+__attribute__((constructor)) static void guard_memory(void)
+{
+    setenv("MTIL_GUARD", "1", 0);
+}
+
 __attribute__((weak)) int main(void)
 {
     return test_run();

@@ -12,6 +12,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -46,6 +47,19 @@ void test_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
 /* MTIL_TEST_EVERY, 1 unless set: of many cases of a kind, one in so many is tried. Sanitizers and emulated kernels take long. */
 size_t test_every(void);
+
+/* cmocka's assert_in_range has other names from version 2 on. */
+static inline bool test_between(double value, double least, double most)
+{
+    return value >= least && value <= most;
+}
+
+#define assert_between(value, least, most)                                                                             \
+    do {                                                                                                               \
+        double value_ = (double)(value);                                                                               \
+        if (!test_between(value_, (double)(least), (double)(most)))                                                    \
+            fail_msg("%s: %g, expected %g to %g", #value, value_, (double)(least), (double)(most));                    \
+    } while (0)
 
 #define assert_ok(expression)                                                                                          \
     do {                                                                                                               \

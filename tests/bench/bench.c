@@ -68,7 +68,9 @@ status bench_open(struct bench *b, const struct backend_settings *settings)
     TRY(backend_open(&b->backend, settings, &error));
     b->ops = b->backend->ops;
     b->type = backend_operand_type(b->backend);
-    return b->ops->arena_create(b->backend, &b->arena, 0, "operands", &error);
+    TRY(b->ops->arena_create(b->backend, &b->arena, 0, "operands", &error));
+    b->byte = memory(b, 1);
+    return OK;
 }
 
 void bench_close(struct bench *b)
@@ -151,7 +153,8 @@ double reference_operations(size_t rows)
 
 void wait_for_device(const struct bench *b)
 {
-    must(b->ops->download(b->backend, &(char){0}, NULL, 0, &error));
+    char read;
+    must(b->ops->download(b->backend, &read, b->byte, sizeof read, &error));
 }
 
 double seconds_of(const struct bench *b, void (*call)(void *context), void *context, size_t together)

@@ -35,6 +35,7 @@ struct bench {
     struct backend *backend;
     const struct backend_ops *ops;
     struct arena arena;         /* of operands */
+    const void *byte;           /* on the device, also after the arena is reset; to read it is to wait */
     enum tensor_type type;      /* of what products read */
     const struct size *size;    /* of operations (operations.h), as are the next */
     size_t rows, values, slots; /* B · L, rows · d, B · K */

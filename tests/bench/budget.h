@@ -2,7 +2,7 @@
  * bytes of all operands, each counted once; and the nodes by kernel. Every operation is recorded by itself, so nothing
  * has to be computed for the count. Scratch memory and roundings that an operation makes for itself are no operands.
  *
- *     budget_begin(backend);
+ *     budget_begin(backend, bench.byte);
  *     budget_part("image tower");
  *     ... the operations of a step ...
  *     budget_print(backend);
@@ -11,9 +11,9 @@
 
 #include "models/backend.h"
 
-void budget_begin(struct backend *backend);
-void budget_part(const char *name);         /* borrowed; of the operations from here on */
-size_t budget_counted(void);                /* nodes of all operations so far */
+void budget_begin(struct backend *backend, const void *byte); /* byte: of the device, read in order to wait for it */
+void budget_part(const char *name);                           /* borrowed; of the operations from here on */
+size_t budget_counted(void);                                  /* nodes of all operations so far */
 void budget_print(struct backend *backend); /* Markdown; the table of operations is the backend's own again */
 
 /* The nodes of one graph of body, which has run before; 0 where the backend records nothing. */

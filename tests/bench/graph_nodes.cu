@@ -1,4 +1,4 @@
-/* The nodes of every graph that is made, by the names of their kernels: stands before cudaGraphInstantiate (the linker's
+/* The nodes of every graph that is made, by the names of their kernels: stands before cudaGraphInstantiateWithFlags (the linker's
  * --wrap). A graph of the library's kernels has them as functions of the driver, which alone knows their names. */
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <vector>
+
+#include "models/cuda/cuda.h"
 
 extern "C" void graph_node_met(const char *kernel);
 
@@ -29,10 +31,8 @@ static void meet(const char *mangled)
 static void *driver_function(const char *name)
 {
     enum { VERSION = 12030 };
-    cudaDriverEntryPointQueryResult found;
     void *entry = NULL;
-    cudaError_t result = cudaGetDriverEntryPointByVersion(name, &entry, VERSION, cudaEnableDefault, &found);
-    return result == cudaSuccess && found == cudaDriverEntryPointSuccess ? entry : NULL;
+    return cuda_driver_function(name, VERSION, &entry) == cudaSuccess ? entry : NULL;
 }
 
 static void meet_kernel(cudaGraphNode_t node)
@@ -55,11 +55,11 @@ static void meet_kernel(cudaGraphNode_t node)
         graph_node_met("a kernel without a name");
 }
 
-extern "C" cudaError_t __real_cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
-                                                   unsigned long long flags);
+extern "C" cudaError_t __real_cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                                            unsigned long long flags);
 
-extern "C" cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
-                                                   unsigned long long flags)
+extern "C" cudaError_t __wrap_cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                                            unsigned long long flags)
 {
     size_t count = 0;
     cudaGraphGetNodes(graph, NULL, &count);
@@ -76,5 +76,5 @@ extern "C" cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t *executable, 
                            : type == cudaGraphNodeTypeMemcpy ? "memory copy"
                                                              : "another node");
     }
-    return __real_cudaGraphInstantiate(executable, graph, flags);
+    return __real_cudaGraphInstantiateWithFlags(executable, graph, flags);
 }

@@ -406,7 +406,7 @@ static void print_budget(struct trial *b)
     open_trial(b);
     must(forward_and_backward(b, &error));
     must(budget_nodes(b->bench.backend, forward_and_backward, b, &whole, &error));
-    budget_begin(b->bench.backend);
+    budget_begin(b->bench.backend, b->bench.byte);
     must(forward_and_backward(b, &error));
     if (budget_counted() != whole) {
         fprintf(stderr, "step: the operations have %zu nodes, a graph of all of them has %zu\n", budget_counted(),

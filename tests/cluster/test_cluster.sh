@@ -44,12 +44,12 @@ wait_for_jobs() {
 
 # rows DATABASE: everything that was computed, whatever the order in which runs came there.
 rows() {
-    local tables=("evaluations USING (run)" "evaluations USING (run) JOIN per_image USING (run, task, checkpoint)"
+    local tables=("evaluations USING (run)" "evaluations USING (run) JOIN per_image USING (run, task, after_task)"
         "steps USING (run)" "expert_counts USING (run)" "expert_events USING (run)" "router_choices USING (run)"
         "selector_thresholds USING (run)")
-    local columns=("checkpoint, task, correct, images" "checkpoint, task, kind, hex(data)"
+    local columns=("after_task, task, correct, images" "after_task, task, kind, hex(data)"
         "task, iteration, loss, learning_rate" "task, encoder, block, expert, count"
-        "task, iteration, encoder, block, position, event, target, t1, t2, reason" "checkpoint, task, router, count"
+        "task, iteration, encoder, block, position, event, target, t1, t2, reason" "after_task, task, router, count"
         "task, threshold")
     local i
     for i in "${!tables[@]}"; do

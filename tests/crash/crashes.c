@@ -97,7 +97,7 @@ static void add_content(const char *path, struct text *state)
         text_free(&health);
         rows_read(name, state);
     } else if (!ends_with(path, ".log")) { /* what interrupted runs said comes first there */
-        assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
+        assert_ok(file_read_any(path, FILE_LIMIT, &bytes, &error));
         char *date = strstr((char *)bytes.data, " UTC"); /* of a report */
         if (ends_with(path, ".html") && date != NULL)
             memset(date - 16, ' ', 16);
@@ -220,7 +220,7 @@ static struct outcome run_with(const char *fault, char **calls)
     setenv("MTIL_FAULT_LOG", log, 1);
     struct outcome outcome = program_run(scenario->command);
     unsetenv("LD_PRELOAD");
-    *calls = file_read(log, FILE_LIMIT, &bytes, &error) == OK ? (char *)bytes.data : xstrdup("");
+    *calls = file_read_any(log, FILE_LIMIT, &bytes, &error) == OK ? (char *)bytes.data : xstrdup("");
     remove(log);
     free(log);
     return outcome;

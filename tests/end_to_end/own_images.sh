@@ -39,6 +39,50 @@ for task in scenes fields; do
 done
 expect 0 "Transfer" run suite.yaml training.iterations=2 training.warmup=0 selector.iterations=5 # in full: the test readme
 
+# What a run takes is what was estimated, within 30%: its process and what it leaves.
+"$mtil" run suite.yaml --dry-run --quiet >estimate
+estimate() { sed -n "s/^# $1  *about \([0-9]*\) MiB.*/\1/p" estimate; }
+near() {
+    [ "$(($2 * 10))" -ge "$(($3 * 7))" ] && [ "$(($2 * 10))" -le "$(($3 * 13))" ] || complain "$1: estimated $2 MiB, found $3"
+}
+took=$("$mtil" query results.db 'SELECT max(peak_bytes) >> 20 AS mib FROM timings' --format csv | tail -1 | tr -d '\r')
+grep -q __asan "$mtil" || near memory "$(estimate memory)" "$took"
+near disk "$(estimate disk)" "$(($(cat runs/*/seed1/* | wc -c) >> 20))"
+
+# The folder's own tasks; a run by its number; a pattern that names adapters in place of images.
+"$mtil" init my all.yaml --quiet || complain "mtil init my fails"
+expect 0 "$scenes" run all.yaml --dry-run
+grep -q '^  order: \[fields, scenes\]$' said || complain "init my: other tasks than its folders: $(cat all.yaml)"
+expect 1 'my/scenes/AnnualCrop: expected a folder for each class, found none' init my/scenes other.yaml
+mkdir -p 'named/a task/class'
+expect 1 "named/a task: a task's name has no comma, blank or control character" init named other.yaml
+mkdir -p $'odd/b\xef\xbf\xbe/class'
+expect 1 "a task's name has no comma, blank or control character" init odd other.yaml
+expect 2 'init: expected a folder and a file, found "mine" and "other.yaml"' init mine other.yaml
+[ ! -e other.yaml ] || complain "init leaves a file behind a mistake"
+expect 0 'scenes' predict --run 1 my/scenes/AnnualCrop
+expect 2 'seed1/adapters.safetensors: expected an image file or a folder, found weights; name them with an option' predict --run 1 runs/*/seed1/*.safetensors
+expect 2 'predict: --run names the weights; expected it or --adapters, found both' predict --run 1 --adapters runs/*/seed1/adapters.safetensors my
+expect 2 'there is no run 7' predict --run 7 my
+mv runs elsewhere
+expect 1 'run 1 names it as seen from the folder where it ran' predict --run 1 my
+mv elsewhere runs
+expect 0 'seeds: [3, 4]' run suite.yaml --seed 3,4 --dry-run
+expect 2 'did you mean "seed"' run suite.yaml --seeds 3 --dry-run
+
+# Test images that are trained on: by another task, under another name, by a second name of the file.
+images=(my/scenes/*/*.jpg)
+mkdir -p twin/{scenes,fields}/{train,test}/{x,y}
+cp "${images[0]}" twin/scenes/train/x && cp "${images[1]}" twin/scenes/train/y
+cp "${images[2]}" twin/scenes/test/x/copied.jpg && cp "${images[3]}" twin/scenes/test/y
+cp "${images[4]}" twin/fields/train/x/a.jpg && cp "${images[2]}" twin/fields/train/y
+cp "${images[5]}" twin/fields/test/x && ln twin/fields/train/x/a.jpg twin/fields/test/x/linked.jpg
+expect 0 'scenes: 1 of 2 test images have the pixels of training images (0 of this task, 1 of others)' \
+    run suite.yaml data.root=twin training.iterations=2 training.warmup=0 selector.iterations=5
+grep -qF 'the first is scenes/test/x/copied.jpg, in training fields/train/y/' said || complain "the image is not named"
+grep -qF 'fields: 1 of 2 test images have the pixels of training images (1 of this task, 0 of others)' said ||
+    complain "a link is not noticed: $(grep -v '^  ' said)"
+
 # One folder too high, misspelt, empty, flat, nowhere.
 expect 1 'my: expected a folder for each class, with its images; found class folders within' \
     run suite.yaml tasks.scenes.path=.

@@ -51,7 +51,7 @@ void rows_query(const char *name, const char *sql, struct text *rows)
 static const char tables_sql[] =
     "SELECT 'SELECT ' || group_concat('\"' || c.name || '\"') || ' FROM \"' || t.name || '\" ORDER BY 1, 2' "
     "FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' "
-    "AND t.name NOT IN ('timings', 'sessions', 'settings') "
+    "AND t.name NOT IN ('timings', 'resources', 'sessions', 'settings') "
     "AND c.name NOT IN ('started', 'finished', 'host', 'process', 'path', 'folder', 'suite_text') GROUP BY t.name "
     "ORDER BY t.name";
 

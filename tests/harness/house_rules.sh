@@ -54,6 +54,12 @@ complain "nothing below harness/ prints or exits" < <(
         xargs grep -nE '(^|[^a-z_])(printf|puts|putchar|perror|exit|abort) *\(|[^a-z_](stdout|stderr)[^a-z_]' |
         grep -vE '^core/alloc.c:|:[0-9]+: */?\*' | grep -vE '^[^:]*:[0-9]+:.*(/\*|//).*(printf|exit|stderr|stdout)'
 )
+complain "CI runs every target of the Makefile, itself or as what another one needs" < <(
+    for target in $(sed -n 's/^\.PHONY: //p' Makefile); do
+        grep -qE "^[^#]*make [^#|&;]*\b$target( |\)|\"|'|$)" .ci/run tests/systems/systems.sh tests/install/install.sh ||
+            grep -qE "^[a-z -]+:.* $target( |$)" Makefile || echo "$target"
+    done
+)
 complain "at most 600 lines" < <(
     sources core datasets models adapters results harness | xargs wc -l | awk '$2 != "total" && $1 > 600 {print $2 " has " $1}'
 )

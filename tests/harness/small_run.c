@@ -69,9 +69,20 @@ void small_run_expect_same(const char *path, const char *expected)
 size_t small_run_gpus(void)
 {
     struct gpus gpus;
+    struct backend *backend;
+    struct process_group group = {.size = 1};
     if (strcmp(test_backend_name(), "cpu") == 0)
         return 3;
-    return backend_gpus(&gpus, &error) == OK ? gpus.count : 0;
+    if (backend_gpus(&gpus, &error) != OK)
+        return 0;
+    must(backend_open(&backend, &(struct backend_settings){.name = test_backend_name()}, &error));
+    bool together = backend->ops->process_group_create(&backend, &group, &error) == OK;
+    if (together)
+        backend->ops->process_group_destroy(backend, &group);
+    else
+        fprintf(stderr, "several GPUs are left out: %s\n", error.message);
+    backend_close(backend);
+    return together ? gpus.count : 1;
 }
 
 static void make_model(const struct small_run *run)

@@ -21,7 +21,8 @@ install=$(make --silent --dry-run -C "$source" install BUILD="$build" prefix=/op
 (cd "$source" && eval "$install") >"$folder/log" 2>&1 || complain "install fails: $(tail -3 "$folder/log")"
 [ "$(ls "$folder/root") $(ls "$folder/root/opt")" = "opt mtil" ] || complain "something is installed outside the prefix"
 share=$folder/root/opt/mtil/share
-for file in man/man1/mtil.1 man/man1/mtil-run.1 bash-completion/completions/mtil doc/mtil/LICENSE doc/mtil/CITATION.cff doc/mtil/harness/suites/KEYS.md \
+for file in man/man1/mtil.1 man/man1/mtil-run.1 bash-completion/completions/mtil zsh/site-functions/_mtil \
+    fish/vendor_completions.d/mtil.fish doc/mtil/LICENSE doc/mtil/CITATION.cff doc/mtil/harness/suites/KEYS.md \
     doc/mtil/results/METRICS.md; do
     [ -s "$share/$file" ] || complain "share/$file is not installed"
 done

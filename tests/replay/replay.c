@@ -1,6 +1,6 @@
 /* Replays recorded numbers with the code that the program runs, and compares every one.
  *
- *     build/tests/replay_fixtures [--backend cpu|cuda|auto] [--precision f32|bf16] [--members N] [--stops] [--method NAME] FOLDER…
+ *     build/tests/replay_fixtures [--backend cpu|cuda] [--precision f32|bf16] [--members N] [--stops] [--method NAME] FOLDER…
  *
  * What a folder holds follows from the keys of its config.json; one without it is a folder of such folders, and a file is one of
  * fixtures/stats. Trajectories of methods are trained by N replicas that share every batch; with --stops every iteration ends
@@ -111,7 +111,7 @@ static bool read_option(struct replay *options, const char *name, const char *va
 
 int main(int argc, char **argv)
 {
-    struct replay options = {.settings.name = "auto", .members = 1};
+    struct replay options = {.settings.name = "cpu", .members = 1};
     struct tally tally = {0};
     int i = 1;
     for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++)
@@ -122,9 +122,8 @@ int main(int argc, char **argv)
         else
             i++;
     if (i >= argc || strncmp(argv[i], "--", 2) == 0) {
-        fprintf(stderr,
-                "usage: replay_fixtures [--backend cpu|cuda|auto] [--precision f32|bf16] [--members N] [--stops] "
-                "[--method NAME] FOLDER...\n");
+        fprintf(stderr, "usage: replay_fixtures [--backend cpu|cuda] [--precision f32|bf16] [--members N] [--stops] "
+                        "[--method NAME] FOLDER...\n");
         return 2;
     }
     for (; i < argc; i++)

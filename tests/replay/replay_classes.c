@@ -22,8 +22,9 @@ static void replay_task(struct replay *r, struct regression *g, size_t task)
     const struct safetensor *x = recorded(r->data, "train.%zu", task), *test = recorded(r->data, "test");
     const int32_t *labels = recorded_integers(r->data, "labels.%zu", task);
     size_t first = g->classes, more = recorded_at(json_object_get(r->config, "classes"), task);
-    regression_add(g, x->data, labels, x->shape[0], first + more);
-    must(g->validated ? regression_solve_validated(g, x->data, labels, x->shape[0], first, &error)
+    if (!g->validated)
+        regression_add(g, x->data, labels, x->shape[0], first + more);
+    must(g->validated ? regression_learn_validated(g, x->data, labels, x->shape[0], first, first + more, &error)
                       : regression_solve(g, &error));
     double *scores = replay_take(r, test->shape[0] * g->classes, sizeof *scores);
     regression_scores(g, test->data, test->shape[0], scores);

@@ -179,7 +179,7 @@ static void check_variants(struct report *report, const char *root)
     struct strings files = {0};
     struct error ignored;
     char *variants = path_format("%s/mat_variants", root);
-    if (file_is_directory(variants) && strings_list_files(&files, root, ".", is_mat, &ignored) == OK)
+    if (file_is_directory(variants) && strings_list_files(&files, root, ".", is_mat, NULL, &ignored) == OK)
         for (size_t i = 0; i < files.count; i++)
             if (strncmp(files.items[i], "./mat_variants/", 15) == 0)
                 find_original(report, root, &files, files.items[i]);

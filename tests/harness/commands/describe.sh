@@ -97,4 +97,52 @@ touch a-file runs.db runs.db-wal runs.db-shm runs.db-lock
 bash_completes eval mini --adapters a- | shows a-file
 [ "$(bash_completes query runs.)" = runs.db ] || complain "bash: query runs. completes $(bash_completes query runs. | tr '\n' ' ')"
 
+# fish_completes LINE: what fish offers for its last word, line by line
+fish_completes() {
+    PATH=$(dirname "$mtil"):$PATH fish --no-config -c 'source mtil.fish; complete -C "$argv[1]"' "$1"
+}
+
+what="fish"
+"$mtil" completion fish >mtil.fish
+if command -v fish >/dev/null; then
+    fish_completes 'mtil ' | shows run data completion help
+    fish_completes 'mtil data cache cl' | shows clear
+    fish_completes 'mtil run min' | shows mini mini_table2
+    fish_completes 'mtil run mini merge.e' | shows merge.every=
+    fish_completes 'mtil run mini merge.policy=mo' | shows merge.policy=most_used
+    fish_completes 'mtil run --precision ' | shows auto f32 bf16
+    fish_completes 'mtil run --precision=b' | shows --precision=bf16
+    fish_completes 'mtil run --dry-run min' | shows mini
+    fish_completes 'mtil eval mini --adapters a-' | shows a-file
+    [ "$(fish_completes 'mtil query runs.')" = runs.db ] || complain "fish: query runs. completes $(fish_completes 'mtil query runs.')"
+else
+    echo "fish: skipped, fish is not installed"
+fi
+
+# zsh_completes LINE REST…: types a line with a tab behind it into a zsh of its own, which has to write the rest of its last word
+cat >type.zsh <<'EOF'
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell 'autoload -U compinit; compinit -u -D; source ./mtil.zsh; print rea""dy'
+zpty -r shell out '*ready*'
+zpty -w -n shell "$1"$'\t'
+zpty -r shell out "*$2*"
+EOF
+zsh_completes() {
+    PATH=$(dirname "$mtil"):$PATH timeout 60 zsh -f type.zsh "$@" || complain "zsh: \"$1\" is not completed by \"$2\""
+}
+
+what="zsh"
+"$mtil" completion zsh >mtil.zsh
+if command -v zsh >/dev/null; then
+    zsh_completes 'mtil data cache cl' ear
+    zsh_completes 'mtil run mini merge.ev' ery=
+    zsh_completes 'mtil run mini merge.policy=mo' st_used
+    zsh_completes 'mtil run --precision b' f16
+    zsh_completes 'mtil run --precision=b' f16
+    zsh_completes 'mtil query runs.' db
+else
+    echo "zsh: skipped, zsh is not installed"
+fi
+
 exit $failed

@@ -107,7 +107,7 @@ RUN_TEST(the_last_place_has_no_state, NULL)
     uint64_t size;
     small_run_save(run, "resume", SMALL_RUN_TASKS, 0);
     must(file_size(small_run_file(run, "resume"), &size, &error));
-    assert_in_range(size, 1, 1000);
+    assert_between(size, 1, 1000);
     must(small_run_train(run, 0, NULL));
     float *then = state_of(run, &n);
     must(load(run, &place));

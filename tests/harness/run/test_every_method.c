@@ -38,6 +38,8 @@ static const char *const own_options[][2] = {{"exemplars", "9"},     {"hidden", 
 
 static bool goes_with(const struct setting *setting, const struct method *method)
 {
+    if (method->own != NULL) /* a program, whose stops are in end_to_end/scripts/external.txt */
+        return false;
     if (method->head != NULL || (setting->one_space && method->alone)) /* refused (refusals.txt) */
         return false;
     if (strstr(setting->words[0], "run.gpus") != NULL)
@@ -166,7 +168,7 @@ RUN_TEST(every_method_goes_on_after_every_iteration, NULL)
     for (size_t g = 0; g < (small_run_gpus() < 2 ? 1 : 2); g++)
         for (size_t i = 0; method_at(i) != NULL; i++) {
             const char *words[WORDS_MOST];
-            if (method_at(i)->head != NULL || method_at(i)->joint)
+            if (method_at(i)->head != NULL || method_at(i)->joint || method_at(i)->own != NULL)
                 continue;
             print_message("%s, %s\n", gpus[g].words[0], method_at(i)->name);
             choose(words, run, &gpus[g], method_at(i));

@@ -1,10 +1,15 @@
 /* A run from its first iteration to its last test, with stops; what other files and rows do to one is in resumed.txt. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "adapters/sketch.h"
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
+#include "models/clip/cost.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/whole_run.h"
 
@@ -105,6 +110,97 @@ RUN_TEST(steps_that_are_skipped_are_counted, NULL)
     expect_number(run, "stop.db", "SELECT count(*) FROM runs WHERE status = 'failed'", 1);
 }
 
+/* Operations of the step and of a test image, of which adapters add some; of distillation, whose passes are not counted, of an image
+ * alone. Images are counted that went through the tower, each with its time; those of zero-shot CLIP are not. */
+RUN_TEST(what_a_run_costs_is_recorded, NULL)
+{
+    must(run_once(run, weights, "a.db", NULL));
+    const struct model *model = &run->experiment->model;
+    const struct clip_dimensions *n = &model->clip->dimensions;
+    size_t texts, positions;
+    model->head->texts(model, &run->experiment->data.tasks[1], &texts, &positions);
+    double image = cost_images(n, 1),
+           step = 3 * (cost_images(n, run->experiment->data.tasks[1].settings.batch) + cost_texts(n, texts, positions));
+    expect_number(run, "a.db", "SELECT count(*) FROM operations", 3);
+    expect_number(run, "a.db",
+                  small_run_format("SELECT step = %.17g AND image = %.17g FROM operations WHERE task = 1", step, image),
+                  1);
+    expect_number(run, "a.db", "SELECT sum(encoded) FROM resources", 3 * (6 + 9 + 12));
+    expect_number(run, "a.db",
+                  "SELECT sum(phase = 'evaluate' AND task >= 0 AND encoding > 0) = count(*) FROM resources", 1);
+    expect_number(run, "a.db", "SELECT count(device_bytes) FROM resources", 0);
+    expect_number(
+        run, "a.db",
+        "SELECT machine GLOB '*?, [0-9]* thread*' AND images_per_second > 0 AND seconds_per_step > 0 FROM costs", 1);
+    must(run_once(run, adapters, "b.db", NULL));
+    expect_number(run, "b.db", small_run_format("SELECT min(image) > %.17g AND min(step) > 0 FROM operations", image),
+                  1);
+    must(run_once(run, "method.name=lwf", "c.db", NULL));
+    expect_number(run, "c.db", "SELECT max(step) IS NULL AND min(image) > 0 FROM operations", 1);
+}
+
+#define SKETCHES                                                                                                       \
+    "SELECT count(*) || ' ' || count(DISTINCT task || ' ' || iteration) || ' ' || digest(task || ' ' || iteration || " \
+    "encoder || block || ' ' || expert || ' ' || shortest(distance) || hex(sketch)) "                                  \
+    "FROM (SELECT * FROM expert_sketches ORDER BY task, iteration, encoder, block, expert)"
+
+/* Experts at the start, after every second iteration of six, and at the end of each of three tasks; a stop before the second save, in a
+ * task and after one is not seen. Without the key there are none. */
+RUN_TEST(sketches_of_experts_are_stored, NULL)
+{
+    const char *const words[] = {adapters, "run.trajectory_every=2", "run.checkpoint_every=1", NULL};
+    small_run_reopen(run, 1, words);
+    must(whole_run(run, "a.db", NULL));
+    const char *whole = whole_run_text(run, "a.db", SKETCHES);
+    expect_number(run, "a.db", "SELECT count(DISTINCT task || ' ' || iteration) FROM expert_sketches", 1 + 3 * 3);
+    expect_number(run, "a.db", "SELECT count(*) FROM expert_sketches WHERE iteration = 7 AND distance > 0",
+                  3 * 2 * 2 * (int64_t)run->experiment->model.settings.adapter.experts);
+    for (size_t update = 1; update <= 12; update++) {
+        struct stop stop = {0};
+        struct backend_spy spy = {.stop = &stop, .stop_at_update = update};
+        const char *database = small_run_format("stop%zu.db", update);
+        small_run_reopen(run, 1, words);
+        assert_int_equal(whole_run(run, database, &spy), ERROR_STOPPED);
+        small_run_reopen(run, 1, words);
+        must(whole_run(run, database, NULL));
+        expect_text(run, database, SKETCHES, whole);
+    }
+    must(run_once(run, adapters, "none.db", NULL));
+    expect_number(run, "none.db", "SELECT count(*) FROM expert_sketches", 0);
+}
+
+/* Distances to the mean are those of all parameters; sketches keep them, and are linear. */
+RUN_TEST(sketches_keep_distances, NULL)
+{
+    const struct adapter_tower *tower = &run->experiment->model.adapters->towers[TOWER_IMAGE];
+    size_t experts = run->experiment->model.settings.adapter.experts;
+    struct expert_sketch *sketches = xcalloc(experts, sizeof *sketches);
+    must(adapters_sketch(run->experiment->model.adapters, TOWER_IMAGE, 0, sketches, &error));
+    const float *values = small_run_adapters(run, TOWER_IMAGE);
+    for (size_t e = 0; e < experts; e++) {
+        double exact = 0, kept = 0;
+        for (size_t i = 0; i < EXPERT_PARTS; i++) {
+            const struct parameter *p = &tower->parameters->list[tower->banks[0].parts[i]];
+            size_t size = p->size / experts;
+            for (size_t k = 0; k < size; k++) {
+                double mean = 0;
+                for (size_t other = 0; other < experts; other++)
+                    mean += (double)values[p->offset + other * size + k] / (double)experts;
+                exact += pow((double)values[p->offset + e * size + k] - mean, 2);
+            }
+        }
+        for (size_t k = 0; k < SKETCH; k++) {
+            double mean = 0;
+            for (size_t other = 0; other < experts; other++)
+                mean += (double)sketches[other].values[k] / (double)experts;
+            kept += pow((double)sketches[e].values[k] - mean, 2);
+        }
+        assert_true(exact > 0 && fabs(sketches[e].distance - sqrt(exact)) < 1e-12 * sqrt(exact));
+        assert_true(fabs(kept - exact) < 5 * sqrt(2.0 / SKETCH) * exact); /* five standard errors */
+    }
+    free(sketches);
+}
+
 /* Adapters in the last of two blocks alone: counts, merges, freezes and effects carry the model's number. */
 RUN_TEST(rows_have_the_models_numbers_of_blocks, NULL)
 {
@@ -201,6 +297,23 @@ RUN_TEST(steps_have_their_balance_loss, NULL)
     assert_true(small_run_gpus() < 2 || fabs(losses[3] - losses[0] - 0.5 * balances[3]) < 1e-4);
 }
 
+/* The share of a batch of eight; a contrastive loss has none. */
+RUN_TEST(steps_have_their_accuracy, NULL)
+{
+    must(whole_run(run, "classes.db", NULL));
+    expect_number(run, "classes.db", "SELECT count(*) = 6 AND min(8 * accuracy = round(8 * accuracy)) FROM steps", 1);
+    expect_number(run, "classes.db", "SELECT count(DISTINCT accuracy) > 2 FROM steps", 1);
+    small_run_reopen(run, 1, WORDS("training.loss=contrastive"));
+    must(whole_run(run, "pairs.db", NULL));
+    expect_number(run, "pairs.db", "SELECT count(*) = 6 AND max(accuracy IS NULL) FROM steps", 1);
+    if (small_run_gpus() < 2)
+        return;
+    small_run_reopen(run, 1, WORDS("run.gpus=2"));
+    must(whole_run(run, "ranks.db", NULL));
+    expect_text(run, "ranks.db", "SELECT accuracy FROM steps LIMIT 1",
+                whole_run_text(run, "classes.db", "SELECT accuracy FROM steps LIMIT 1"));
+}
+
 /* A sweep over threads or devices estimates all its runs with the same rates. */
 RUN_TEST(rates_of_another_machine_are_measured_again, NULL)
 {
@@ -218,4 +331,32 @@ RUN_TEST(rates_of_another_machine_are_measured_again, NULL)
         must(rates_measure(&rates, run->experiment, &error));
         assert_true(rates.products > 1);
     }
+}
+
+/* Two seconds at each look: every third iteration has a line. */
+static double ticking(void)
+{
+    static double seconds;
+    return seconds += 2;
+}
+
+RUN_TEST(the_time_left_is_known_in_the_first_task, "training.iterations=4", "training.batch=1", NULL)
+{
+    struct store *store;
+    struct progress *progress;
+    char *said;
+    size_t size;
+    FILE *stream = open_memstream(&said, &size);
+    progress_create(&progress,
+                    &(struct progress_settings){.stream = stream, .style = PROGRESS_PLAIN, .clock = ticking});
+    must(store_open(&store, small_run_file(run, "a.db"), STORE_WRITE, &error));
+    must(sequence_run(&(struct sequence){.run = run->experiment, .store = store, .progress = progress}, &error));
+    store_close(store);
+    progress_destroy(progress);
+    fclose(stream);
+    char *line = strstr(said, "task 1 of 3  train first  4/4");
+    assert_non_null(line);
+    line[strcspn(line, "\n")] = 0;
+    assert_non_null(strstr(line, " left"));
+    free(said);
 }

@@ -288,7 +288,7 @@ static const struct {
     {"mini_finetune", {0}, "order=I; setting=full_shot; task_count=11; method=finetune"},
     {"mini_few_shot", {0}, "order=I; setting=few_shot; task_count=11; adapter.experts=22"},
     {"mini_order2", {0}, "order=II; setting=full_shot; task_count=11; adapter.experts=22"},
-    {"mini_labels", {0}, "order=cifar100; setting=full_shot; task_count=5; adapter.experts=22"},
+    {"mini_labels", {"run.row=together"}, "order=cifar100; setting=full_shot; task_count=5; adapter.experts=22"},
     {"cifar100_labels", {0}, "order=cifar100; setting=full_shot; task_count=10; adapter.experts=55"},
     {"mini_cil", {0}, "order=cifar100; setting=class_incremental; task_count=5; adapter.experts=2"},
     {"xtail", {0}, RAIL "; adapter.experts=55"},
@@ -466,7 +466,7 @@ static bool has_rows(const char *name)
     bool any = rows.names.count > 0;
     enum { MOST = 64 };
     char runs[MOST][256]; /* settings and weights */
-    assert_in_range(rows.names.count, 0, MOST);
+    assert_between(rows.names.count, 0, MOST);
     for (size_t i = 0; i < rows.names.count; i++) {
         char row[128];
         snprintf(row, sizeof row, "%s=%s", rows.key, rows.names.items[i]);

@@ -93,7 +93,7 @@ TEST(labels_follow_names)
     part = dataset_select(dataset, (const size_t[]){0, 1}, 2);
     int before[16];
     size_t n = dataset_size(part, SPLIT_TEST);
-    assert_in_range(n, 2, 16);
+    assert_between(n, 2, 16);
     for (size_t i = 0; i < n; i++)
         before[i] = dataset_label(part, SPLIT_TEST, i);
     dataset_set_classes(part, classes, 3, labels);

@@ -146,6 +146,9 @@ TEST(runs_share_a_machine)
         {{.cores = 16, .memory = 100 * GB}, {.runs = 40, .memory = 1 * GB, .jobs = 5}, 5, 4, 3, 0},
         /* a run takes two next to each other; the fifth stays free */
         {{.cores = 16, .memory = 100 * GB, .gpus = 5}, {.runs = 40, .memory = 1 * GB, .gpus = 2}, 2, 8, 8, 2},
+        /* GPUs are limited by their own memory, where one that holds no run is tried all the same */
+        {{.cores = 16, .memory = 24 * GB, .gpus = 4}, {.runs = 40, .memory = 23 * GB}, 4, 4, 4, 3},
+        {{.cores = 16, .memory = 24 * GB, .gpus = 4}, {.runs = 40, .memory = 25 * GB}, 1, 16, 16, 0},
         /* more than there are: the run itself refuses */
         {{.cores = 16, .memory = 100 * GB, .gpus = 5}, {.runs = 40, .memory = 1 * GB, .gpus = 8}, 1, 16, 16, 0},
     };

@@ -19,7 +19,8 @@ RUN_TEST(every_combination_survives_a_stop_and_two_devices, NULL)
             const char *const words[] = {small_run_format("merge.policy=%s", policy->name),
                                          small_run_format("combine.name=%s", combiner->name),
                                          "training.learning_rate=1e-3", NULL};
-            if ((p + k) % every != 0 || policy->after_step != NULL) /* which has a combination of its own */
+            if ((p + k) % every != 0 || policy->after_step != NULL ||
+                policy->ask != NULL) /* its own combination, a program */
                 continue;
             expect_stop_between(run, words, 2); /* right before the merge */
             outcome_train(run, words, 2, 1);

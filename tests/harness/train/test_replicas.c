@@ -1,5 +1,7 @@
 /* Training on several GPUs, or on several CPU backends in their place: what one device computes, in other roundings. */
 #include <math.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
@@ -56,6 +58,38 @@ RUN_TEST(a_rank_that_fails_is_reported, NULL)
         change_operations(backend, &real)->patchify = fail_third;
         must_refuse(small_run_train(run, 1, NULL), ERROR_DEVICE, "this device is broken");
     }
+}
+
+static atomic_bool summing, early;
+
+/* The second rank takes its time, as one that maps memory does, until the first one is in a sum that must not have begun. */
+static status take_time(struct backend *backend, const struct patchify *arguments, struct error *failure)
+{
+    for (int i = 0; i < 300 && !summing; i++)
+        usleep(1000);
+    early = early || summing;
+    return real->patchify(backend, arguments, failure);
+}
+
+static status begin_sum(struct backend *backend, const struct all_reduce *arguments, struct error *failure)
+{
+    summing = true;
+    return real->all_reduce(backend, arguments, failure);
+}
+
+RUN_TEST(no_rank_sums_while_another_one_computes, NULL)
+{
+    if (small_run_gpus() < 2)
+        skip();
+    small_run_reopen(run, 1, WORDS(SLOW, "run.gpus=2", "training.iterations=1"));
+    const struct replicas *replicas = run->experiment->model.work.replicas;
+    struct backend *first = replicas_at(replicas, 0)->model->backend,
+                   *second = replicas_at(replicas, 1)->model->backend;
+    change_operations(first, &real)->all_reduce = begin_sum;
+    change_operations(second, &real)->patchify = take_time;
+    summing = early = false;
+    must(small_run_train(run, 1, NULL));
+    assert_true(summing && !early);
 }
 
 /* The share of one rank in the loss of its third step is infinite. */
