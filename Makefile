@@ -6,23 +6,38 @@
 #   make build   only builds: the program is build/mtil
 #   make test-cluster   sweeps on a Slurm of one node that it starts (slurm-wlm and munge are installed if missing)
 #   make crash   kills the program at 200 random instants and at every call that writes, and lets those calls fail: an hour;
-#                SEED=N repeats the instants
+#                SEED=N repeats the instants, KILLS=N and CALLS=N try fewer
+#   make test-systems   make demo, make test and the package in bare roots of Debian 12 and 13, a build for 64-bit Arm, a wheel on
+#                Debian 11 and 13, as root;
+#                SYSTEMS="trixie sid": in these
 #   make test-report    opens a report in headless Chromium (chromium is installed if missing)
 #   make install    builds and installs, into /usr/local or prefix=FOLDER; DESTDIR=ROOT puts all of it below another root
 #   make uninstall  removes what make install puts there, with the same prefix and DESTDIR
 #   make package    installs what is missing, builds, makes a Debian package in build/package
+#   make wheel   makes a wheel for other systems in build/wheel, in a bare root of Debian 11, as root: half an hour, then minutes
 #   make clean   removes build/
 #
 # FLAGS are given to CMake: make build FLAGS="-DMTIL_WERROR=ON"
 BUILD := build
 FLAGS :=
 prefix := /usr/local
-CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
+CONFIGURE = $(FRESH); cmake -S . -B $(BUILD) -G Ninja
+
+# CMake refuses a build folder that was copied or moved; what it knows of the other place goes.
+CACHE = $(BUILD)/CMakeCache.txt
+of_cache = "$$(sed -n 's/^$1:INTERNAL=//p' $(CACHE))"
+FRESH = if [ -e $(CACHE) ] && ! { [ $(call of_cache,CMAKE_HOME_DIRECTORY) -ef . ] && \
+	[ $(call of_cache,CMAKE_CACHEFILE_DIR) -ef $(BUILD) ]; }; then \
+	echo "$(BUILD)/ was configured elsewhere, in "$(call of_cache,CMAKE_CACHEFILE_DIR)": it is configured afresh."; \
+	rm -rf $(CACHE) $(BUILD)/CMakeFiles $(BUILD)/build.ninja; fi
+
+# Why a toolkit that is there is not used; nothing where there is none.
+SAY_CUDA := [ ! -s $(BUILD)/no-cuda ] || { echo "The CUDA backend is not built: $$(cat $(BUILD)/no-cuda)."; }
 
 # Slow tests, and those of the CUDA kernels on the CPU.
 LONG := ^(slow|cuda_on_host)$$
 
-.PHONY: demo test test-all test-cluster test-report crash install uninstall package build build-tests dependencies clean
+.PHONY: demo test test-all test-cluster test-systems test-report crash install uninstall package wheel build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
@@ -39,6 +54,10 @@ test test-all: dependencies build-tests
 test-cluster: dependencies build
 	tests/cluster/test_cluster.sh $(BUILD)/mtil || [ $$? -eq 77 ]
 
+test-systems:
+	@cmake/install-dependencies --installation
+	@tests/systems/systems.sh . $(SYSTEMS) || [ $$? -eq 77 ]
+
 test-report: dependencies build-tests
 	@cmake/install-dependencies --browser
 	@tests/results/python.sh tests/results/report/check_report.py $(BUILD)
@@ -46,9 +65,11 @@ test-report: dependencies build-tests
 crash: SEED := $(shell date +%s)
 crash: export MTIL_CRASH_SEED = $(SEED)
 crash: export CUDA_VISIBLE_DEVICES = -1
+crash: KILLS := 200
+crash: CALLS := 0
 crash: dependencies build-tests
-	MTIL_CRASH_KILLS=200 $(BUILD)/tests/crashes kills
-	MTIL_CRASH_FAULTS=0 $(BUILD)/tests/crashes write_faults
+	MTIL_CRASH_KILLS=$(KILLS) $(BUILD)/tests/crashes kills
+	MTIL_CRASH_FAULTS=$(CALLS) $(BUILD)/tests/crashes write_faults
 
 install: build
 	DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(abspath $(prefix))"
@@ -65,13 +86,19 @@ package: dependencies build
 	@cmake/install-dependencies --package
 	cpack --config $(BUILD)/CPackConfig.cmake
 
+wheel:
+	@cmake/install-dependencies --wheel
+	@cmake/wheel . $(BUILD)/wheel "$(FLAGS)"
+
 build:
 	@$(CONFIGURE) -DMTIL_TESTS=OFF $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }
 	cmake --build $(BUILD)
+	@$(SAY_CUDA)
 
 build-tests:
 	@$(CONFIGURE) -DMTIL_TESTS=ON $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }
 	cmake --build $(BUILD)
+	@$(SAY_CUDA)
 
 dependencies:
 	@cmake/install-dependencies

@@ -13,17 +13,22 @@ add_custom_command(OUTPUT ${pages}/made DEPENDS mtil ${CMAKE_SOURCE_DIR}/cmake/m
     COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}/man1
     COMMAND ${manual}
     COMMAND mtil completion bash > ${pages}/mtil
+    COMMAND mtil completion zsh > ${pages}/_mtil
+    COMMAND mtil completion fish > ${pages}/mtil.fish
     COMMAND ${CMAKE_COMMAND} -E touch ${pages}/made)
 add_custom_target(mtil_pages ALL DEPENDS ${pages}/made)
 
-install(TARGETS mtil RUNTIME)
-install(DIRECTORY ${CMAKE_BINARY_DIR}/weights/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mtil/weights)
+# A wheel has the component program alone (pyproject.toml).
+install(TARGETS mtil RUNTIME COMPONENT program)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/weights/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mtil/weights COMPONENT program)
 install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${pages}/mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${pages}/_mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${pages}/mtil.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 # The documents, with what they link to, below the same folders.
 set(documents README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE CITATION.cff)
-foreach(pattern adapters/*.md core/*.md datasets/*.md docs/*.md harness/*.md models/*.md results/*.md results/studies/*.png results/studies/merging/* tests/*.md)
+foreach(pattern adapters/*.md core/*.md datasets/*.md docs/*.md harness/*.md harness/python/*.py models/*.md results/*.md results/studies/*.png results/studies/merging/* results/studies/sharing/* tests/*.md)
     file(GLOB_RECURSE found RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${pattern})
     list(APPEND documents ${found})
 endforeach()
