@@ -201,19 +201,23 @@ static status evaluation_begin(struct method_run *run, struct error *error)
 }
 
 /* Probabilities. */
+static void soften(float *row, size_t n)
+{
+    double highest = (double)row[0], sum = 0;
+    for (size_t c = 1; c < n; c++)
+        highest = (double)row[c] > highest ? (double)row[c] : highest;
+    for (size_t c = 0; c < n; c++)
+        sum += exp((double)row[c] - highest);
+    for (size_t c = 0; c < n; c++)
+        row[c] = (float)(exp((double)row[c] - highest) / sum);
+}
+
 static status scores(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
                      float *out, struct error *error)
 {
     (void)run, (void)task, (void)features, (void)error;
-    for (float *row = out; row < out + n * classes; row += classes) {
-        double most = -INFINITY, sum = 0;
-        for (size_t c = 0; c < classes; c++)
-            most = fmax(most, (double)row[c]);
-        for (size_t c = 0; c < classes; c++)
-            sum += exp((double)row[c] - most);
-        for (size_t c = 0; c < classes; c++)
-            row[c] = (float)(exp((double)row[c] - most) / sum);
-    }
+    for (size_t i = 0; i < n; i++)
+        soften(out + i * classes, classes);
     return OK;
 }
 
