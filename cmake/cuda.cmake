@@ -1,13 +1,24 @@
 # The CUDA backend: MTIL_HAS_CUDA, or MTIL_NO_CUDA with the reason. It takes CUDA 11.8 or newer, from PATH, CUDA_PATH or
 # /usr/local/cuda; a program that has it also runs where there is no GPU.
 
-# mtil_cuda_refusal(NVCC RESULT): why a compiler that is there compiles nothing, in its own words.
+# mtil_cuda_refusal(NVCC RESULT): why a compiler that is there compiles nothing, in its own words, or in those of CMake's check.
 function(mtil_cuda_refusal nvcc result)
     set(source ${CMAKE_BINARY_DIR}/CMakeFiles/nothing.cu)
     file(WRITE ${source} "int main() { return 0; }\n")
-    execute_process(COMMAND ${nvcc} -c ${source} -o ${source}.o OUTPUT_VARIABLE words ERROR_VARIABLE words)
-    string(REGEX MATCH "[^\n]*error[^\n]*" words "${words}")
+    execute_process(COMMAND ${nvcc} -c ${source} -o ${source}.o OUTPUT_VARIABLE all ERROR_VARIABLE all RESULT_VARIABLE status)
+    if(status EQUAL 0)
+        execute_process(COMMAND ${CMAKE_COMMAND} . WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/CMakeFiles/CheckCUDA
+            OUTPUT_VARIABLE all ERROR_VARIABLE all RESULT_VARIABLE status)
+    endif()
+    string(REGEX MATCH "[^\n]*(error|fatal)[^\n]*" words "${all}")
+    if(NOT words)
+        string(REGEX MATCH "[^\n]+\n*$" words "${all}")
+    endif()
     string(STRIP "${words}" words)
+    message(STATUS "${all}")
+    if(NOT words)
+        set(words "ended with ${status}")
+    endif()
     set(${result} "${nvcc} does not compile (${words}); name another host compiler in CUDAHOSTCXX" PARENT_SCOPE)
 endfunction()
 
