@@ -90,7 +90,7 @@ assert len(rows) == 3, rows'"
 # Built once more, since pip builds in a folder of its own.
 pip_source() {
     local root=$1
-    as_here "$root" && install "$root" python3-venv && inside "$root" newcomer "cd mtil && python3 -m venv build/venv &&
+    install "$root" "python3-venv ca-certificates" && as_here "$root" && inside "$root" newcomer "cd mtil && python3 -m venv build/venv &&
         build/venv/bin/pip install . && export PATH=\$PWD/build/venv/bin:\$PATH && mkdir pip && cd pip &&
         $small_run && $(read_by python3)"
 }
