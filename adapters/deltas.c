@@ -17,7 +17,7 @@ const struct delta_gate gate_none = {.name = "none"};
 static const struct delta_gate *const gates[] = {DELTA_GATES(ENTRY)};
 #undef ENTRY
 
-REGISTRY_LOOKUPS(delta_gate, struct delta_gate, gates, "deltas", "gate")
+REGISTRY_FIND(delta_gate, struct delta_gate, gates, "deltas", "gate")
 
 /* --- Settings --- */
 

@@ -33,7 +33,6 @@ enum delta_part { DELTA_A = 1, DELTA_B = 2, DELTA_MAGNITUDE = 4 };
 DELTA_GATES(DECLARE)
 #undef DECLARE
 
-const struct delta_gate *delta_gate_at(size_t index); /* NULL past the last one */
 status delta_gate_find(const struct delta_gate **gate, const char *name, struct error *error);
 
 /* The numbers of the gate rank_one among delta_settings.gate_numbers. */

@@ -88,7 +88,7 @@ status error_unknown_word_near(struct error *error, const char *where, const cha
  *
  * defines method_at(index), which is NULL past the last entry, and method_find(&found, name, error), which fails with
  * ERROR_ARGUMENT and the nearest name for an unknown one. Entries have a member `name`; the last two arguments are `where`
- * and `kind` of error_unknown_word. */
+ * and `kind` of error_unknown_word. REGISTRY_AT and REGISTRY_FIND define one of the two. */
 /* clang-format off */
 #define REGISTRY_AT(stem, type, entries)                                                                               \
     const type *stem##_at(size_t index)                                                                                \
@@ -98,6 +98,9 @@ status error_unknown_word_near(struct error *error, const char *where, const cha
 
 #define REGISTRY_LOOKUPS(stem, type, entries, where, kind)                                                             \
     REGISTRY_AT(stem, type, entries)                                                                                   \
+    REGISTRY_FIND(stem, type, entries, where, kind)
+
+#define REGISTRY_FIND(stem, type, entries, where, kind)                                                                \
     status stem##_find(const type **found, const char *name, struct error *error)                                      \
     {                                                                                                                  \
         const char *names[sizeof(entries) / sizeof *(entries)];                                                        \

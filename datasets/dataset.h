@@ -41,28 +41,28 @@ struct dataset_reader {
                    struct error *error); /* NULL: items are image files or rows of raw images */
 };
 
-/* "split", accepted for every dataset: whose lists define the training and test images. */
+/* "split", an option of datasets whose images are listed: whose lists define the training and test images. */
 #define OPTION_SPLIT                                                                                                   \
     {                                                                                                                  \
         .name = "split", .type = OPTION_CHOICE, .choices = "torchvision|coop", .fallback = "torchvision",              \
         .help = "lists of training and test images: torchvision's, or CoOp's split_zhou files"                         \
     }
 
-/* "on_missing", accepted for every dataset; has an effect where files may be missing. */
+/* "on_missing", an option of datasets whose files may be missing. */
 #define OPTION_ON_MISSING                                                                                              \
     {                                                                                                                  \
         .name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error",                     \
         .help = "response to listed images that are missing: stop with an error, or skip and count them"               \
     }
 
-/* "on_unreadable", accepted for every dataset, used by dataset_survey (datasets/survey.h). */
+/* "on_unreadable", which dataset_survey reads (datasets/survey.h). */
 #define OPTION_ON_UNREADABLE                                                                                           \
     {                                                                                                                  \
         .name = "on_unreadable", .type = OPTION_CHOICE, .choices = "stop|skip", .fallback = "stop",                    \
         .help = "response to images that cannot be decoded: stop, or skip and count them"                              \
     }
 
-/* "class_names", accepted for every dataset. */
+/* "class_names", which applies to every dataset. */
 #define OPTION_CLASS_NAMES                                                                                             \
     {                                                                                                                  \
         .name = "class_names", .type = OPTION_CHOICE, .choices = "spaced|original", .fallback = "spaced",              \
