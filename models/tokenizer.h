@@ -24,9 +24,6 @@ struct tokenizer;
  * for SigLIP a SentencePiece model, whose name ends in .model. */
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error);
 
-/* A SentencePiece model in memory; name stands for the path in messages, nothing is borrowed. */
-status tokenizer_open_model(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
-                            struct error *error);
 void tokenizer_close(struct tokenizer *tokenizer); /* NULL is allowed */
 
 size_t tokenizer_vocabulary(const struct tokenizer *tokenizer); /* ids are below this */

@@ -2,6 +2,7 @@
 #include "tests/test.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct {
@@ -33,6 +34,14 @@ size_t test_every(void)
 {
     const char *every = getenv("MTIL_TEST_EVERY");
     return every != NULL && atoi(every) > 0 ? (size_t)atoi(every) : 1;
+}
+
+void test_write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
 }
 
 int test_run(void)

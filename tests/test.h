@@ -48,6 +48,8 @@ void test_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 /* MTIL_TEST_EVERY, 1 unless set: of many cases of a kind, one in so many is tried. Sanitizers and emulated kernels take long. */
 size_t test_every(void);
 
+void test_write_file(const char *path, const void *bytes, size_t size);
+
 /* cmocka's assert_in_range has other names from version 2 on. */
 static inline bool test_between(double value, double least, double most)
 {

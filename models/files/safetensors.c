@@ -301,9 +301,10 @@ static status verify(const struct safetensors *file, struct error *error)
         file->path, stated, digest.text);
 }
 
-/* bytes are the beginning of a file of that size; with data, the whole file. */
-static status parse(struct safetensors *file, const uint8_t *bytes, size_t size, bool data, struct error *error)
+/* The file's bytes are the beginning of a file of that size; with data, the whole file. */
+static status parse(struct safetensors *file, size_t size, bool data, struct error *error)
 {
+    const uint8_t *bytes = file->bytes.data;
     size_t length;
     TRY(read_header(file, bytes, size, &length, error));
     size_t most = json_object_size(file->header) + 1;
@@ -331,18 +332,11 @@ static status finish(struct safetensors **file, status result)
     return result;
 }
 
-status safetensors_open_memory(struct safetensors **file, const char *name, const void *bytes, size_t size,
-                               struct error *error)
-{
-    create(file, name);
-    return finish(file, parse(*file, bytes, size, true, error));
-}
-
 status safetensors_open(struct safetensors **file, const char *path, struct error *error)
 {
     create(file, path);
     status result = file_read(path, SIZE_MAX, &(*file)->bytes, error);
-    NEXT(result, parse(*file, (*file)->bytes.data, (*file)->bytes.size, true, error));
+    NEXT(result, parse(*file, (*file)->bytes.size, true, error));
     return finish(file, result);
 }
 
@@ -356,7 +350,7 @@ static status read_beginning(struct safetensors *file, int descriptor, uint64_t 
     file->bytes.size = size < LENGTH_BYTES ? (size_t)size : LENGTH_BYTES + (size_t)length;
     file->bytes.data = xmalloc(file->bytes.size + 1);
     TRY(file_read_at(descriptor, file->path, file->bytes.data, file->bytes.size, 0, error));
-    return parse(file, file->bytes.data, (size_t)size, false, error);
+    return parse(file, (size_t)size, false, error);
 }
 
 status safetensors_open_header(struct safetensors **file, const char *path, struct error *error)

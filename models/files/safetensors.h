@@ -53,10 +53,6 @@ struct safetensors;
 /* Where a file states a digest, it is compared before the contents are used: ERROR_FORMAT if they differ. */
 status safetensors_open(struct safetensors **file, const char *path, struct error *error);
 
-/* The same for bytes in memory, borrowed until safetensors_close; name stands for the path in messages. */
-status safetensors_open_memory(struct safetensors **file, const char *name, const void *bytes, size_t size,
-                               struct error *error);
-
 /* Names, types, shapes and metadata of a file alone: data is NULL, and its digest is not compared. */
 status safetensors_open_header(struct safetensors **file, const char *path, struct error *error);
 void safetensors_close(struct safetensors *file); /* NULL is allowed */

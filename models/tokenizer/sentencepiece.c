@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/file.h"
 #include "core/digest.h"
 #include "core/text.h"
 
@@ -24,7 +25,7 @@ struct piece_entry {
 
 struct sentencepiece {
     struct sentencepiece_traits traits;
-    uint8_t *bytes;             /* a copy of the file, which everything points into */
+    struct bytes bytes;         /* of the file, which everything points into */
     struct piece_entry *pieces; /* [traits.count] */
     bool byte_fallback, dummy_prefix, remove_spaces;
     int32_t unknown;
@@ -302,16 +303,14 @@ static status index_pieces(struct sentencepiece *s, const char *name, struct err
     return OK;
 }
 
-status sentencepiece_open_memory(struct sentencepiece **pieces, const char *name, const void *bytes, size_t size,
-                                 struct error *error)
+status sentencepiece_open(struct sentencepiece **pieces, const char *path, struct error *error)
 {
+    enum { LIMIT = 1 << 26 }; /* bytes; Gemma's model has 4 MB */
     struct sentencepiece *made = xcalloc(1, sizeof *made);
-    *made = (struct sentencepiece){
-        .dummy_prefix = true, .remove_spaces = true, .traits = {.end = 2, .pad = -1}, .bytes = xmalloc(size + 1)};
-    if (size > 0)
-        memcpy(made->bytes, bytes, size);
-    status result = read_model(made, name, (struct message){made->bytes, made->bytes + size}, error);
-    NEXT(result, index_pieces(made, name, error));
+    *made = (struct sentencepiece){.dummy_prefix = true, .remove_spaces = true, .traits = {.end = 2, .pad = -1}};
+    status result = file_read(path, LIMIT, &made->bytes, error);
+    NEXT(result, read_model(made, path, (struct message){made->bytes.data, made->bytes.data + made->bytes.size}, error));
+    NEXT(result, index_pieces(made, path, error));
     if (result != OK) {
         sentencepiece_close(made);
         made = NULL;
@@ -324,7 +323,7 @@ void sentencepiece_close(struct sentencepiece *pieces)
 {
     if (pieces == NULL)
         return;
-    free(pieces->bytes);
+    bytes_free(&pieces->bytes);
     free(pieces->pieces);
     free(pieces->slots);
     free(pieces);

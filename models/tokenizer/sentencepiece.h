@@ -1,7 +1,7 @@
 /* SentencePiece (Kudo & Richardson 2018): the tokenizers of SigLIP and SigLIP 2, read from their .model file.
  *
  *     struct sentencepiece *pieces;
- *     TRY(sentencepiece_open_memory(&pieces, "spiece.model", bytes, size, error));
+ *     TRY(sentencepiece_open(&pieces, "spiece.model", error));
  *     int32_t ids[64];
  *     struct token_row row = {.ids = ids, .most = 64};
  *     sentencepiece_encode(pieces, "a photo of a cat", 16, &row);   // row.count: of the whole text
@@ -41,9 +41,7 @@ static inline void token_row_add(struct token_row *row, int32_t id)
     row->count++;
 }
 
-/* name stands for the path in messages; the bytes are copied. */
-status sentencepiece_open_memory(struct sentencepiece **pieces, const char *name, const void *bytes, size_t size,
-                                 struct error *error);
+status sentencepiece_open(struct sentencepiece **pieces, const char *path, struct error *error);
 void sentencepiece_close(struct sentencepiece *pieces); /* NULL is allowed */
 
 struct sentencepiece_traits sentencepiece_traits(const struct sentencepiece *pieces);

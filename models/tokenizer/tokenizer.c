@@ -7,7 +7,6 @@
 #include <pcre2.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/sentencepiece.h"
 #include "models/tokenizer/vocabulary.h"
@@ -17,8 +16,6 @@ struct tokenizer {
     pcre2_code *expression;       /* by which a text is split */
     struct sentencepiece *pieces; /* SigLIP's, without the others; NULL: CLIP's */
 };
-
-enum { MODEL_LIMIT = 1 << 26 }; /* bytes of a .model file; Gemma's has 4 MB */
 
 /* Cuts a cleaned text into the pieces that are merged one by one: words, single digits, runs of punctuation, contractions, and the
  * words of the special tokens. White space is single spaces after cleaning. Runs are possessive, because backtracking could never
@@ -39,17 +36,6 @@ struct word {
 };
 
 /* ---- opening ---- */
-
-status tokenizer_open_model(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
-                            struct error *error)
-{
-    struct sentencepiece *pieces;
-    *tokenizer = NULL;
-    TRY(sentencepiece_open_memory(&pieces, name, bytes, size, error));
-    *tokenizer = xcalloc(1, sizeof **tokenizer);
-    (*tokenizer)->pieces = pieces;
-    return OK;
-}
 
 static status compile(pcre2_code **code, struct error *error)
 {
@@ -72,21 +58,15 @@ static bool is_model(const char *path)
 
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error)
 {
-    struct bytes bytes;
-    *tokenizer = NULL;
-    if (is_model(path)) {
-        TRY(file_read(path, MODEL_LIMIT, &bytes, error));
-        status result = tokenizer_open_model(tokenizer, path, bytes.data, bytes.size, error);
-        bytes_free(&bytes);
-        return result;
-    }
-    struct tokenizer *made = xcalloc(1, sizeof *made);
-    status result = vocabulary_load(&made->vocabulary, path, error);
-    NEXT(result, compile(&made->expression, error));
-    if (result == OK)
-        *tokenizer = made;
-    else
+    struct tokenizer *made = *tokenizer = xcalloc(1, sizeof *made);
+    status result = is_model(path) ? sentencepiece_open(&made->pieces, path, error)
+                                   : vocabulary_load(&made->vocabulary, path, error);
+    if (!is_model(path))
+        NEXT(result, compile(&made->expression, error));
+    if (result != OK) {
         tokenizer_close(made);
+        *tokenizer = NULL;
+    }
     return result;
 }
 

@@ -35,12 +35,9 @@ TEST(unigrams_pairs_and_bytes_are_the_librarys)
     for (size_t i = 0; i < sizeof pieces_cases / sizeof *pieces_cases; i++) {
         const struct expected *c = &pieces_cases[i];
         struct sentencepiece *pieces;
-        struct bytes bytes;
         int32_t ids[MOST];
         struct token_row row = {.ids = ids, .most = MOST};
-        must(file_read(c->path, FILE_LIMIT, &bytes, &error));
-        must(sentencepiece_open_memory(&pieces, c->path, bytes.data, bytes.size, &error));
-        bytes_free(&bytes); /* nothing is borrowed */
+        must(sentencepiece_open(&pieces, c->path, &error));
         sentencepiece_encode(pieces, c->text, strlen(c->text), &row);
         assert_int_equal(row.count, c->count);
         assert_memory_equal(ids, c->ids, c->count * sizeof *ids);
@@ -98,8 +95,8 @@ TEST(other_files_are_refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct tokenizer *tokenizer;
-        must_refuse(tokenizer_open_model(&tokenizer, "x.model", cases[i].bytes, cases[i].size, &error), ERROR_FORMAT,
-                    cases[i].words, "x.model");
+        test_write_file("x.model", cases[i].bytes, cases[i].size);
+        must_refuse(tokenizer_open(&tokenizer, "x.model", &error), ERROR_FORMAT, cases[i].words, "x.model");
         assert_null(tokenizer);
     }
 }

@@ -40,16 +40,13 @@ static status print_pieces(const char *path, struct error *error)
     static char line[MOST];
     static int32_t ids[MOST];
     struct sentencepiece *pieces = NULL;
-    struct bytes bytes;
-    TRY(file_read(path, FILE_LIMIT, &bytes, error));
-    status result = sentencepiece_open_memory(&pieces, path, bytes.data, bytes.size, error);
+    status result = sentencepiece_open(&pieces, path, error);
     while (result == OK && fgets(line, sizeof line, stdin) != NULL) {
         struct token_row row = {.ids = ids, .most = MOST};
         sentencepiece_encode(pieces, line, strcspn(line, "\n"), &row);
         print_row(ids, row.count);
     }
     sentencepiece_close(pieces);
-    bytes_free(&bytes);
     return result;
 }
 

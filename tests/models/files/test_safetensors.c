@@ -13,8 +13,8 @@
 #include "tests/models/device.h"
 #include "tests/models/files/tensor_set.h"
 
-/* A file with this header and data_size bytes 0, 1, 2, … in memory; the caller frees. */
-static uint8_t *make_file(const char *header, size_t data_size, size_t *size)
+/* A file with this header and data_size bytes 0, 1, 2, … */
+static void make_file(const char *header, size_t data_size)
 {
     uint64_t length = strlen(header);
     uint8_t *bytes = malloc(8 + length + data_size);
@@ -24,23 +24,27 @@ static uint8_t *make_file(const char *header, size_t data_size, size_t *size)
         bytes[8 + i] = (uint8_t)header[i];
     for (size_t i = 0; i < data_size; i++)
         bytes[8 + length + i] = (uint8_t)i;
-    *size = 8 + length + data_size;
-    return bytes;
+    test_write_file(test_path(), bytes, 8 + length + data_size);
+    free(bytes);
 }
 
-static status open_header(struct safetensors **file, const char *header, size_t data_size, uint8_t **bytes)
+static status open_header(struct safetensors **file, const char *header, size_t data_size)
 {
-    size_t size;
-    *bytes = make_file(header, data_size, &size);
-    return safetensors_open_memory(file, "bad.safetensors", *bytes, size, &error);
+    make_file(header, data_size);
+    return safetensors_open(file, test_path(), &error);
+}
+
+static void expect_file_refused(const char *first, const char *second)
+{
+    struct safetensors *file;
+    must_refuse(safetensors_open(&file, test_path(), &error), ERROR_FORMAT, test_path(), first, second);
+    assert_null(file);
 }
 
 static void expect_refused(const uint8_t *bytes, size_t size, const char *first, const char *second)
 {
-    struct safetensors *file;
-    must_refuse(safetensors_open_memory(&file, "bad.safetensors", bytes, size, &error), ERROR_FORMAT, "bad.safetensors",
-                first, second);
-    assert_null(file);
+    test_write_file(test_path(), bytes, size);
+    expect_file_refused(first, second);
 }
 
 TEST(what_is_written_is_read)
@@ -99,9 +103,8 @@ TEST(data_in_awkward_places_is_aligned)
     for (size_t spaces = 0; spaces < 8; spaces++) {
         char padded[sizeof header + 8];
         struct safetensors *file;
-        uint8_t *bytes;
         snprintf(padded, sizeof padded, "%s%*s", header, (int)spaces, "");
-        must(open_header(&file, padded, 17, &bytes));
+        must(open_header(&file, padded, 17));
         for (size_t i = 0; i < 3; i++) {
             static const uint8_t first[] = {0, 1, 9};
             const struct safetensor *tensor = safetensors_at(file, i);
@@ -111,7 +114,6 @@ TEST(data_in_awkward_places_is_aligned)
                 assert_int_equal(((const uint8_t *)tensor->data)[j], first[i] + j);
         }
         safetensors_close(file);
-        free(bytes);
     }
 }
 
@@ -150,10 +152,8 @@ TEST(lying_headers_are_refused)
         {"{\"__metadata__\":[]}", 0, "__metadata__", "object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        size_t size;
-        uint8_t *bytes = make_file(cases[i].header, cases[i].data, &size);
-        expect_refused(bytes, size, cases[i].first, cases[i].second);
-        free(bytes);
+        make_file(cases[i].header, cases[i].data);
+        expect_file_refused(cases[i].first, cases[i].second);
     }
 }
 
@@ -190,7 +190,8 @@ TEST(every_flipped_bit_of_a_written_file_is_refused_or_harmless)
     must(file_read(test_path(), FILE_LIMIT, &bytes, &error));
     for (size_t i = 0; i < bytes.size * 8; i++) {
         bytes.data[i / 8] ^= (uint8_t)(1 << i % 8);
-        if (safetensors_open_memory(&file, test_path(), bytes.data, bytes.size, &error) == OK) {
+        test_write_file(test_path(), bytes.data, bytes.size);
+        if (safetensors_open(&file, test_path(), &error) == OK) {
             harmless++;
             assert_null(safetensors_metadata_value(file, SAFETENSORS_DIGEST));
             assert_string_equal(safetensors_metadata_value(file, "task"), "3");
@@ -253,15 +254,13 @@ TEST(expectations_name_both_shapes)
                  {"w", SAFETENSOR_I32, 2, {1, 2}, "expected I32 [1, 2]", "found F32 [1, 2]"},
                  {"v", SAFETENSOR_F32, 1, {5}, "'v' is missing", "F32 [5]"}};
     struct safetensors *file;
-    uint8_t *bytes;
     const struct safetensor *tensor;
-    must(open_header(&file, "{\"w\":" ENTRY("F32", "[1,2]", "[0,8]") "}", 8, &bytes));
+    must(open_header(&file, "{\"w\":" ENTRY("F32", "[1,2]", "[0,8]") "}", 8));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         must_refuse(
             safetensors_expect(file, cases[i].name, cases[i].type, cases[i].rank, cases[i].shape, &tensor, &error),
-            ERROR_FORMAT, "bad.safetensors", cases[i].first, cases[i].second);
+            ERROR_FORMAT, test_path(), cases[i].first, cases[i].second);
     safetensors_close(file);
-    free(bytes);
 }
 
 TEST(numbers_widen_to_floats)
