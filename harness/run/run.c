@@ -112,19 +112,6 @@ status run_open_frozen(struct run **result, const struct suite *suite, uint64_t 
     return open_run(result, suite, seed, true, false, log, error);
 }
 
-status run_open_recorded(struct run **result, const struct settings *settings, const struct recorded *recorded,
-                         struct task *tasks, size_t task_count, struct error *error)
-{
-    struct run *run = xcalloc(1, sizeof *run);
-    *run = (struct run){
-        .model = {.settings = *settings, .groups = method_groups(settings->method, settings->method_options)},
-        .data = {.tasks = tasks, .task_count = task_count, .recorded = recorded}};
-    status opened = model_open(&run->model, error);
-    NEXT(opened, method_open(&run->method, &run->model, &run->data, error));
-    NEXT(opened, replicas_open(&run->method, error));
-    return keep_opened(result, run, opened);
-}
-
 static status expect_same_file(const struct model *model, const struct file_stamp *before, struct error *error)
 {
     if (file_stamp_same(before, &model->weights_read))

@@ -42,12 +42,6 @@ status run_open_planned(struct run **run, const struct suite *suite, uint64_t se
 status run_open_frozen(struct run **run, const struct suite *suite, uint64_t seed, const struct log *log,
                        struct error *error);
 
-/* A model that is trained on recorded batches and texts (harness/train/batches.h). Reads only the settings weights,
- * backend, gpus, method and its options. tasks, from malloc, with their datasets and prompts, become the run's, also after
- * a failure. */
-status run_open_recorded(struct run **run, const struct settings *settings, const struct recorded *recorded,
-                         struct task *tasks, size_t task_count, struct error *error);
-
 /* Opens the model anew from its current settings, with `groups` trained; tasks, tokenizer and cache stay. MODEL_ALONE:
  * without the method and its replicas. */
 enum run_parts { WITH_METHOD, MODEL_ALONE };

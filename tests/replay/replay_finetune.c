@@ -12,6 +12,7 @@
 #include "harness/run/checkpoint.h"
 #include "harness/run/run.h"
 #include "harness/train/batches.h"
+#include "harness/train/replicas.h"
 #include "harness/train/trainer.h"
 #include "models/class_head.h"
 #include "tests/replay/replay.h"
@@ -167,13 +168,19 @@ static void make_task(const struct trajectory *p, size_t index, struct task *tas
     memcpy(task->prompts, tokens->data, bytes);
 }
 
-/* From the weights before the first task. */
+/* From the weights before the first task. The model reads only the settings weights, backend, gpus, method and its options. */
 static void start(struct trajectory *p)
 {
-    struct task *tasks = xcalloc(p->tasks, sizeof *tasks);
+    struct run *run = p->e = xcalloc(1, sizeof *run);
+    *run = (struct run){.model = {.settings = p->settings, .groups = method_groups(p->method, p->options)},
+                        .data = {.tasks = xcalloc(p->tasks, sizeof(struct task)),
+                                 .task_count = p->tasks,
+                                 .recorded = &p->recorded}};
     for (size_t t = 0; t < p->tasks; t++)
-        make_task(p, t, &tasks[t]);
-    must(run_open_recorded(&p->e, &p->settings, &p->recorded, tasks, p->tasks, &error));
+        make_task(p, t, &run->data.tasks[t]);
+    must(model_open(&run->model, &error));
+    must(method_open(&run->method, &run->model, &run->data, &error));
+    must(replicas_open(&run->method, &error));
 }
 
 static const struct parameters *weights_of(const struct trajectory *p)
