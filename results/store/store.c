@@ -260,9 +260,8 @@ status store_read_per_image(struct store *store, int64_t run, int64_t after_task
 
 /* --- The schema --- */
 
-#define SCHEMA_APPLICATION 0x4d54494c    /* SQLite's application_id: "MTIL" */
-#define SCHEMA_BEFORE_RELEASE 0x6d74696c /* that of files of before the first release */
-#define SCHEMA_LOCK 0                    /* runs count from 1 */
+#define SCHEMA_APPLICATION 0x4d54494c /* SQLite's application_id: "MTIL" */
+#define SCHEMA_LOCK 0                 /* runs count from 1 */
 #define VIEW_START "\nCREATE VIEW "
 
 enum { SCHEMA_VERSION = 1 }; /* SQLite's user_version */
@@ -281,12 +280,7 @@ static status recognise(struct database *database, bool *empty, struct error *er
     int64_t application = statement_integer(row, 0), version = statement_integer(row, 1);
     status result = OK;
     *empty = application == 0 && version == 0 && statement_integer(row, 2) == 0;
-    if (application == SCHEMA_BEFORE_RELEASE)
-        result = error_set(error, ERROR_FORMAT,
-                           "%s: written by a version of mtil from before its first release; run its suites again, or "
-                           "read it with that version",
-                           path);
-    else if (!*empty && application != SCHEMA_APPLICATION)
+    if (!*empty && application != SCHEMA_APPLICATION)
         result = error_set(error, ERROR_FORMAT,
                            "%s: expected a results database (application id %#x), found one of another program "
                            "(application id %#" PRIx64 ", table \"%.60s\"); name another file",

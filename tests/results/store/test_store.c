@@ -398,7 +398,6 @@ TEST_WITH(other_databases_are_refused_and_left_alone, create, destroy)
         const char *sql, *words;
     } others[] = {
         {"PRAGMA user_version = 999", "found 999: a newer version of mtil"},
-        {"PRAGMA application_id = 0x6d74696c; PRAGMA user_version = 9", "before its first release"},
         {"PRAGMA application_id = 252006673", "application id 0xf055111"},
         {"PRAGMA application_id = 0; PRAGMA user_version = 0; CREATE VIEW mine AS SELECT 1", "another program"},
         {"CREATE TABLE zoo (url TEXT)", ", table \"zoo\")"},
