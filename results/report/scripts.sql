@@ -57,13 +57,13 @@ CREATE UNIQUE INDEX temp.configurations_number ON configurations (number);
 CREATE UNIQUE INDEX temp.members_run ON members (run);
 CREATE UNIQUE INDEX temp.board_task ON board (task);
 -- === colours
--- Drawn are the best with a finished run, or the best of all where none has one. A merge policy that has a colour of its own (or the
--- method of runs without one) has it on every page, whatever its rank; other names share the colours by their letters. Where
--- several have one usual colour, all but one get those that are left.
+-- Drawn are the best with a finished run, or the best of all where none has one. The letters of a merge policy, or of the method of
+-- runs without one, give the usual colour, the same on every page whatever the rank; the policies of the first suites have six
+-- different ones. Where several have one usual colour, all but one get those that are left.
 UPDATE configurations SET colour = given.colour
 FROM (
-    WITH colours(colour, owner) AS (
-        VALUES (0, 'moe_adapters'), (1, 'most_used'), (2, 'random'), (3, 'similar'), (4, 'coactivated'), (5, 'downstream')
+    WITH colours(colour) AS (
+        VALUES (0), (1), (2), (3), (4), (5)
     ), best AS (
         SELECT number, label, iif(policy = 'none', method, policy) AS name
         FROM configurations
@@ -72,14 +72,11 @@ FROM (
         ORDER BY number
         LIMIT (SELECT best FROM page)
     ), usual AS (
-        SELECT number, label, name, owner IS NULL AS shares,
-               coalesce(colour, (31 * unicode(name) + 7 * unicode(substr(name, -1)) + length(name)) % 6, 0) AS colour
-        FROM best
-        LEFT JOIN colours ON owner = name
+        SELECT number, label, name, coalesce((2 * unicode(substr(name, 2)) + length(name)) % 6, 0) AS colour FROM best
     ), ranked AS (
-        SELECT *, row_number() OVER (PARTITION BY colour ORDER BY shares, name, label) AS rank FROM usual
+        SELECT *, row_number() OVER (PARTITION BY colour ORDER BY name, label) AS rank FROM usual
     ), further AS (
-        SELECT number, row_number() OVER (ORDER BY shares, name, label) AS place FROM ranked WHERE rank > 1
+        SELECT number, row_number() OVER (ORDER BY name, label) AS place FROM ranked WHERE rank > 1
     ), free AS (
         SELECT colour, row_number() OVER (ORDER BY colour) AS place FROM colours WHERE colour NOT IN (SELECT colour FROM usual)
     )
