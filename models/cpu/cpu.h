@@ -115,6 +115,28 @@ static inline size_t divide_up(size_t a, size_t b)
 typedef void (*rows_body)(struct cpu *cpu, const void *operation, size_t first, size_t last);
 status cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation);
 
+/* Defines an operation that cpu_run_rows carries out; its body follows, for rows [first, last) of the operation o:
+ *
+ *     CPU_ROWS(gather_rows, o->out.rows, o->out.columns)
+ *     {
+ *         for (size_t i = first; i < last; i++)
+ *             cpu_copy_row(cpu, o->x, (size_t)o->rows[i], o->out, i);
+ *     }
+ */
+#define CPU_ROWS(operation, rows, values_per_row)                                                                      \
+    static void operation##_rows(struct cpu *cpu, const struct operation *o, size_t first, size_t last);               \
+    static void operation##_body(struct cpu *cpu, const void *o, size_t first, size_t last)                            \
+    {                                                                                                                  \
+        operation##_rows(cpu, o, first, last);                                                                         \
+    }                                                                                                                  \
+    status cpu_##operation(struct backend *backend, const struct operation *o, struct error *error)                    \
+    {                                                                                                                  \
+        (void)error;                                                                                                   \
+        return cpu_run_rows(cpu_of(backend), rows, values_per_row, operation##_body, o);                               \
+    }                                                                                                                  \
+    static void operation##_rows(__attribute__((unused)) struct cpu *cpu, const struct operation *o, size_t first,     \
+                                 size_t last)
+
 /* Scratch memory of one operation, or an error. pointer: to the pointer that receives it, of any type. */
 status cpu_scratch(struct cpu *cpu, size_t bytes, void *pointer, struct error *error);
 

@@ -299,9 +299,8 @@ static struct matrix values_of(enum tensor_type type, const void *data, size_t v
     return (struct matrix){(void *)data, type, 0, values, values};
 }
 
-static void gather_slots(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(dispatch_gather, slots_of(o->dispatch), o->rows_per_sample * o->width)
 {
-    const struct dispatch_gather *o = operation;
     size_t values = o->rows_per_sample * o->width;
     struct matrix x = values_of(o->x_type, o->x, values), out = values_of(o->out_type, o->out, values);
     out.rows = slots_of(o->dispatch);
@@ -309,15 +308,8 @@ static void gather_slots(struct cpu *cpu, const void *operation, size_t first, s
         cpu_copy_row(cpu, x, (size_t)o->dispatch->sample[s], out, s);
 }
 
-status cpu_dispatch_gather(struct backend *backend, const struct dispatch_gather *o, struct error *error)
+CPU_ROWS(dispatch_combine, o->dispatch->samples, o->rows_per_sample * o->width)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), o->rows_per_sample * o->width, gather_slots, o);
-}
-
-static void combine_samples(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct dispatch_combine *o = operation;
     size_t values = o->rows_per_sample * o->width, top_k = o->dispatch->top_k;
     for (size_t b = first; b < last; b++)
         for (size_t k = 0; k < top_k; k++) {
@@ -327,12 +319,6 @@ static void combine_samples(struct cpu *cpu, const void *operation, size_t first
                 cpu_add_row(cpu, weight, values_of(o->rows_type, o->rows, values), (size_t)slot,
                             values_of(TENSOR_F32, o->y, values), b);
         }
-}
-
-status cpu_dispatch_combine(struct backend *backend, const struct dispatch_combine *o, struct error *error)
-{
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->dispatch->samples, o->rows_per_sample * o->width, combine_samples, o);
 }
 
 static void drop_slots(struct cpu *cpu, const void *operation, size_t first, size_t last)

@@ -146,25 +146,16 @@ status cpu_penalty(struct backend *backend, const struct penalty *o, struct erro
     return OK;
 }
 
-static void argmax_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(argmax, o->x.rows, o->x.columns)
 {
-    const struct argmax *o = operation;
     for (size_t i = first; i < last; i++) {
         const float *x = row_of(o->x, i);
         o->out[i] = cpu->vector->finite(o->x.columns, x) ? (int32_t)highest(o->x.columns, x) : -1;
     }
 }
 
-status cpu_argmax(struct backend *backend, const struct argmax *o, struct error *error)
+CPU_ROWS(squared_error, o->x.rows, o->x.columns)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, argmax_rows, o);
-}
-
-static void squared_error_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    (void)cpu;
-    const struct squared_error *o = operation;
     for (size_t i = first; i < last; i++) {
         const float *x = row_of(o->x, i), *y = row_of(o->y, i);
         double total = 0;
@@ -176,10 +167,4 @@ static void squared_error_rows(struct cpu *cpu, const void *operation, size_t fi
         }
         o->errors[i] = (float)(total / (double)o->x.columns);
     }
-}
-
-status cpu_squared_error(struct backend *backend, const struct squared_error *o, struct error *error)
-{
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, squared_error_rows, o);
 }

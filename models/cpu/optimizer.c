@@ -244,10 +244,8 @@ status cpu_lamb(struct backend *backend, const struct lamb *o, struct error *err
     return OK;
 }
 
-static void sum_weighted(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(weighted_sum, o->n, o->count)
 {
-    (void)cpu;
-    const struct weighted_sum *o = operation;
     for (size_t i = first; i < last; i++) {
         double total = 0;
         for (size_t k = 0; k < o->count; k++)
@@ -256,18 +254,10 @@ static void sum_weighted(struct cpu *cpu, const void *operation, size_t first, s
     }
 }
 
-status cpu_weighted_sum(struct backend *backend, const struct weighted_sum *o, struct error *error)
-{
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->n, o->count, sum_weighted, o);
-}
-
 /* In pieces whose sums stay in the cache. */
-static void average_values(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(average_experts, o->n, 4 * o->experts)
 {
-    (void)cpu;
     enum { PIECE = 512 };
-    const struct average_experts *o = operation;
     double sums[PIECE];
     for (size_t from = first; from < last; from += PIECE) {
         size_t n = last - from < PIECE ? last - from : PIECE, count = 0;
@@ -291,24 +281,8 @@ static void average_values(struct cpu *cpu, const void *operation, size_t first,
     }
 }
 
-status cpu_average_experts(struct backend *backend, const struct average_experts *o, struct error *error)
+CPU_ROWS(multiply, o->guard != NULL && o->guard->skip != 0 ? 0 : o->n, 1)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->n, 4 * o->experts, average_values, o);
-}
-
-static void multiply_values(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    (void)cpu;
-    const struct multiply *o = operation;
     for (size_t i = first; i < last; i++)
         o->out[i] = (o->accumulate ? o->out[i] : 0) + o->a[i] * o->b[i];
-}
-
-status cpu_multiply(struct backend *backend, const struct multiply *o, struct error *error)
-{
-    (void)error;
-    if (o->guard == NULL || !o->guard->skip)
-        cpu_run_rows(cpu_of(backend), o->n, 1, multiply_values, o);
-    return OK;
 }

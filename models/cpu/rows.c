@@ -110,9 +110,8 @@ status cpu_layer_norm_backward(struct backend *backend, const struct layer_norm_
     return OK;
 }
 
-static void activate_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(activate, o->x.rows, o->x.columns)
 {
-    const struct activate *o = operation;
     float from[CPU_PIECE], to[CPU_PIECE];
     size_t piece = cpu_piece(o->x.columns, o->x.type, o->out.type, TENSOR_F32);
     for (size_t i = first; i < last; i++)
@@ -124,15 +123,8 @@ static void activate_rows(struct cpu *cpu, const void *operation, size_t first, 
         }
 }
 
-status cpu_activate(struct backend *backend, const struct activate *o, struct error *error)
+CPU_ROWS(activate_backward, o->x.rows, o->x.columns)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, activate_rows, o);
-}
-
-static void activate_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct activate_backward *o = operation;
     float x[CPU_PIECE], dy[CPU_PIECE], to[CPU_PIECE];
     size_t piece = cpu_piece(o->x.columns, o->x.type, o->dy.type, o->dx.type);
     for (size_t i = first; i < last; i++)
@@ -143,12 +135,6 @@ static void activate_backward_rows(struct cpu *cpu, const void *operation, size_
                                            cpu_floats(cpu, o->dy, i, j, n, dy), dx);
             cpu_store(cpu, o->dx, i, j, n, dx);
         }
-}
-
-status cpu_activate_backward(struct backend *backend, const struct activate_backward *o, struct error *error)
-{
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, activate_backward_rows, o);
 }
 
 static size_t end_of(size_t positions, const int32_t *lengths, size_t b)
@@ -235,35 +221,20 @@ status cpu_dropout(struct backend *backend, const struct dropout *o, struct erro
     return cpu_run_rows(cpu_of(backend), o->x.rows, 16 * o->x.columns, drop_rows, o);
 }
 
-static void gather_some(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(gather_rows, o->out.rows, o->out.columns)
 {
-    const struct gather_rows *o = operation;
     for (size_t i = first; i < last; i++)
         cpu_copy_row(cpu, o->x, (size_t)o->rows[i], o->out, i);
 }
 
-status cpu_gather_rows(struct backend *backend, const struct gather_rows *o, struct error *error)
+CPU_ROWS(scatter_rows, o->x.rows, o->x.columns)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->out.rows, o->out.columns, gather_some, o);
-}
-
-static void scatter_some(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct scatter_rows *o = operation;
     for (size_t i = first; i < last; i++)
         cpu_add_row(cpu, 1.0f, o->x, i, o->out, (size_t)o->rows[i]);
 }
 
-status cpu_scatter_rows(struct backend *backend, const struct scatter_rows *o, struct error *error)
+CPU_ROWS(column_sum, (o->x.columns + 63) / 64, o->x.rows * 64)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, scatter_some, o);
-}
-
-static void sum_columns(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct column_sum *o = operation;
     size_t from = first * 64, to = last * 64 < o->x.columns ? last * 64 : o->x.columns;
     float buffer[CPU_PIECE];
     size_t piece = cpu_piece(to - from, o->x.type, TENSOR_F32, TENSOR_F32);
@@ -274,15 +245,8 @@ static void sum_columns(struct cpu *cpu, const void *operation, size_t first, si
         }
 }
 
-status cpu_column_sum(struct backend *backend, const struct column_sum *o, struct error *error)
+CPU_ROWS(normalize, o->x.rows, o->x.columns)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), (o->x.columns + 63) / 64, o->x.rows * 64, sum_columns, o);
-}
-
-static void normalize_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct normalize *o = operation;
     for (size_t i = first; i < last; i++) {
         float norm = sqrtf(cpu->vector->dot(o->x.columns, row_of(o->x, i), row_of(o->x, i)));
         if (isinf(norm)) /* 1/∞ would make a row of zeros of it */
@@ -293,15 +257,8 @@ static void normalize_rows(struct cpu *cpu, const void *operation, size_t first,
     }
 }
 
-status cpu_normalize(struct backend *backend, const struct normalize *o, struct error *error)
+CPU_ROWS(normalize_backward, o->y.rows, o->y.columns)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, normalize_rows, o);
-}
-
-static void normalize_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct normalize_backward *o = operation;
     size_t n = o->y.columns;
     for (size_t i = first; i < last; i++) {
         const float *y = row_of(o->y, i), *dy = row_of(o->dy, i);
@@ -310,12 +267,6 @@ static void normalize_backward_rows(struct cpu *cpu, const void *operation, size
         cpu->vector->axpy(n, inverse, dy, row_of(o->dx, i));
         cpu->vector->axpy(n, -inverse * along, y, row_of(o->dx, i));
     }
-}
-
-status cpu_normalize_backward(struct backend *backend, const struct normalize_backward *o, struct error *error)
-{
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->y.rows, o->y.columns, normalize_backward_rows, o);
 }
 
 /* y = x where it is among the top_k largest, of equal ones the first, or NaN; −∞ elsewhere. top_k is below n. */
@@ -340,9 +291,8 @@ static void keep_largest(size_t n, size_t top_k, const float *x, float *y)
     }
 }
 
-static void sparse_softmax_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(sparse_softmax, o->x.rows, o->x.columns)
 {
-    const struct sparse_softmax *o = operation;
     size_t n = o->x.columns;
     for (size_t i = first; i < last; i++) {
         const float *x = row_of(o->x, i);
@@ -355,30 +305,15 @@ static void sparse_softmax_rows(struct cpu *cpu, const void *operation, size_t f
     }
 }
 
-status cpu_sparse_softmax(struct backend *backend, const struct sparse_softmax *o, struct error *error)
+CPU_ROWS(sparse_softmax_backward, o->y.rows, o->y.columns)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, sparse_softmax_rows, o);
-}
-
-static void sparse_softmax_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct sparse_softmax_backward *o = operation;
     for (size_t i = first; i < last; i++)
         cpu->vector->softmax_backward(o->y.columns, 1.0f / o->temperature, row_of(o->y, i), row_of(o->dy, i),
                                       row_of(o->dx, i));
 }
 
-status cpu_sparse_softmax_backward(struct backend *backend, const struct sparse_softmax_backward *o,
-                                   struct error *error)
+CPU_ROWS(mean_positions, o->batch, o->positions * o->width)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->y.rows, o->y.columns, sparse_softmax_backward_rows, o);
-}
-
-static void mean_of_positions(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct mean_positions *o = operation;
     for (size_t b = first; b < last; b++) {
         const float *x = (const float *)o->x + b * o->positions * o->width;
         float *out = (float *)o->out + b * o->width;
@@ -390,15 +325,8 @@ static void mean_of_positions(struct cpu *cpu, const void *operation, size_t fir
     }
 }
 
-status cpu_mean_positions(struct backend *backend, const struct mean_positions *o, struct error *error)
+CPU_ROWS(mean_positions_backward, o->batch, o->positions * o->width)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->batch, o->positions * o->width, mean_of_positions, o);
-}
-
-static void spread_means(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct mean_positions_backward *o = operation;
     for (size_t b = first; b < last; b++) {
         const float *dout = (const float *)o->dout + b * o->width;
         float *dx = (float *)o->dx + b * o->positions * o->width;
@@ -406,13 +334,6 @@ static void spread_means(struct cpu *cpu, const void *operation, size_t first, s
         for (size_t l = o->first; l < end; l++)
             cpu->vector->axpy(o->width, 1.0f / (float)(end - o->first), dout, dx + l * o->width);
     }
-}
-
-status cpu_mean_positions_backward(struct backend *backend, const struct mean_positions_backward *o,
-                                   struct error *error)
-{
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->batch, o->positions * o->width, spread_means, o);
 }
 
 /* ---- from pixels and tokens to rows, and back ---- */
@@ -439,9 +360,8 @@ static void patch_from_floats(const struct patchify *o, size_t b, size_t patch, 
                    p * sizeof *out);
 }
 
-static void patchify_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(patchify, o->images->shape[0] * o->per_image, 3 * o->patch * o->patch)
 {
-    const struct patchify *o = operation;
     for (size_t i = first; i < last; i++) {
         size_t b = i / o->per_image, patch = i % o->per_image;
         float *out = (float *)o->out + i * 3 * o->patch * o->patch;
@@ -452,15 +372,8 @@ static void patchify_rows(struct cpu *cpu, const void *operation, size_t first, 
     }
 }
 
-status cpu_patchify(struct backend *backend, const struct patchify *o, struct error *error)
+CPU_ROWS(assemble_tokens, o->batch *(o->per_image + 1), o->width)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->images->shape[0] * o->per_image, 3 * o->patch * o->patch, patchify_rows, o);
-}
-
-static void assemble_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct assemble_tokens *o = operation;
     size_t d = o->width, length = o->per_image + 1;
     for (size_t i = first; i < last; i++) {
         size_t b = i / length, l = i % length, patch = b * o->per_image + (l > 0 ? l - 1 : 0);
@@ -469,17 +382,11 @@ static void assemble_rows(struct cpu *cpu, const void *operation, size_t first, 
     }
 }
 
-status cpu_assemble_tokens(struct backend *backend, const struct assemble_tokens *o, struct error *error)
-{
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->batch * (o->per_image + 1), o->width, assemble_rows, o);
-}
-
 enum { COLUMN_CHUNK = 32 }; /* sums over samples are shared out by columns, so that their order never changes */
 
-static void assemble_backward_columns(struct cpu *cpu, const void *operation, size_t first, size_t last)
+CPU_ROWS(assemble_tokens_backward, (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK,
+         o->batch *(o->per_image + 1) * COLUMN_CHUNK)
 {
-    const struct assemble_tokens_backward *o = operation;
     size_t d = o->width, length = o->per_image + 1, from = first * COLUMN_CHUNK,
            to = last * COLUMN_CHUNK < d ? last * COLUMN_CHUNK : d;
     for (size_t i = 0; i < o->batch * length; i++) {
@@ -493,17 +400,8 @@ static void assemble_backward_columns(struct cpu *cpu, const void *operation, si
     }
 }
 
-status cpu_assemble_tokens_backward(struct backend *backend, const struct assemble_tokens_backward *o,
-                                    struct error *error)
+CPU_ROWS(embed_tokens, o->batch * o->positions, o->width)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK,
-                        o->batch * (o->per_image + 1) * COLUMN_CHUNK, assemble_backward_columns, o);
-}
-
-static void embed_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct embed_tokens *o = operation;
     for (size_t i = first; i < last; i++) {
         size_t b = i / o->positions, l = i % o->positions, token = (size_t)o->tokens[b * o->context + l];
         cpu->vector->add(o->width, (const float *)o->table + token * o->width,
@@ -511,15 +409,8 @@ static void embed_rows(struct cpu *cpu, const void *operation, size_t first, siz
     }
 }
 
-status cpu_embed_tokens(struct backend *backend, const struct embed_tokens *o, struct error *error)
+CPU_ROWS(embed_tokens_backward, (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK, o->batch * o->positions * COLUMN_CHUNK)
 {
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), o->batch * o->positions, o->width, embed_rows, o);
-}
-
-static void embed_backward_columns(struct cpu *cpu, const void *operation, size_t first, size_t last)
-{
-    const struct embed_tokens_backward *o = operation;
     size_t d = o->width, from = first * COLUMN_CHUNK, to = last * COLUMN_CHUNK < d ? last * COLUMN_CHUNK : d;
     for (size_t i = 0; i < o->batch * o->positions; i++) {
         size_t b = i / o->positions, l = i % o->positions, token = (size_t)o->tokens[b * o->context + l];
@@ -527,11 +418,4 @@ static void embed_backward_columns(struct cpu *cpu, const void *operation, size_
         cpu->vector->axpy(to - from, 1.0f, dx, (float *)o->dtable + token * d + from);
         cpu->vector->axpy(to - from, 1.0f, dx, (float *)o->dposition + l * d + from);
     }
-}
-
-status cpu_embed_tokens_backward(struct backend *backend, const struct embed_tokens_backward *o, struct error *error)
-{
-    (void)error;
-    return cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK,
-                        o->batch * o->positions * COLUMN_CHUNK, embed_backward_columns, o);
 }
