@@ -113,6 +113,16 @@ status cuda_finish(struct cuda *cuda, const char *operation, struct error *error
 status cuda_done(cudaError_t result, const char *what,
                  struct error *error); /* OK, or an error that says what and why */
 
+/* Defines an operation that is one launch, `each` of n to a block of threads: a thread per value, or a warp per row. */
+#define CUDA_OPERATION(operation, n, each, kernel, ...)                                                                \
+    status cuda_##operation(struct backend *backend, const struct operation *o, struct error *error)                   \
+    {                                                                                                                  \
+        struct cuda *cuda = cuda_of(backend);                                                                          \
+        if ((n) > 0)                                                                                                   \
+            CUDA_LAUNCH(cuda, kernel, blocks_for(n, each), BLOCK, 0, __VA_ARGS__);                                     \
+        return cuda_finish(cuda, #operation, error);                                                                   \
+    }
+
 /* Device memory whose pages come when an arena reaches them (memory.cu). */
 status cuda_arena_create(struct backend *, struct arena *, size_t limit, const char *name, struct error *);
 void cuda_arena_destroy(struct backend *, struct arena *);

@@ -291,12 +291,7 @@ static __global__ void count_pairs_of_experts(struct count_pairs o)
     o.counts[pair] += found;
 }
 
-status cuda_count_pairs(struct backend *backend, const struct count_pairs *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    CUDA_LAUNCH(cuda, count_pairs_of_experts, blocks_for(o->experts * o->experts, BLOCK), BLOCK, 0, *o);
-    return cuda_finish(cuda, "count_pairs", error);
-}
+CUDA_OPERATION(count_pairs, o->experts * o->experts, BLOCK, count_pairs_of_experts, *o)
 
 /* ---- From chosen experts to slots: a stable counting sort of all choices. A warp takes a run of neighbouring choices, 32 at a
  * time, and keeps the counts of all experts in shared memory. Up to MOST_TOGETHER choices are sorted by one block in one

@@ -194,13 +194,7 @@ static __global__ void argmax_rows(struct rows x, int32_t *out)
         out[i] = first;
 }
 
-status cuda_argmax(struct backend *backend, const struct argmax *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->x.rows > 0)
-        CUDA_LAUNCH(cuda, argmax_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x), o->out);
-    return cuda_finish(cuda, "argmax", error);
-}
+CUDA_OPERATION(argmax, o->x.rows, ROWS_PER_BLOCK, argmax_rows, rows_of(o->x), o->out)
 
 static __global__ void squared_error_rows(struct rows x, struct rows y, struct rows dx, float scale, float *errors)
 {
@@ -219,11 +213,5 @@ static __global__ void squared_error_rows(struct rows x, struct rows y, struct r
         errors[i] = (float)(total / (double)x.columns);
 }
 
-status cuda_squared_error(struct backend *backend, const struct squared_error *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->x.rows > 0)
-        CUDA_LAUNCH(cuda, squared_error_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x),
-                    rows_of(o->y), rows_of(o->dx), o->scale, o->errors);
-    return cuda_finish(cuda, "squared_error", error);
-}
+CUDA_OPERATION(squared_error, o->x.rows, ROWS_PER_BLOCK, squared_error_rows, rows_of(o->x), rows_of(o->y),
+               rows_of(o->dx), o->scale, o->errors)

@@ -393,13 +393,7 @@ static __global__ void sum_weighted(struct weighted_sum o)
     ((float *)o.out)[i] = (float)(o.divisor != 0 ? total / o.divisor : total);
 }
 
-status cuda_weighted_sum(struct backend *backend, const struct weighted_sum *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->n > 0)
-        CUDA_LAUNCH(cuda, sum_weighted, blocks_for(o->n, BLOCK), BLOCK, 0, *o);
-    return cuda_finish(cuda, "weighted_sum", error);
-}
+CUDA_OPERATION(weighted_sum, o->n, BLOCK, sum_weighted, *o)
 
 static __global__ void average_values(struct average_experts o)
 {
@@ -420,13 +414,7 @@ static __global__ void average_values(struct average_experts o)
             o.values[e * o.n + i] = (float)(own * (double)o.values[e * o.n + i] + others * sum);
 }
 
-status cuda_average_experts(struct backend *backend, const struct average_experts *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->n > 0)
-        CUDA_LAUNCH(cuda, average_values, blocks_for(o->n, BLOCK), BLOCK, 0, *o);
-    return cuda_finish(cuda, "average_experts", error);
-}
+CUDA_OPERATION(average_experts, o->n, BLOCK, average_values, *o)
 
 static __global__ void multiply_values(struct multiply o)
 {
@@ -435,10 +423,4 @@ static __global__ void multiply_values(struct multiply o)
         o.out[i] = (o.accumulate ? o.out[i] : 0.0f) + o.a[i] * o.b[i];
 }
 
-status cuda_multiply(struct backend *backend, const struct multiply *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->n > 0)
-        CUDA_LAUNCH(cuda, multiply_values, blocks_for(o->n, BLOCK), BLOCK, 0, *o);
-    return cuda_finish(cuda, "multiply", error);
-}
+CUDA_OPERATION(multiply, o->n, BLOCK, multiply_values, *o)

@@ -39,14 +39,8 @@ static __global__ void activate_values(enum activation activation, struct typed_
         set_row_value(out, i, j, activated(activation, row_value(x, i, j)));
 }
 
-status cuda_activate(struct backend *backend, const struct activate *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->x.rows * o->x.columns > 0)
-        CUDA_LAUNCH(cuda, activate_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0, o->activation,
-                    typed_rows_of(o->x), typed_rows_of(o->out));
-    return cuda_finish(cuda, "activate", error);
-}
+CUDA_OPERATION(activate, o->x.rows * o->x.columns, BLOCK, activate_values, o->activation, typed_rows_of(o->x),
+               typed_rows_of(o->out))
 
 static __global__ void activate_backward_values(enum activation activation, struct typed_rows x, struct typed_rows dy,
                                                 struct typed_rows dx)
@@ -56,14 +50,8 @@ static __global__ void activate_backward_values(enum activation activation, stru
         set_row_value(dx, i, j, activated_backward(activation, row_value(x, i, j), row_value(dy, i, j)));
 }
 
-status cuda_activate_backward(struct backend *backend, const struct activate_backward *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->x.rows * o->x.columns > 0)
-        CUDA_LAUNCH(cuda, activate_backward_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0,
-                    o->activation, typed_rows_of(o->x), typed_rows_of(o->dy), typed_rows_of(o->dx));
-    return cuda_finish(cuda, "activate_backward", error);
-}
+CUDA_OPERATION(activate_backward, o->x.rows * o->x.columns, BLOCK, activate_backward_values, o->activation,
+               typed_rows_of(o->x), typed_rows_of(o->dy), typed_rows_of(o->dx))
 
 static __device__ inline size_t end_of(size_t positions, const int32_t *lengths, size_t b)
 {
@@ -79,13 +67,7 @@ static __global__ void count_up(struct arange o)
     o.out[i] = o.lengths == NULL ? row : routing_own_row(row, (int32_t)o.positions, o.lengths);
 }
 
-status cuda_arange(struct backend *backend, const struct arange *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->count > 0)
-        CUDA_LAUNCH(cuda, count_up, blocks_for(o->count, BLOCK), BLOCK, 0, *o);
-    return cuda_finish(cuda, "arange", error);
-}
+CUDA_OPERATION(arange, o->count, BLOCK, count_up, *o)
 
 static __global__ void spread_values(struct spread_positions o)
 {
@@ -94,13 +76,7 @@ static __global__ void spread_values(struct spread_positions o)
         o.out[at] = l < end_of(o.positions, o.lengths, b) ? o.value[b] : -1;
 }
 
-status cuda_spread_positions(struct backend *backend, const struct spread_positions *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->batch * o->positions > 0)
-        CUDA_LAUNCH(cuda, spread_values, blocks_for(o->batch * o->positions, BLOCK), BLOCK, 0, *o);
-    return cuda_finish(cuda, "spread_positions", error);
-}
+CUDA_OPERATION(spread_positions, o->batch * o->positions, BLOCK, spread_values, *o)
 
 static __global__ void gather_values(struct typed_rows x, const int32_t *rows, struct typed_rows out)
 {
@@ -109,14 +85,8 @@ static __global__ void gather_values(struct typed_rows x, const int32_t *rows, s
         set_row_value(out, i, j, row_value(x, (size_t)rows[i], j));
 }
 
-status cuda_gather_rows(struct backend *backend, const struct gather_rows *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->out.rows * o->out.columns > 0)
-        CUDA_LAUNCH(cuda, gather_values, blocks_for(o->out.rows * o->out.columns, BLOCK), BLOCK, 0, typed_rows_of(o->x),
-                    o->rows, typed_rows_of(o->out));
-    return cuda_finish(cuda, "gather_rows", error);
-}
+CUDA_OPERATION(gather_rows, o->out.rows * o->out.columns, BLOCK, gather_values, typed_rows_of(o->x), o->rows,
+               typed_rows_of(o->out))
 
 static __global__ void scatter_values(struct typed_rows x, const int32_t *rows, struct typed_rows out)
 {
@@ -125,14 +95,8 @@ static __global__ void scatter_values(struct typed_rows x, const int32_t *rows, 
         set_row_value(out, (size_t)rows[i], j, row_value(out, (size_t)rows[i], j) + row_value(x, i, j));
 }
 
-status cuda_scatter_rows(struct backend *backend, const struct scatter_rows *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->x.rows * o->x.columns > 0)
-        CUDA_LAUNCH(cuda, scatter_values, blocks_for(o->x.rows * o->x.columns, BLOCK), BLOCK, 0, typed_rows_of(o->x),
-                    o->rows, typed_rows_of(o->out));
-    return cuda_finish(cuda, "scatter_rows", error);
-}
+CUDA_OPERATION(scatter_rows, o->x.rows * o->x.columns, BLOCK, scatter_values, typed_rows_of(o->x), o->rows,
+               typed_rows_of(o->out))
 
 static __global__ void normalize_rows(struct rows x, struct rows y, float *norms)
 {
@@ -153,14 +117,7 @@ static __global__ void normalize_rows(struct rows x, struct rows y, float *norms
         norms[i] = norm;
 }
 
-status cuda_normalize(struct backend *backend, const struct normalize *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->x.rows > 0)
-        CUDA_LAUNCH(cuda, normalize_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x), rows_of(o->y),
-                    (float *)o->norms);
-    return cuda_finish(cuda, "normalize", error);
-}
+CUDA_OPERATION(normalize, o->x.rows, ROWS_PER_BLOCK, normalize_rows, rows_of(o->x), rows_of(o->y), (float *)o->norms)
 
 static __global__ void normalize_backward_rows(struct rows y, struct rows dy, struct rows dx, const float *norms)
 {
@@ -176,14 +133,8 @@ static __global__ void normalize_backward_rows(struct rows y, struct rows dy, st
         dx.data[i * dx.stride + j] += inverse * (slope[j] - along * unit[j]);
 }
 
-status cuda_normalize_backward(struct backend *backend, const struct normalize_backward *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->y.rows > 0)
-        CUDA_LAUNCH(cuda, normalize_backward_rows, blocks_for(o->y.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->y),
-                    rows_of(o->dy), rows_of(o->dx), (const float *)o->norms);
-    return cuda_finish(cuda, "normalize_backward", error);
-}
+CUDA_OPERATION(normalize_backward, o->y.rows, ROWS_PER_BLOCK, normalize_backward_rows, rows_of(o->y), rows_of(o->dy),
+               rows_of(o->dx), (const float *)o->norms)
 
 static __global__ void mean_values(struct mean_positions o)
 {
@@ -197,13 +148,7 @@ static __global__ void mean_values(struct mean_positions o)
     ((float *)o.out)[at] = total / (float)(end - o.first);
 }
 
-status cuda_mean_positions(struct backend *backend, const struct mean_positions *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->batch * o->width > 0)
-        CUDA_LAUNCH(cuda, mean_values, blocks_for(o->batch * o->width, BLOCK), BLOCK, 0, *o);
-    return cuda_finish(cuda, "mean_positions", error);
-}
+CUDA_OPERATION(mean_positions, o->batch * o->width, BLOCK, mean_values, *o)
 
 static __global__ void spread_means(struct mean_positions_backward o)
 {
@@ -252,14 +197,8 @@ static __global__ void sparse_softmax_rows(struct rows x, struct rows y, size_t 
         to[j] = threshold != 0 && from[j] < threshold ? 0.0f : to[j] / total;
 }
 
-status cuda_sparse_softmax(struct backend *backend, const struct sparse_softmax *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->x.rows > 0)
-        CUDA_LAUNCH(cuda, sparse_softmax_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x),
-                    rows_of(o->y), o->top_k, 1.0f / o->temperature, o->threshold);
-    return cuda_finish(cuda, "sparse_softmax", error);
-}
+CUDA_OPERATION(sparse_softmax, o->x.rows, ROWS_PER_BLOCK, sparse_softmax_rows, rows_of(o->x), rows_of(o->y), o->top_k,
+               1.0f / o->temperature, o->threshold)
 
 static __global__ void sparse_softmax_backward_rows(struct rows y, struct rows dy, struct rows dx, float inverse)
 {
@@ -275,15 +214,8 @@ static __global__ void sparse_softmax_backward_rows(struct rows y, struct rows d
         dx.data[i * dx.stride + j] = inverse * p[j] * (slope[j] - mean);
 }
 
-status cuda_sparse_softmax_backward(struct backend *backend, const struct sparse_softmax_backward *o,
-                                    struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->y.rows > 0)
-        CUDA_LAUNCH(cuda, sparse_softmax_backward_rows, blocks_for(o->y.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->y),
-                    rows_of(o->dy), rows_of(o->dx), 1.0f / o->temperature);
-    return cuda_finish(cuda, "sparse_softmax_backward", error);
-}
+CUDA_OPERATION(sparse_softmax_backward, o->y.rows, ROWS_PER_BLOCK, sparse_softmax_backward_rows, rows_of(o->y),
+               rows_of(o->dy), rows_of(o->dx), 1.0f / o->temperature)
 
 /* ---- Sums over many rows, in two stages of fixed order. ---- */
 
