@@ -398,8 +398,8 @@ struct lamb {
     double beta1, beta2, epsilon, weight_decay;
 };
 
-/* A staging queue copies data to the device while the device computes: the host fills one slot, the slot before is copied,
- * and the one before that is used. The calls for every entry, in this order:
+/* A queue copies entries to the device, or results to the host, while the device computes. Of a queue TO_DEVICE the host fills one
+ * slot, the slot before is copied, and the one before that is used. The calls for every entry, in this order:
  *
  *     TRY(ops->staging_acquire(backend, &queue, &host, error));   // waits until what the slot held before was copied
  *     ... host[0 … bytes) = … ...
@@ -407,27 +407,21 @@ struct lamb {
  *     TRY(ops->staging_receive(backend, &queue, &device, error)); // operations from here on find it in device[0 … bytes)
  *     TRY(ops->staging_release(backend, &queue, error));          // and those from here on do not read it any more
  *
- * At most STAGING_SLOTS entries were sent and not released. */
-enum { STAGING_SLOTS = 2 };
-struct staging_queue {
-    size_t bytes; /* of a slot: the largest entry */
-    uint64_t sent, received, released;
-    void *owner;
-};
-
-/* A fetch queue copies results to the host while the device computes what follows. The calls for every entry, in this order:
+ * Of a queue TO_HOST:
  *
  *     TRY(ops->fetch_copy(backend, &queue, device, bytes, error)); // for each of its parts; operations from here on may change it
  *     TRY(ops->fetch_send(backend, &queue, error));                // the entry is complete
  *     TRY(ops->fetch_take(backend, &queue, &host, error));         // waits for the first entry sent and not taken
- *     ... host[0 … sum of the parts) ...                           // until FETCH_SLOTS entries later
+ *     ... host[0 … sum of the parts) ...                           // until TRANSFER_SLOTS entries later
  *
- * At most FETCH_SLOTS entries were sent and not taken. */
-enum { FETCH_SLOTS = 2 };
-struct fetch_queue {
+ * At most TRANSFER_SLOTS entries were sent and not released or taken. */
+enum { TRANSFER_SLOTS = 2 };
+enum transfer { TO_DEVICE, TO_HOST };
+struct transfer_queue {
+    enum transfer direction;
     size_t bytes;  /* of a slot: the largest entry */
-    size_t filled; /* of the entry that is not complete yet */
-    uint64_t sent, taken;
+    size_t filled; /* of the result that is not complete yet */
+    uint64_t sent, received, released;
     void *owner;
 };
 
@@ -506,18 +500,15 @@ struct backend_ops {
     status (*zero)(struct backend *, void *device, size_t bytes, struct error *);
     status (*copy)(struct backend *, void *to, const void *from, size_t bytes, struct error *); /* device to device */
 
-    status (*staging_open)(struct backend *, struct staging_queue *, size_t bytes, struct error *);
-    status (*staging_acquire)(struct backend *, struct staging_queue *, void **host, struct error *);
-    status (*staging_send)(struct backend *, struct staging_queue *, size_t bytes, struct error *);
-    status (*staging_receive)(struct backend *, struct staging_queue *, const void **device, struct error *);
-    status (*staging_release)(struct backend *, struct staging_queue *, struct error *);
-    void (*staging_close)(struct backend *, struct staging_queue *); /* a zeroed one is allowed */
-
-    status (*fetch_open)(struct backend *, struct fetch_queue *, size_t bytes, struct error *);
-    status (*fetch_copy)(struct backend *, struct fetch_queue *, const void *device, size_t bytes, struct error *);
-    status (*fetch_send)(struct backend *, struct fetch_queue *, struct error *);
-    status (*fetch_take)(struct backend *, struct fetch_queue *, const void **host, struct error *);
-    void (*fetch_close)(struct backend *, struct fetch_queue *); /* a zeroed one is allowed */
+    status (*queue_open)(struct backend *, struct transfer_queue *, enum transfer, size_t bytes, struct error *);
+    void (*queue_close)(struct backend *, struct transfer_queue *); /* a zeroed one is allowed */
+    status (*staging_acquire)(struct backend *, struct transfer_queue *, void **host, struct error *);
+    status (*staging_send)(struct backend *, struct transfer_queue *, size_t bytes, struct error *);
+    status (*staging_receive)(struct backend *, struct transfer_queue *, const void **device, struct error *);
+    status (*staging_release)(struct backend *, struct transfer_queue *, struct error *);
+    status (*fetch_copy)(struct backend *, struct transfer_queue *, const void *device, size_t bytes, struct error *);
+    status (*fetch_send)(struct backend *, struct transfer_queue *, struct error *);
+    status (*fetch_take)(struct backend *, struct transfer_queue *, const void **host, struct error *);
 
     /* Carries out both bodies, side by side or the first one first. What follows comes after both. */
     status (*branches)(struct backend *, const struct branches *, struct error *);

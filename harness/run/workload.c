@@ -239,7 +239,7 @@ static double device_bytes(const struct run *run, size_t images, double scratch)
 {
     const struct clip_dimensions *n = &run->model.clip->dimensions;
     return run->model.backend->asynchronous
-               ? scratch + (double)(STAGING_SLOTS * images * 3 * n->resolution * n->resolution)
+               ? scratch + (double)(TRANSFER_SLOTS * images * 3 * n->resolution * n->resolution)
                : 0;
 }
 

@@ -11,8 +11,8 @@ struct batches {
     const struct recorded *recorded; /* NULL: a loader reads images */
     struct loader *loader;
     struct loader_settings settings;
-    struct staging_queue queue; /* an entry has labels, for mixed images also `others` and `shares`, and pixels */
-    size_t pixels_from;         /* their place in an entry */
+    struct transfer_queue queue; /* an entry has labels, for mixed images also `others` and `shares`, and pixels */
+    size_t pixels_from;          /* their place in an entry */
     bool mixes;
     size_t next, end; /* the batch that is read next */
     size_t count;     /* images of the batch being copied; `failed` and error: its outcome */
@@ -51,7 +51,7 @@ static status open_queue(struct batches *b, size_t batch, struct error *error)
     size_t pixels = array_size(batch, image_bytes(b));
     if (pixels > SIZE_MAX - b->pixels_from)
         return error_set(error, ERROR_MEMORY, "a batch of %zu images fits no memory; lower its size", batch);
-    return backend->ops->staging_open(backend, &b->queue, b->pixels_from + pixels, error);
+    return backend->ops->queue_open(backend, &b->queue, TO_DEVICE, b->pixels_from + pixels, error);
 }
 
 status batches_open(struct batches **result, struct model *model, const struct data *data,
@@ -221,6 +221,6 @@ void batches_close(struct batches *b)
     if (b == NULL)
         return;
     loader_destroy(b->loader);
-    b->model->backend->ops->staging_close(b->model->backend, &b->queue);
+    b->model->backend->ops->queue_close(b->model->backend, &b->queue);
     free(b);
 }

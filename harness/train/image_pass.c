@@ -45,7 +45,7 @@ struct running {
     struct arena_mark start; /* of the step's memory after the batch */
     struct image_results results;
     struct repeated encode;
-    struct fetch_queue fetched;
+    struct transfer_queue fetched;
     size_t sent, kept,
         pending; /* images whose results are on their way or were kept, were kept, and of the batch sent last */
 };
@@ -115,7 +115,7 @@ status image_pass_run(const struct image_pass *pass, struct error *error)
                                  .plainly = pass->plainly || pass->count / batch < RECORDED_FROM};
     if (pass->count == 0)
         return OK;
-    TRY(backend->ops->fetch_open(backend, &r.fetched, array_size(batch, pass->bytes), error));
+    TRY(backend->ops->queue_open(backend, &r.fetched, TO_HOST, array_size(batch, pass->bytes), error));
     status result =
         batches_open(&r.batches, model, pass->data, pass->images, 0, (pass->count + batch - 1) / batch, error);
     while (result == OK && r.sent < pass->count)
@@ -123,7 +123,7 @@ status image_pass_run(const struct image_pass *pass, struct error *error)
     NEXT(result, keep_results(&r, r.pending, error));
     repeated_close(&r.encode);
     batches_close(r.batches);
-    backend->ops->fetch_close(backend, &r.fetched);
+    backend->ops->queue_close(backend, &r.fetched);
     return result;
 }
 

@@ -183,30 +183,39 @@ static status copy(struct backend *backend, void *to, const void *from, size_t b
 
 /* ---- batches: operations read staged data where the host writes it; nothing is copied, and nothing is recorded ---- */
 
-static uint8_t *buffer_of(const struct staging_queue *queue, uint64_t number)
+static uint8_t *slot_of(const struct transfer_queue *queue, uint64_t number)
 {
-    return (uint8_t *)queue->owner + number % STAGING_SLOTS * queue->bytes;
+    return (uint8_t *)queue->owner + number % TRANSFER_SLOTS * queue->bytes;
 }
 
-static status staging_open(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
+static status queue_open(struct backend *backend, struct transfer_queue *queue, enum transfer direction, size_t bytes,
+                         struct error *error)
 {
     (void)backend;
-    *queue = (struct staging_queue){.bytes = bytes, .owner = malloc(array_size(bytes, STAGING_SLOTS))};
-    return queue->owner != NULL
-               ? OK
-               : error_set(error, ERROR_MEMORY, "memory: no %d buffers of %zu bytes for batches", STAGING_SLOTS, bytes);
+    *queue = (struct transfer_queue){
+        .direction = direction, .bytes = bytes, .owner = malloc(array_size(bytes, TRANSFER_SLOTS))};
+    return queue->owner != NULL ? OK
+                                : error_set(error, ERROR_MEMORY, "memory: no %d buffers of %zu bytes for %s",
+                                            TRANSFER_SLOTS, bytes, direction == TO_DEVICE ? "batches" : "results");
 }
 
-static status staging_acquire(struct backend *backend, struct staging_queue *queue, void **host, struct error *error)
+static void queue_close(struct backend *backend, struct transfer_queue *queue)
+{
+    (void)backend;
+    free(queue->owner);
+    *queue = (struct transfer_queue){0};
+}
+
+static status staging_acquire(struct backend *backend, struct transfer_queue *queue, void **host, struct error *error)
 {
     (void)backend;
     (void)error;
-    assert(queue->sent - queue->released < STAGING_SLOTS);
-    *host = buffer_of(queue, queue->sent);
+    assert(queue->sent - queue->released < TRANSFER_SLOTS);
+    *host = slot_of(queue, queue->sent);
     return OK;
 }
 
-static status staging_send(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
+static status staging_send(struct backend *backend, struct transfer_queue *queue, size_t bytes, struct error *error)
 {
     (void)backend;
     (void)error;
@@ -216,17 +225,17 @@ static status staging_send(struct backend *backend, struct staging_queue *queue,
     return OK;
 }
 
-static status staging_receive(struct backend *backend, struct staging_queue *queue, const void **device,
+static status staging_receive(struct backend *backend, struct transfer_queue *queue, const void **device,
                               struct error *error)
 {
     (void)backend;
     (void)error;
     assert(queue->received < queue->sent && queue->received == queue->released);
-    *device = buffer_of(queue, queue->received++);
+    *device = slot_of(queue, queue->received++);
     return OK;
 }
 
-static status staging_release(struct backend *backend, struct staging_queue *queue, struct error *error)
+static status staging_release(struct backend *backend, struct transfer_queue *queue, struct error *error)
 {
     (void)backend;
     (void)error;
@@ -235,41 +244,18 @@ static status staging_release(struct backend *backend, struct staging_queue *que
     return OK;
 }
 
-static void staging_close(struct backend *backend, struct staging_queue *queue)
-{
-    (void)backend;
-    free(queue->owner);
-    *queue = (struct staging_queue){0};
-}
-
-/* ---- results ---- */
-
-static uint8_t *slot_of(const struct fetch_queue *queue, uint64_t number)
-{
-    return (uint8_t *)queue->owner + number % FETCH_SLOTS * queue->bytes;
-}
-
-static status fetch_open(struct backend *backend, struct fetch_queue *queue, size_t bytes, struct error *error)
-{
-    (void)backend;
-    *queue = (struct fetch_queue){.bytes = bytes, .owner = malloc(array_size(bytes, FETCH_SLOTS))};
-    return queue->owner != NULL
-               ? OK
-               : error_set(error, ERROR_MEMORY, "memory: no %d buffers of %zu bytes for results", FETCH_SLOTS, bytes);
-}
-
-static status fetch_copy(struct backend *backend, struct fetch_queue *queue, const void *device, size_t bytes,
+static status fetch_copy(struct backend *backend, struct transfer_queue *queue, const void *device, size_t bytes,
                          struct error *error)
 {
     (void)backend;
     (void)error;
-    assert(queue->sent - queue->taken < FETCH_SLOTS && bytes <= queue->bytes - queue->filled);
+    assert(queue->sent - queue->received < TRANSFER_SLOTS && bytes <= queue->bytes - queue->filled);
     memcpy(slot_of(queue, queue->sent) + queue->filled, device, bytes);
     queue->filled += bytes;
     return OK;
 }
 
-static status fetch_send(struct backend *backend, struct fetch_queue *queue, struct error *error)
+static status fetch_send(struct backend *backend, struct transfer_queue *queue, struct error *error)
 {
     (void)backend;
     (void)error;
@@ -278,20 +264,13 @@ static status fetch_send(struct backend *backend, struct fetch_queue *queue, str
     return OK;
 }
 
-static status fetch_take(struct backend *backend, struct fetch_queue *queue, const void **host, struct error *error)
+static status fetch_take(struct backend *backend, struct transfer_queue *queue, const void **host, struct error *error)
 {
     (void)backend;
     (void)error;
-    assert(queue->taken < queue->sent);
-    *host = slot_of(queue, queue->taken++);
+    assert(queue->received < queue->sent);
+    *host = slot_of(queue, queue->received++);
     return OK;
-}
-
-static void fetch_close(struct backend *backend, struct fetch_queue *queue)
-{
-    (void)backend;
-    free(queue->owner);
-    *queue = (struct fetch_queue){0};
 }
 
 /* ---- order ---- */
@@ -465,17 +444,15 @@ static const struct backend_ops cpu_ops = {
     .download = download,
     .zero = zero,
     .copy = copy,
-    .staging_open = staging_open,
+    .queue_open = queue_open,
+    .queue_close = queue_close,
     .staging_acquire = staging_acquire,
     .staging_send = staging_send,
     .staging_receive = staging_receive,
     .staging_release = staging_release,
-    .staging_close = staging_close,
-    .fetch_open = fetch_open,
     .fetch_copy = fetch_copy,
     .fetch_send = fetch_send,
     .fetch_take = fetch_take,
-    .fetch_close = fetch_close,
     .branches = run_branches,
     .record = record,
     .replay = replay,

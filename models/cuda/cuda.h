@@ -209,17 +209,15 @@ status cuda_uploads_create(struct cuda *cuda, struct error *error);
 void cuda_uploads_destroy(struct cuda *cuda);
 status cuda_upload(struct backend *, void *device, const void *host, size_t bytes, struct error *);
 status cuda_download(struct backend *, void *host, const void *device, size_t bytes, struct error *);
-status cuda_staging_open(struct backend *, struct staging_queue *, size_t bytes, struct error *);
-status cuda_staging_acquire(struct backend *, struct staging_queue *, void **host, struct error *);
-status cuda_staging_send(struct backend *, struct staging_queue *, size_t bytes, struct error *);
-status cuda_staging_receive(struct backend *, struct staging_queue *, const void **device, struct error *);
-status cuda_staging_release(struct backend *, struct staging_queue *, struct error *);
-void cuda_staging_close(struct backend *, struct staging_queue *);
-status cuda_fetch_open(struct backend *, struct fetch_queue *, size_t bytes, struct error *);
-status cuda_fetch_copy(struct backend *, struct fetch_queue *, const void *device, size_t bytes, struct error *);
-status cuda_fetch_send(struct backend *, struct fetch_queue *, struct error *);
-status cuda_fetch_take(struct backend *, struct fetch_queue *, const void **host, struct error *);
-void cuda_fetch_close(struct backend *, struct fetch_queue *);
+status cuda_queue_open(struct backend *, struct transfer_queue *, enum transfer, size_t bytes, struct error *);
+void cuda_queue_close(struct backend *, struct transfer_queue *);
+status cuda_staging_acquire(struct backend *, struct transfer_queue *, void **host, struct error *);
+status cuda_staging_send(struct backend *, struct transfer_queue *, size_t bytes, struct error *);
+status cuda_staging_receive(struct backend *, struct transfer_queue *, const void **device, struct error *);
+status cuda_staging_release(struct backend *, struct transfer_queue *, struct error *);
+status cuda_fetch_copy(struct backend *, struct transfer_queue *, const void *device, size_t bytes, struct error *);
+status cuda_fetch_send(struct backend *, struct transfer_queue *, struct error *);
+status cuda_fetch_take(struct backend *, struct transfer_queue *, const void **host, struct error *);
 
 /* Functions that are looked up at run time, so that the program starts without their libraries. Each is listed once:
  *

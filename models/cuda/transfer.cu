@@ -84,24 +84,29 @@ status cuda_download(struct backend *backend, void *host, const void *device, si
     return cuda_done(result, "a copy from the device", error);
 }
 
-/* --- Staging queues --- */
+/* --- Queues: copies of results are in the order of the operations, those of batches have a stream of their own --- */
 
-/* A slot's buffers, and events: the copy has read the host's buffer, the operations have read the device's. */
+/* Events: the copy has read its source, the operations have read the device's buffer. */
 struct slot {
-    uint8_t *host, *device;
+    uint8_t *host, *device; /* host: pinned; device: of batches */
     cudaEvent_t copied, released;
 };
 
-static struct slot *slot_of(const struct staging_queue *queue, uint64_t number)
+static struct slot *slot_of(const struct transfer_queue *queue, uint64_t number)
 {
-    return (struct slot *)queue->owner + number % STAGING_SLOTS;
+    return (struct slot *)queue->owner + number % TRANSFER_SLOTS;
 }
 
-static cudaError_t create_slot(struct slot *slot, size_t bytes)
+static size_t device_bytes(const struct transfer_queue *queue)
 {
-    cudaError_t result = cudaHostAlloc((void **)&slot->host, bytes, cudaHostAllocDefault);
-    if (result == cudaSuccess)
-        result = cudaMalloc((void **)&slot->device, bytes);
+    return queue->direction == TO_DEVICE ? queue->bytes : 0;
+}
+
+static cudaError_t create_slot(struct slot *slot, const struct transfer_queue *queue)
+{
+    cudaError_t result = cudaHostAlloc((void **)&slot->host, queue->bytes, cudaHostAllocDefault);
+    if (result == cudaSuccess && queue->direction == TO_DEVICE)
+        result = cudaMalloc((void **)&slot->device, queue->bytes);
     if (result == cudaSuccess)
         result = cudaEventCreateWithFlags(&slot->copied, cudaEventDisableTiming);
     if (result == cudaSuccess)
@@ -109,35 +114,58 @@ static cudaError_t create_slot(struct slot *slot, size_t bytes)
     return result;
 }
 
-status cuda_staging_open(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
+status cuda_queue_open(struct backend *backend, struct transfer_queue *queue, enum transfer direction, size_t bytes,
+                       struct error *error)
 {
     *queue = {};
+    queue->direction = direction;
     queue->bytes = bytes;
-    cuda_take(cuda_of(backend), STAGING_SLOTS * bytes);
-    queue->owner = xcalloc(STAGING_SLOTS, sizeof(struct slot));
+    cuda_take(cuda_of(backend), TRANSFER_SLOTS * device_bytes(queue));
+    queue->owner = xcalloc(TRANSFER_SLOTS, sizeof(struct slot));
     cudaError_t result = cudaSuccess;
-    for (int i = 0; result == cudaSuccess && i < STAGING_SLOTS; i++)
-        result = create_slot((struct slot *)queue->owner + i, bytes);
+    for (uint64_t i = 0; result == cudaSuccess && i < TRANSFER_SLOTS; i++)
+        result = create_slot(slot_of(queue, i), queue);
     if (result == cudaSuccess)
         return OK;
-    cuda_staging_close(backend, queue);
+    cuda_queue_close(backend, queue);
     cudaGetLastError(); /* it is reported here, and no fault of the next operation */
-    return error_set(
-        error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
-        "cuda: cannot allocate %d buffers of %zu MiB on host and device for batches: %s; lower the batch size",
-        STAGING_SLOTS, bytes >> 20, cudaGetErrorString(result));
+    return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
+                     "cuda: cannot allocate %d buffers of %zu MiB for %s: %s; lower the batch size", TRANSFER_SLOTS,
+                     bytes >> 20, direction == TO_DEVICE ? "batches, on host and device" : "results, on the host",
+                     cudaGetErrorString(result));
 }
 
-status cuda_staging_acquire(struct backend *backend, struct staging_queue *queue, void **host, struct error *error)
+void cuda_queue_close(struct backend *backend, struct transfer_queue *queue)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (queue->owner == NULL)
+        return;
+    cudaStreamSynchronize(cuda->copies);
+    cudaStreamSynchronize(cuda->stream);
+    for (uint64_t i = 0; i < TRANSFER_SLOTS; i++) {
+        struct slot *slot = slot_of(queue, i);
+        if (slot->released != NULL)
+            cudaEventDestroy(slot->released);
+        if (slot->copied != NULL)
+            cudaEventDestroy(slot->copied);
+        cudaFree(slot->device);
+        cudaFreeHost(slot->host);
+    }
+    cuda->backend.taken -= TRANSFER_SLOTS * device_bytes(queue);
+    free(queue->owner);
+    *queue = {};
+}
+
+status cuda_staging_acquire(struct backend *backend, struct transfer_queue *queue, void **host, struct error *error)
 {
     (void)backend;
-    assert(queue->sent - queue->released < STAGING_SLOTS);
+    assert(queue->sent - queue->released < TRANSFER_SLOTS);
     struct slot *slot = slot_of(queue, queue->sent);
     *host = slot->host;
     return cuda_done(cudaEventSynchronize(slot->copied), "waiting for a copy of a batch", error);
 }
 
-status cuda_staging_send(struct backend *backend, struct staging_queue *queue, size_t bytes, struct error *error)
+status cuda_staging_send(struct backend *backend, struct transfer_queue *queue, size_t bytes, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     assert(bytes <= queue->bytes);
@@ -150,7 +178,7 @@ status cuda_staging_send(struct backend *backend, struct staging_queue *queue, s
     return cuda_done(result, "a copy of a batch to the device", error);
 }
 
-status cuda_staging_receive(struct backend *backend, struct staging_queue *queue, const void **device,
+status cuda_staging_receive(struct backend *backend, struct transfer_queue *queue, const void **device,
                             struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
@@ -161,7 +189,7 @@ status cuda_staging_receive(struct backend *backend, struct staging_queue *queue
     return cuda_done(cudaStreamWaitEvent(cuda->stream, slot->copied, 0), "the arrival of a batch", error);
 }
 
-status cuda_staging_release(struct backend *backend, struct staging_queue *queue, struct error *error)
+status cuda_staging_release(struct backend *backend, struct transfer_queue *queue, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     TRY(check_not_recording(cuda, "the release of a batch", error));
@@ -170,95 +198,30 @@ status cuda_staging_release(struct backend *backend, struct staging_queue *queue
     return cuda_done(cudaEventRecord(slot->released, cuda->stream), "the release of a batch", error);
 }
 
-void cuda_staging_close(struct backend *backend, struct staging_queue *queue)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (queue->owner == NULL)
-        return;
-    cudaStreamSynchronize(cuda->copies);
-    cudaStreamSynchronize(cuda->stream);
-    for (int i = 0; i < STAGING_SLOTS; i++) {
-        struct slot *slot = (struct slot *)queue->owner + i;
-        if (slot->released != NULL)
-            cudaEventDestroy(slot->released);
-        if (slot->copied != NULL)
-            cudaEventDestroy(slot->copied);
-        cudaFree(slot->device);
-        cudaFreeHost(slot->host);
-    }
-    cuda->backend.taken -= STAGING_SLOTS * queue->bytes;
-    free(queue->owner);
-    *queue = {};
-}
-
-/* --- Fetch queues: the copies are in the order of the operations, the host waits for an entry alone --- */
-
-struct fetched {
-    uint8_t *host; /* pinned */
-    cudaEvent_t copied;
-};
-
-static struct fetched *fetched_of(const struct fetch_queue *queue, uint64_t number)
-{
-    return (struct fetched *)queue->owner + number % FETCH_SLOTS;
-}
-
-status cuda_fetch_open(struct backend *backend, struct fetch_queue *queue, size_t bytes, struct error *error)
-{
-    *queue = {};
-    queue->bytes = bytes;
-    queue->owner = xcalloc(FETCH_SLOTS, sizeof(struct fetched));
-    cudaError_t result = cudaSuccess;
-    for (int i = 0; result == cudaSuccess && i < FETCH_SLOTS; i++) {
-        struct fetched *slot = fetched_of(queue, (uint64_t)i);
-        result = cudaHostAlloc((void **)&slot->host, bytes, cudaHostAllocDefault);
-        if (result == cudaSuccess)
-            result = cudaEventCreateWithFlags(&slot->copied, cudaEventDisableTiming);
-    }
-    if (result != cudaSuccess)
-        cuda_fetch_close(backend, queue);
-    return cuda_done(result, "pinning memory for results", error);
-}
-
-status cuda_fetch_copy(struct backend *backend, struct fetch_queue *queue, const void *device, size_t bytes,
+status cuda_fetch_copy(struct backend *backend, struct transfer_queue *queue, const void *device, size_t bytes,
                        struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     TRY(check_not_recording(cuda, "a copy from the device", error));
-    assert(queue->sent - queue->taken < FETCH_SLOTS && bytes <= queue->bytes - queue->filled);
-    uint8_t *host = fetched_of(queue, queue->sent)->host + queue->filled;
+    assert(queue->sent - queue->received < TRANSFER_SLOTS && bytes <= queue->bytes - queue->filled);
+    uint8_t *host = slot_of(queue, queue->sent)->host + queue->filled;
     queue->filled += bytes;
     return cuda_done(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream),
                      "a copy from the device", error);
 }
 
-status cuda_fetch_send(struct backend *backend, struct fetch_queue *queue, struct error *error)
+status cuda_fetch_send(struct backend *backend, struct transfer_queue *queue, struct error *error)
 {
     queue->filled = 0;
-    cudaEvent_t copied = fetched_of(queue, queue->sent++)->copied;
+    cudaEvent_t copied = slot_of(queue, queue->sent++)->copied;
     return cuda_done(cudaEventRecord(copied, cuda_of(backend)->stream), "sending results", error);
 }
 
-status cuda_fetch_take(struct backend *backend, struct fetch_queue *queue, const void **host, struct error *error)
+status cuda_fetch_take(struct backend *backend, struct transfer_queue *queue, const void **host, struct error *error)
 {
     (void)backend;
-    assert(queue->taken < queue->sent);
-    const struct fetched *slot = fetched_of(queue, queue->taken++);
+    assert(queue->received < queue->sent);
+    const struct slot *slot = slot_of(queue, queue->received++);
     *host = slot->host;
     return cuda_done(cudaEventSynchronize(slot->copied), "waiting for results", error);
-}
-
-void cuda_fetch_close(struct backend *backend, struct fetch_queue *queue)
-{
-    if (queue->owner == NULL)
-        return;
-    cudaStreamSynchronize(cuda_of(backend)->stream);
-    for (int i = 0; i < FETCH_SLOTS; i++) {
-        struct fetched *slot = fetched_of(queue, (uint64_t)i);
-        if (slot->copied != NULL)
-            cudaEventDestroy(slot->copied);
-        cudaFreeHost(slot->host);
-    }
-    free(queue->owner);
-    *queue = {};
 }

@@ -24,10 +24,10 @@ DEVICE_TEST(uploads_in_a_row)
 static void entries_ahead(struct device *d, size_t ahead)
 {
     enum { ENTRIES = 9 };
-    struct staging_queue queue;
+    struct transfer_queue queue;
     double expected[VALUES] = {0}, last[VALUES] = {0};
     float *sum = room(d, VALUES * sizeof *sum), *own = room(d, VALUES * sizeof *own);
-    must(d->ops->staging_open(d->backend, &queue, VALUES * sizeof(float), &error));
+    must(d->ops->queue_open(d->backend, &queue, TO_DEVICE, VALUES * sizeof(float), &error));
     for (size_t entry = 0; entry < ENTRIES + ahead; entry++) {
         if (entry >= ahead) {
             size_t received = entry - ahead, count = VALUES - received % 3;
@@ -49,13 +49,13 @@ static void entries_ahead(struct device *d, size_t ahead)
         must(d->ops->staging_send(d->backend, &queue, count * sizeof(float), &error));
     }
     expect_close(d, "sum of the entries", sum, expected, VALUES, 1e-6);
-    d->ops->staging_close(d->backend, &queue);
-    d->ops->staging_close(d->backend, &(struct staging_queue){0});
+    d->ops->queue_close(d->backend, &queue);
+    d->ops->queue_close(d->backend, &(struct transfer_queue){0});
 }
 
 DEVICE_TEST(entries_in_a_row)
 {
-    for (size_t ahead = 1; ahead <= STAGING_SLOTS; ahead++)
+    for (size_t ahead = 1; ahead <= TRANSFER_SLOTS; ahead++)
         entries_ahead(d, ahead);
 }
 
@@ -64,12 +64,12 @@ DEVICE_TEST(entries_in_a_row)
 DEVICE_TEST(results_come_later)
 {
     enum { ENTRIES = 7 };
-    struct fetch_queue queue;
+    struct transfer_queue queue;
     float *y = room(d, VALUES * sizeof *y), value = 1;
     struct weighted_sum twice = {.count = 1, .n = VALUES, .inputs = {y}, .weights = {2}, .out = y};
     for (size_t i = 0; i < VALUES; i++)
         must(d->ops->upload(d->backend, y + i, &value, sizeof value, &error));
-    must(d->ops->fetch_open(d->backend, &queue, (VALUES + 1) * sizeof *y, &error));
+    must(d->ops->queue_open(d->backend, &queue, TO_HOST, (VALUES + 1) * sizeof *y, &error));
     for (size_t entry = 0; entry <= ENTRIES; entry++) {
         size_t count = VALUES - entry % 3,
                before = VALUES - (entry + 2) % 3; /* parts of entries: some values, and one */
@@ -87,8 +87,8 @@ DEVICE_TEST(results_come_later)
         for (size_t i = 0; i <= before; i++)
             assert_float_equal(((const float *)host)[i], ldexpf(i < before ? 1 : 2, 2 * ((int)entry - 1)), 0);
     }
-    d->ops->fetch_close(d->backend, &queue);
-    d->ops->fetch_close(d->backend, &(struct fetch_queue){0});
+    d->ops->queue_close(d->backend, &queue);
+    d->ops->queue_close(d->backend, &(struct transfer_queue){0});
 }
 
 /* --- Work that is recorded, and work side by side --- */
