@@ -10,7 +10,7 @@
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/head.h"
 #include "harness/heads/weights.h"
-#include "harness/run/inputs.h"
+#include "harness/run/identity/surveyor.h"
 #include "harness/run/run.h"
 #include "harness/terminal/progress.h"
 

@@ -10,7 +10,7 @@
 #include "harness/commands/output.h"
 #include "harness/evaluate/label_space.h"
 #include "harness/evaluate/trials.h"
-#include "harness/run/inputs.h"
+#include "harness/run/identity/inputs.h"
 #include "harness/run/run.h"
 #include "harness/selectors/selector.h"
 #include "harness/terminal/progress.h"

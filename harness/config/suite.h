@@ -114,7 +114,7 @@ void suite_settings(const struct suite *suite, struct setting_row **rows, size_t
 void suite_settings_free(struct setting_row *rows, size_t count);
 
 /* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal hashes compute the same on the same
- * inputs (harness/run/inputs.h). */
+ * inputs (harness/run/identity/inputs.h). */
 const char *suite_settings_hash(const struct suite *suite);
 
 /* Whether a key, "merge.every", is read with the suite's choices; otherwise its value changes nothing. */

@@ -11,8 +11,8 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/inputs.h"
-#include "harness/run/recorder.h"
+#include "harness/run/identity/inputs.h"
+#include "harness/run/record/record.h"
 
 enum { FILE_MOST = 1 << 30 };
 

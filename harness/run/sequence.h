@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "harness/run/recorder.h"
+#include "harness/run/record/record.h"
 
 struct sequence {
     struct run *run;

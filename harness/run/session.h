@@ -3,7 +3,7 @@
 #pragma once
 
 #include "harness/run/checkpoint.h"
-#include "harness/run/inputs.h"
+#include "harness/run/identity/image_watch.h"
 #include "harness/run/sequence.h"
 #include "harness/terminal/progress.h"
 

@@ -9,7 +9,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/config/suite.h"
-#include "harness/run/inputs.h"
+#include "harness/run/identity/inputs.h"
 #include "results/store/live.h"
 
 enum { RUNS_MOST = 100000 };

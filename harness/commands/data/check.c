@@ -6,7 +6,7 @@
 #include "datasets/dataset.h"
 #include "harness/commands/inputs/dataset_choice.h"
 #include "harness/commands/output.h"
-#include "harness/run/inputs.h"
+#include "harness/run/identity/surveyor.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
-#include "harness/run/inputs.h"
+#include "harness/run/identity/surveyor.h"
 #include "harness/run/run.h"
 #include "harness/scenario/item_list.h"
 

@@ -1,4 +1,4 @@
-#include "harness/run/inputs.h"
+#include "harness/run/identity/inputs.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Reference images and texts, and the methods that use them, on images and texts from files. */
 #include <stdlib.h>
 
-#include "harness/run/inputs.h"
+#include "harness/run/identity/image_watch.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
 #include "harness/train/batches.h"

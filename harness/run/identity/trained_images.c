@@ -1,4 +1,4 @@
-#include "harness/run/trained_images.h"
+#include "harness/run/identity/trained_images.h"
 
 #include <stdlib.h>
 

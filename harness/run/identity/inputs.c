@@ -1,162 +1,20 @@
-#include "harness/run/inputs.h"
+#include "harness/run/identity/inputs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "datasets/cache/cache_file.h"
 #include "harness/heads/head.h"
 #include "harness/heads/image_tower.h"
 #include "harness/heads/tasks.h"
 #include "harness/heads/weights.h"
 #include "harness/methods/methods.h"
-#include "harness/run/trained_images.h"
 #include "harness/scenario/data.h"
 #include "harness/selectors/selector.h"
 #include "models/files/weights_file.h"
-
-static void report(void *context, size_t done, size_t total)
-{
-    const struct surveyor *surveyor = context;
-    progress_report(surveyor->progress, &(struct progress_state){.activity = "check",
-                                                                 .subject = surveyor->subject.name,
-                                                                 .task = surveyor->subject.number,
-                                                                 .tasks = surveyor->subject.count,
-                                                                 .step = done,
-                                                                 .steps = total,
-                                                                 .images = done});
-}
-
-static void report_bytes(void *context, size_t done, size_t total)
-{
-    const struct surveyor *surveyor = context;
-    enum { MEGABYTE = 1 << 20 };
-    progress_report(surveyor->progress, &(struct progress_state){.activity = "read",
-                                                                 .subject = surveyor->subject.name,
-                                                                 .step = done / MEGABYTE,
-                                                                 .steps = total / MEGABYTE});
-}
-
-static bool is_stopped(void *context)
-{
-    const struct surveyor *surveyor = context;
-    return stop_requested(surveyor->stop);
-}
-
-status surveyor_open(struct surveyor *surveyor, const struct settings *settings, const struct log *log,
-                     struct progress *progress, const struct stop *stop, struct error *error)
-{
-    *surveyor = (struct surveyor){.progress = progress, .stop = stop};
-    TRY(threads_create(&surveyor->threads, settings->threads, error));
-    if (settings->cache.folder == NULL)
-        surveyor->usual_folder = cache_folder_default();
-    surveyor->settings = (struct survey_settings){.folder = settings->cache.folder != NULL ? settings->cache.folder
-                                                                                           : surveyor->usual_folder,
-                                                  .threads = surveyor->threads,
-                                                  .log = log,
-                                                  .warned = &surveyor->warned,
-                                                  .progress = report,
-                                                  .stopped = is_stopped,
-                                                  .context = surveyor};
-    if (surveyor->settings.folder == NULL)
-        log_info(log, "neither XDG_CACHE_HOME nor HOME says where to store surveys of images, so every run decodes all "
-                      "images; set run.cache_folder");
-    return OK;
-}
-
-void surveyor_close(struct surveyor *surveyor)
-{
-    threads_destroy(surveyor->threads);
-    free(surveyor->usual_folder);
-    *surveyor = (struct surveyor){0};
-}
-
-status surveyor_look(struct surveyor *surveyor, struct survey *survey, struct dataset *dataset,
-                     const struct surveyor_subject *subject, struct error *error)
-{
-    surveyor->subject = *subject;
-    return dataset_survey(survey, dataset, &surveyor->settings, error);
-}
-
-/* The digest of a file. */
-static status surveyor_read(struct surveyor *surveyor, struct file_digest *digest, const char *path,
-                            struct error *error)
-{
-    surveyor->subject = (struct surveyor_subject){.name = path};
-    return file_digest_read(
-        digest, path,
-        &(struct file_digest_settings){
-            .folder = surveyor->settings.folder, .progress = report_bytes, .stopped = is_stopped, .context = surveyor},
-        error);
-}
-
-/* --- The tasks of a run --- */
-
-static status survey_task(struct run *run, struct task *task, struct surveyor *surveyor, struct error *error)
-{
-    struct surveyor_subject subject = {task->settings.name, task->index + 1, run->data.task_count};
-    status result = surveyor_look(surveyor, &task->survey, task->dataset, &subject, error);
-    if (result != OK)
-        return result == ERROR_STOPPED ? result : error_context(error, "task %s", task->settings.name);
-    bool fewer = task->survey.splits[SPLIT_TRAIN].unreadable + task->survey.splits[SPLIT_TEST].unreadable > 0;
-    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
-    return fewer ? tasks_check(&run->model, run->suite, task, error) : OK;
-}
-
-static void take_image(void *context, enum split split, size_t item, const struct survey_image *image)
-{
-    struct surveyor *surveyor = context;
-    same_images_add(&surveyor->images, surveyor->subject.number - 1, split, item, image);
-}
-
-/* Surveys all tasks even if one fails, so that all faults are reported at once. */
-status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *error)
-{
-    struct text names = {0};
-    struct error problem;
-    size_t unfit = 0;
-    status result = OK;
-    surveyor->settings.found = take_image;
-    for (size_t k = 0; (result == OK || result == ERROR_FORMAT) && k < run->data.task_count; k++) {
-        status found = survey_task(run, &run->data.tasks[k], surveyor, &problem);
-        if (found == OK)
-            continue;
-        if (result == OK || found != ERROR_FORMAT)
-            *error = problem;
-        result = found;
-        text_add(&names, "%s%s", unfit++ > 0 ? ", " : "", run->data.tasks[k].settings.name);
-    }
-    if (result == ERROR_FORMAT && unfit > 1)
-        error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.data);
-    text_free(&names);
-    surveyor->settings.found = NULL;
-    if (result == OK) {
-        trained_images_warn(&surveyor->images, &run->data, surveyor->settings.log);
-        joint_gather(&run->data);
-    }
-    free(surveyor->images.images);
-    surveyor->images = (struct same_images){0};
-    return result;
-}
-
-status tasks_leave_out_unreadable(struct run *run, struct progress *progress, const struct stop *stop,
-                                  struct error *error)
-{
-    bool skips = false;
-    for (size_t k = 0; k < run->data.task_count; k++)
-        skips = skips || dataset_skips_unreadable(run->data.tasks[k].dataset);
-    if (!skips)
-        return OK;
-    struct surveyor surveyor;
-    TRY(surveyor_open(&surveyor, &run->model.settings, run->model.log, progress, stop, error));
-    status result = tasks_survey(run, &surveyor, error);
-    surveyor_close(&surveyor);
-    return result;
-}
 
 struct reading {
     struct inputs *inputs;
@@ -516,84 +374,4 @@ char *inputs_describe(const struct input_row *row, const struct run *run)
             "the heads, the activation or the pixels' mean of the model (%s, and the configuration beside it)",
             row->path);
     return path_format("model.%s, the file %s,", row->kind, row->path);
-}
-
-static status look(struct watched *set, struct error *error)
-{
-    struct dataset_identity identity;
-    set->files = dataset_has_files(set->dataset, set->split);
-    if (!set->files)
-        return OK;
-    TRY(dataset_identify(set->dataset, set->split, &identity, error));
-    memcpy(set->content, identity.content, sizeof set->content);
-    return OK;
-}
-
-static status add(struct image_watch *watch, const struct watched *set, struct error *error)
-{
-    GROW(watch->sets, watch->count);
-    watch->sets[watch->count] = *set;
-    return look(&watch->sets[watch->count++], error);
-}
-
-status image_watch_open(struct image_watch *watch, const struct run *run, struct error *error)
-{
-    const struct settings *s = &run->model.settings;
-    *watch = (struct image_watch){0};
-    for (size_t k = 0; k < run->data.task_count; k++)
-        for (int split = 0; split < SPLITS; split++) {
-            const struct task *task = &run->data.tasks[k];
-            const struct watched set = {
-                .task = task, .name = task->settings.name, .dataset = task->dataset, .split = (enum split)split};
-            TRY(add(watch, &set, error));
-        }
-    for (const struct option *option = s->method->options; option != NULL && option->name != NULL; option++) {
-        const char *path = option->type == OPTION_FOLDER ? options_text(s->method_options, option->name) : NULL;
-        struct dataset *images;
-        if (path == NULL)
-            continue;
-        TRY(dataset_of_images(&images, path, error));
-        TRY(add(watch, &(struct watched){.name = option->name, .dataset = images, .split = SPLIT_TRAIN}, error));
-    }
-    return OK;
-}
-
-status image_watch_after_survey(struct image_watch *watch, struct error *error)
-{
-    for (struct watched *set = watch->sets; set < watch->sets + watch->count; set++)
-        if (set->task != NULL && set->task->survey.splits[set->split].unreadable > 0)
-            TRY(look(set, error));
-    return OK;
-}
-
-static status check(const struct watched *set, struct error *error)
-{
-    struct watched found = *set;
-    TRY(look(&found, error));
-    if (!set->files || strcmp(found.content, set->content) == 0)
-        return OK;
-    return error_set(error, ERROR_IO,
-                     "the %s%s below %s changed during the run; results since the last resume point are not recorded; "
-                     "restore the images and give the same command to go on",
-                     set->task == NULL           ? "images of method."
-                     : set->split == SPLIT_TRAIN ? "training images of "
-                                                 : "test images of ",
-                     set->name, set->task != NULL ? set->task->settings.root : dataset_root(set->dataset));
-}
-
-status image_watch_check(const struct image_watch *watch, size_t task, struct error *error)
-{
-    for (const struct watched *set = watch->sets; set < watch->sets + watch->count; set++)
-        if (set->task == NULL || set->split == SPLIT_TEST || set->task->index <= task)
-            TRY(check(set, error));
-    return OK;
-}
-
-void image_watch_close(struct image_watch *watch)
-{
-    for (size_t i = 0; i < watch->count; i++)
-        if (watch->sets[i].task == NULL)
-            dataset_close((struct dataset *)watch->sets[i].dataset);
-    free(watch->sets);
-    *watch = (struct image_watch){0};
 }
