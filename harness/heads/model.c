@@ -133,20 +133,6 @@ static status clear_frozen(struct adapters *adapters, struct error *error)
     return OK;
 }
 
-/* The file must be the one that was read when the run began. */
-static status reload_weights(struct model *model, const char *path, struct error *error)
-{
-    struct file_stamp stamp;
-    TRY(clip_reload(model->clip, path, error));
-    TRY(weights_stamp(&stamp, path, error));
-    if (file_stamp_same(&stamp, &model->weights_read))
-        return OK;
-    return error_set(error, ERROR_IO,
-                     "model.weights: %s changed during the run; restore the old file and give the same "
-                     "command to go on",
-                     path);
-}
-
 status model_restart(struct model *model, struct error *error)
 {
     if (model->adapters != NULL) {
@@ -159,7 +145,8 @@ status model_restart(struct model *model, struct error *error)
         return start_adapters(model, error);
     }
     char *path = weights_path(model->settings.weights);
-    status result = reload_weights(model, path, error);
+    status result = clip_reload(model->clip, path, error);
+    NEXT(result, weights_expect(&model->weights_read, path, error));
     free(path);
     return result;
 }

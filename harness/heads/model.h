@@ -34,6 +34,7 @@
 #include "core/threads.h"
 #include "harness/config/settings.h"
 #include "harness/heads/head.h"
+#include "harness/scenario/witness.h"
 #include "models/class_head.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
@@ -95,9 +96,9 @@ struct model {
     struct clip *peer;         /* an image tower that is trained beside, and its layer (methods/dml.c); NULL: none */
     struct linear_head *peer_head;
     struct tokenizer *tokenizer;
-    float dropout;                                   /* of the image tower in training; the method sets it */
-    struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
-    unsigned groups;                                 /* trained groups: set of enum parameter_group */
+    float dropout;                                /* of the image tower in training; the method sets it */
+    struct witness weights_read, vocabulary_read; /* of the files when they were read */
+    unsigned groups;                              /* trained groups: set of enum parameter_group */
     float logit_scale;       /* exp of the parameter, read when a task of the head `text` begins; no method trains it */
     size_t evaluation_batch; /* test images encoded at a time: model_choose_batch */
     double waited;           /* seconds in which it waited for images */

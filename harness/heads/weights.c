@@ -199,50 +199,38 @@ char *vocabulary_path(const char *name)
     return strcmp(name, "mini") == 0 ? beside_program("mini-vocabulary.txt") : xstrdup(name);
 }
 
-static void add_stamp(struct file_stamp *sum, const struct file_stamp *part)
+status weights_expect(const struct witness *read, const char *path, struct error *error)
 {
-    sum->size += part->size;
-    sum->inode = 31 * sum->inode + part->inode;
-    sum->modified = part->modified > sum->modified ? part->modified : sum->modified;
-    sum->changed = part->changed > sum->changed ? part->changed : sum->changed;
-}
-
-status weights_stamp(struct file_stamp *stamp, const char *path, struct error *error)
-{
-    struct weights_shards shards = {0};
-    struct file_stamp part;
-    TRY(file_stamp_read(stamp, path, error));
-    if (!weights_shards_is_index(path))
+    struct witness now;
+    if (*read->digest == 0)
         return OK;
-    status result = weights_shards_read(&shards, path, error);
-    for (size_t i = 0; i < shards.count; i++) {
-        if (result == OK && (result = file_stamp_read(&part, shards.paths[i], error)) != OK)
-            error_context(error, "%s", path);
-        if (result == OK)
-            add_stamp(stamp, &part);
-    }
-    weights_shards_free(&shards);
-    return result;
+    TRY(witness_of_file(&now, path, error));
+    return witness_same(&now, read)
+               ? OK
+               : error_set(error, ERROR_IO,
+                           "model.weights: %s changed during the run; restore the old file and give the same command "
+                           "to go on",
+                           path);
 }
 
-static status look_at(const char *path, const char *key, const char *expected, struct file_stamp *stamp,
+static status look_at(const char *path, const char *key, const char *expected, struct witness *witness,
                       struct error *error)
 {
-    struct file_stamp unasked;
+    struct witness unasked;
     if (!file_exists(path) && errno == ENOENT) /* opening it says what else is wrong */
         return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
-    return weights_stamp(stamp != NULL ? stamp : &unasked, path, error);
+    return witness_of_file(witness != NULL ? witness : &unasked, path, error);
 }
 
 static const char weights_expected[] = "CLIP's weights (safetensors, .pt, .pth, .bin, or the index of shards), or "
                                        "mini for the small model that ships";
 
 status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
-                    enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,
+                    enum parameters_mode mode, const struct clip_stated *stated, struct witness *witness,
                     struct error *error)
 {
     char *path = weights_path(name);
-    status result = look_at(path, "model.weights", weights_expected, stamp, error);
+    status result = look_at(path, "model.weights", weights_expected, witness, error);
     NEXT(result, clip_load(clip, backend, arena, path, mode, stated, error));
     free(path);
     return result;
@@ -260,11 +248,11 @@ status weights_plan(struct clip **clip, struct backend *backend, struct arena *a
 }
 
 status vit_weights_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *name,
-                        enum parameters_mode mode, const struct vit_stated *stated, struct file_stamp *stamp,
+                        enum parameters_mode mode, const struct vit_stated *stated, struct witness *witness,
                         struct error *error)
 {
     char *path = weights_path(name);
-    status result = look_at(path, "model.weights", weights_expected, stamp, error);
+    status result = look_at(path, "model.weights", weights_expected, witness, error);
     NEXT(result, vit_load(vit, backend, arena, path, mode, stated, error));
     free(path);
     return result;
@@ -301,13 +289,13 @@ struct vit_stated vit_weights_stated(const struct clip_stated *stated)
 }
 
 status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,
-                       struct file_stamp *stamp, struct error *error)
+                       struct witness *witness, struct error *error)
 {
     char *path = vocabulary_path(name);
     status result =
         look_at(path, "model.vocabulary",
                 "CLIP's bpe_simple_vocab_16e6.txt.gz, SigLIP's SentencePiece .model, or mini with the small model",
-                stamp, error);
+                witness, error);
     NEXT(result, tokenizer_open(tokenizer, path, error));
     free(path);
     TRY(result);

@@ -11,8 +11,8 @@
 #pragma once
 
 #include "adapters/adapter.h"
-#include "core/digest.h"
 #include "core/option.h"
+#include "harness/scenario/witness.h"
 #include "models/clip.h"
 #include "models/files/clip_config.h"
 #include "models/tokenizer.h"
@@ -64,12 +64,12 @@ status model_choice_check(const struct options *options, const struct vit_settin
 char *weights_path(const char *name);
 char *vocabulary_path(const char *name);
 
-/* The stamp of the file, or of an index and all its shards together: it changes with any of them. */
-status weights_stamp(struct file_stamp *stamp, const char *path, struct error *error);
+/* ERROR_IO where the file is not the one that was read; drawn weights have none. */
+status weights_expect(const struct witness *read, const char *path, struct error *error);
 
-/* clip_load; stamp, unless NULL, receives the stamp of the file. The error for a missing file says what is expected. */
+/* clip_load; witness, unless NULL, receives that of the file before it was read. The error for a missing file says what is expected. */
 status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
-                    enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,
+                    enum parameters_mode mode, const struct clip_stated *stated, struct witness *witness,
                     struct error *error);
 
 /* For a missing file with the name of one that OpenAI published, creates a CLIP of its size, of zeros. Otherwise
@@ -79,7 +79,7 @@ status weights_plan(struct clip **clip, struct backend *backend, struct arena *a
 
 /* The same for an image tower alone, as vit_load reads it. */
 status vit_weights_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *name,
-                        enum parameters_mode mode, const struct vit_stated *stated, struct file_stamp *stamp,
+                        enum parameters_mode mode, const struct vit_stated *stated, struct witness *witness,
                         struct error *error);
 
 /* Whether the weights are of an image tower alone; found describes it as far as is known without reading the
@@ -96,4 +96,4 @@ struct vit_stated vit_weights_stated(const struct clip_stated *stated);
 
 /* tokenizer_open; ERROR_ARGUMENT when clip, whose weights have that name, has another number of tokens. */
 status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,
-                       struct file_stamp *stamp, struct error *error);
+                       struct witness *witness, struct error *error);

@@ -15,6 +15,7 @@
 #include "core/file.h"
 #include "core/file_writer.h"
 #include "harness/heads/tasks.h"
+#include "harness/heads/weights.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/replicas.h"
 
@@ -112,14 +113,13 @@ status run_open_frozen(struct run **result, const struct suite *suite, uint64_t 
     return open_run(result, suite, seed, true, false, log, error);
 }
 
-static status expect_same_file(const struct model *model, const struct file_stamp *before, struct error *error)
+/* The model that was opened anew has read the same file. */
+static status expect_same_weights(const struct model *model, const struct witness *before, struct error *error)
 {
-    if (file_stamp_same(before, &model->weights_read))
-        return OK;
-    return error_set(
-        error, ERROR_IO,
-        "model.weights: %s changed while it was used; restore the old file and give the same command again",
-        model->settings.weights);
+    char *path = weights_path(model->settings.weights);
+    status result = weights_expect(before, path, error);
+    free(path);
+    return result;
 }
 
 static void close_model(struct run *run)
@@ -145,7 +145,7 @@ status run_reopen(struct run *run, unsigned groups, enum run_parts parts, struct
                                 .waited = before.waited,
                                 .groups = groups};
     TRY(model_open(&run->model, error));
-    TRY(expect_same_file(&run->model, &before.weights_read, error));
+    TRY(expect_same_weights(&run->model, &before.weights_read, error));
     TRY(model_open_head(&run->model, run->data.class_count, error));
     return parts == WITH_METHOD ? open_trained(run, error) : OK;
 }

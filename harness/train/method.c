@@ -7,42 +7,25 @@
 #include "datasets/dataset.h"
 #include "harness/train/guard.h"
 
-static bool identify_folder(char content[DIGEST_SIZE], const char *path)
-{
-    struct dataset *dataset = NULL;
-    struct dataset_identity identity;
-    struct error ignored;
-    bool found = dataset_of_images(&dataset, path, &ignored) == OK &&
-                 dataset_identify(dataset, SPLIT_TRAIN, &identity, &ignored) == OK;
-    if (found)
-        memcpy(content, identity.content, DIGEST_SIZE);
-    dataset_close(dataset);
-    return found;
-}
-
 /* The method reports inputs that cannot be read, because it knows what it needs. */
 static void note_inputs(struct method_run *run, const struct option *option)
 {
     struct error ignored;
     for (size_t i = 0; option != NULL && option->name != NULL && i < METHOD_INPUTS; option++) {
-        const char *path = option_is_path(option) ? options_text(run->options, option->name) : NULL;
+        bool file = option->type == OPTION_FILE;
+        const char *path = file || option->type == OPTION_FOLDER ? options_text(run->options, option->name) : NULL;
         struct method_input input = {.option = option->name};
-        if (path != NULL && (option->type == OPTION_FILE ? file_stamp_read(&input.file, path, &ignored) == OK
-                                                         : identify_folder(input.images, path)))
+        if (path != NULL && (file ? witness_of_file : witness_of_folder)(&input.read, path, &ignored) == OK)
             run->inputs[i++] = input;
     }
 }
 
-bool method_input_same(const struct method_run *run, const struct option *option, const struct file_stamp *file,
-                       const char *path)
+const struct witness *method_input(const struct method_run *run, const char *option)
 {
-    char content[DIGEST_SIZE];
     for (size_t i = 0; i < METHOD_INPUTS && run->inputs[i].option != NULL; i++)
-        if (strcmp(run->inputs[i].option, option->name) == 0)
-            return option->type == OPTION_FILE
-                       ? file_stamp_same(file, &run->inputs[i].file)
-                       : identify_folder(content, path) && strcmp(content, run->inputs[i].images) == 0;
-    return true;
+        if (strcmp(run->inputs[i].option, option) == 0)
+            return &run->inputs[i].read;
+    return NULL;
 }
 
 status method_open(struct method_run *run, struct model *model, struct data *data, struct error *error)

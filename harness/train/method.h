@@ -18,9 +18,9 @@
 #include <stddef.h>
 
 #include "adapters/merge.h"
-#include "core/digest.h"
 #include "harness/heads/model.h"
 #include "harness/scenario/data.h"
+#include "harness/scenario/witness.h"
 #include "harness/train/serializer.h"
 
 struct batch;
@@ -28,11 +28,10 @@ struct batch;
 enum { METHOD_SECTIONS = 4, METHOD_INPUTS = 4 };
 
 /* A file or folder that an option names, as it was before open. The contents digested for the identity of the run must
- * be the same (inputs.h). */
+ * be the same (harness/run/identity/inputs.h). */
 struct method_input {
     const char *option;
-    struct file_stamp file;   /* OPTION_FILE */
-    char images[DIGEST_SIZE]; /* OPTION_FOLDER: dataset_identity.content */
+    struct witness read;
 };
 
 /* An open method, on one rank. */
@@ -159,7 +158,5 @@ void method_close(struct method_run *run); /* opened or not */
 /* Set of enum parameter_group that it trains with these options, of its table. */
 unsigned method_groups(const struct method *method, const struct options *options);
 
-/* Whether the file (in the state that was digested) or the folder that an option names is unchanged since the method
- * read it. */
-bool method_input_same(const struct method_run *run, const struct option *option, const struct file_stamp *file,
-                       const char *path);
+/* Of the file or the folder that an option names, before the method read it; NULL: it reads none there. */
+const struct witness *method_input(const struct method_run *run, const char *option);

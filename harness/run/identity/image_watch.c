@@ -1,27 +1,15 @@
 #include "harness/run/identity/image_watch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/alloc.h"
-#include "datasets/dataset.h"
-
-static status look(struct watched *set, struct error *error)
-{
-    struct dataset_identity identity;
-    set->files = dataset_has_files(set->dataset, set->split);
-    if (!set->files)
-        return OK;
-    TRY(dataset_identify(set->dataset, set->split, &identity, error));
-    memcpy(set->content, identity.content, sizeof set->content);
-    return OK;
-}
 
 static status add(struct image_watch *watch, const struct watched *set, struct error *error)
 {
     GROW(watch->sets, watch->count);
     watch->sets[watch->count] = *set;
-    return look(&watch->sets[watch->count++], error);
+    watch->count++;
+    return witness_of_images(&watch->sets[watch->count - 1].seen, set->dataset, set->split, error);
 }
 
 status image_watch_open(struct image_watch *watch, const struct run *run, struct error *error)
@@ -50,15 +38,15 @@ status image_watch_after_survey(struct image_watch *watch, struct error *error)
 {
     for (struct watched *set = watch->sets; set < watch->sets + watch->count; set++)
         if (set->task != NULL && set->task->survey.splits[set->split].unreadable > 0)
-            TRY(look(set, error));
+            TRY(witness_of_images(&set->seen, set->dataset, set->split, error));
     return OK;
 }
 
 static status check(const struct watched *set, struct error *error)
 {
-    struct watched found = *set;
-    TRY(look(&found, error));
-    if (!set->files || strcmp(found.content, set->content) == 0)
+    struct witness now;
+    TRY(witness_of_images(&now, set->dataset, set->split, error));
+    if (witness_same(&now, &set->seen))
         return OK;
     return error_set(error, ERROR_IO,
                      "the %s%s below %s changed during the run; results since the last resume point are not recorded; "

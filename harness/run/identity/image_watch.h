@@ -12,6 +12,7 @@
 #pragma once
 
 #include "harness/run/run.h"
+#include "harness/scenario/witness.h"
 
 /* Images of a task, or of a folder that an option of the method names. */
 struct watched {
@@ -19,8 +20,7 @@ struct watched {
     const char *name;              /* of the task or the option */
     const struct dataset *dataset; /* of an option: the watch's own */
     enum split split;
-    bool files;
-    char content[DIGEST_SIZE]; /* of dataset_identify */
+    struct witness seen;
 };
 
 struct image_watch {

@@ -48,14 +48,22 @@ void inputs_free(struct inputs *inputs)
 
 /* --- Files --- */
 
-/* read: the stamp of the file when the run read it; NULL: it was not read. */
-static status add_file(const struct reading *r, const char *kind, const char *path, const struct file_stamp *read,
-                       struct error *error)
+/* The run must have read the digested contents. read: from before it did; NULL: it has not read them. */
+static status check_read(const struct witness *read, bool folder, const char *path, struct error *error)
+{
+    struct witness now;
+    if (read == NULL)
+        return OK;
+    TRY((folder ? witness_of_folder : witness_of_file)(&now, path, error));
+    return witness_same(&now, read)
+               ? OK
+               : error_set(error, ERROR_FORMAT, "%s changed while the run started; start again", path);
+}
+
+static status add_file(const struct reading *r, const char *kind, const char *path, struct error *error)
 {
     struct file_digest digest;
     TRY(surveyor_read(r->surveyor, &digest, path, error));
-    if (read != NULL && !file_stamp_same(&digest.stamp, read))
-        return error_set(error, ERROR_FORMAT, "model.%s: %s changed while the run started; start again", kind, path);
     struct input_row row = {
         .task = -1, .kind = kind, .files = 1, .bytes = (int64_t)digest.bytes, .digest = digest.hash};
     add_row(r->inputs, &row, path_absolute(path));
@@ -78,19 +86,15 @@ static status digest_shards(const struct reading *r, const struct weights_shards
     return OK;
 }
 
-static status add_shards(const struct reading *r, const char *path, const struct file_stamp *read, struct error *error)
+static status add_shards(const struct reading *r, const char *path, struct error *error)
 {
     struct weights_shards shards;
-    struct file_stamp now;
     struct input_row row = {.task = -1, .kind = "weights"};
     char hash[DIGEST_SIZE];
     status result = weights_shards_read(&shards, path, error);
     NEXT(result, digest_shards(r, &shards, path, &row, hash, error));
     weights_shards_free(&shards);
-    NEXT(result, weights_stamp(&now, path, error));
     TRY(result);
-    if (read != NULL && !file_stamp_same(&now, read))
-        return error_set(error, ERROR_FORMAT, "model.weights: %s changed while the run started; start again", path);
     row.digest = hash;
     add_row(r->inputs, &row, path_absolute(path));
     return OK;
@@ -130,19 +134,21 @@ static status add_configuration(const struct reading *r, const char *weights, st
     return OK;
 }
 
-/* Whether the run has read weights and vocabulary itself. */
-static bool reads_model(const struct reading *r)
+/* A run without a model has not read its files. */
+static status check_model(const struct reading *r, const char *kind, const char *path, const struct witness *read,
+                          struct error *error)
 {
-    return r->run != NULL && !r->settings->without_model;
+    if (r->settings->without_model || check_read(read, false, path, error) == OK)
+        return OK;
+    return error_context(error, "model.%s", kind);
 }
 
 static status add_weights(const struct reading *r, struct error *error)
 {
-    const struct run *run = r->run;
-    const struct file_stamp *read = reads_model(r) ? &run->model.weights_read : NULL;
     char *weights = weights_path(r->settings->weights);
-    status result = weights_shards_is_index(weights) ? add_shards(r, weights, read, error)
-                                                     : add_file(r, "weights", weights, read, error);
+    status result =
+        weights_shards_is_index(weights) ? add_shards(r, weights, error) : add_file(r, "weights", weights, error);
+    NEXT(result, check_model(r, "weights", weights, r->run != NULL ? &r->run->model.weights_read : NULL, error));
     if (!r->settings->without_model)
         NEXT(result, add_configuration(r, weights, error));
     free(weights);
@@ -151,9 +157,10 @@ static status add_weights(const struct reading *r, struct error *error)
 
 static status add_vocabulary(const struct reading *r, struct error *error)
 {
-    const struct run *run = r->run;
     char *vocabulary = vocabulary_path(r->settings->vocabulary);
-    status result = add_file(r, "vocabulary", vocabulary, reads_model(r) ? &run->model.vocabulary_read : NULL, error);
+    status result = add_file(r, "vocabulary", vocabulary, error);
+    NEXT(result,
+         check_model(r, "vocabulary", vocabulary, r->run != NULL ? &r->run->model.vocabulary_read : NULL, error));
     free(vocabulary);
     return result;
 }
@@ -199,22 +206,6 @@ static status add_files(const struct reading *r, const struct options *options, 
     return OK;
 }
 
-/* The method must have read the digested contents: the input is checked again after both, and must be unchanged. */
-static status check_method_input(const struct reading *r, const struct option *option, const char *path,
-                                 struct error *error)
-{
-    struct file_stamp stamp = {0};
-    if (r->run == NULL)
-        return OK;
-    if (option->type == OPTION_FILES) /* the method does not read them itself */
-        return OK;
-    if (option->type == OPTION_FILE)
-        TRY(file_stamp_read(&stamp, path, error));
-    return method_input_same(&r->run->method, option, &stamp, path)
-               ? OK
-               : error_set(error, ERROR_FORMAT, "%s changed while the run started; start again", path);
-}
-
 static status add_paths(const struct reading *r, const char *section, struct error *error)
 {
     const struct options *options = suite_options(r->suite, section);
@@ -223,10 +214,11 @@ static status add_paths(const struct reading *r, const char *section, struct err
         if (path == NULL)
             continue;
         status result = option->type == OPTION_FILES  ? add_files(r, options, option->name, error)
-                        : option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
+                        : option->type == OPTION_FILE ? add_file(r, option->name, path, error)
                                                       : add_folder(r, option->name, path, error);
-        if (strcmp(section, "method") == 0)
-            NEXT(result, check_method_input(r, option, path, error));
+        if (strcmp(section, "method") == 0 && r->run != NULL)
+            NEXT(result,
+                 check_read(method_input(&r->run->method, option->name), option->type == OPTION_FOLDER, path, error));
         if (result != OK)
             return result == ERROR_STOPPED ? result : error_context(error, "%s.%s", section, option->name);
     }

@@ -186,10 +186,9 @@ static bool unchanged(const struct method_run *method, const char *name)
 {
     const struct option *option = options_find(method->model->settings.method->options, name);
     const char *path = options_text(method->options, name);
-    struct file_stamp stamp = {0};
-    if (option->type == OPTION_FILE)
-        must(file_stamp_read(&stamp, path, &error));
-    return method_input_same(method, option, &stamp, path);
+    struct witness now;
+    must((option->type == OPTION_FILE ? witness_of_file : witness_of_folder)(&now, path, &error));
+    return witness_same(&now, method_input(method, name));
 }
 
 /* Files that change after the method has read them, and while a run goes on; and what the estimate counts. */
