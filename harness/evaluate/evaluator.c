@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "harness/evaluate/predictions.h"
 #include "harness/heads/model.h"
+#include "harness/heads/routed_encoding.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/guard.h"
 #include "harness/train/image_pass.h"
@@ -211,13 +212,13 @@ static void free_list(struct encoded_list *list)
     free(list->gates);
 }
 
-static status weigh_batch(struct encoded_list *list, struct routing *routing, struct error *error)
+static status weigh_batch(struct encoded_list *list, struct routed_encoding *routed, struct error *error)
 {
-    float *weights = xmalloc(array_size(routing->count, sizeof *weights));
-    for (size_t i = 0; i < routing->count; i++)
+    float *weights = xmalloc(array_size(routed->count, sizeof *weights));
+    for (size_t i = 0; i < routed->count; i++)
         weights[i] = list->weights[list->list[list->encoded + i]];
-    list->encoded += routing->count;
-    status result = routing_weigh(routing, weights, error);
+    list->encoded += routed->count;
+    status result = routed_encoding_weigh(routed, weights, error);
     free(weights);
     return result;
 }
@@ -226,20 +227,21 @@ static status encode_batch(void *context, const struct batch *batch, struct imag
 {
     struct encoded_list *list = context;
     struct model *model = list->evaluator->model;
-    struct routing routing;
+    struct routed_encoding routed;
     struct encoding encoding;
     struct tower_pass pass;
     struct tensor encoded;
-    TRY(routing_begin(&routing, model, TOWER_IMAGE, batch->count, list->router, &encoding, error));
-    TRY(list->tokens ? routing_see_tokens(&routing, clip_image_positions(&model->clip->dimensions), error) : OK);
-    status result = list->weights != NULL ? weigh_batch(list, &routing, error) : OK;
+    TRY(routed_encoding_begin(&routed, model, TOWER_IMAGE, batch->count, list->router, &encoding, error));
+    TRY(list->tokens ? routed_encoding_keep_tokens(&routed, clip_image_positions(&model->clip->dimensions), error)
+                     : OK);
+    status result = list->weights != NULL ? weigh_batch(list, &routed, error) : OK;
     NEXT(result, clip_encode_images(model->clip, &encoding, &batch->images, &pass, &encoded, error));
-    routing_end(&routing);
+    routed_encoding_end(&routed);
     TRY(result);
     results->list[results->count++] = encoded;
-    if (routing.choices.data != NULL) {
-        results->list[results->count++] = routing.choices;
-        results->list[results->count++] = routing.gates;
+    if (routed.choices.data != NULL) {
+        results->list[results->count++] = routed.choices;
+        results->list[results->count++] = routed.gates;
     }
     return OK;
 }
@@ -259,8 +261,9 @@ static status keep_batch(void *context, size_t first, size_t count, const void *
                                               .width = embed,
                                               .features = features},
                      error));
-    routing_by_sample(chosen, list->blocks, count, list->chosen * sizeof *chosen, list->choices);
-    routing_by_sample(chosen + count * choices, list->blocks, count, list->chosen * sizeof *list->gates, list->gates);
+    routed_encoding_by_sample(chosen, list->blocks, count, list->chosen * sizeof *chosen, list->choices);
+    routed_encoding_by_sample(chosen + count * choices, list->blocks, count, list->chosen * sizeof *list->gates,
+                              list->gates);
     for (size_t i = 0; i < count; i++) {
         const int32_t *own = list->choices + i * choices;
         const float *gates = list->gates + i * choices;

@@ -9,6 +9,7 @@
 #include "harness/heads/head.h"
 #include "harness/heads/image_tower.h"
 #include "harness/heads/model.h"
+#include "harness/heads/routed_encoding.h"
 #include "harness/heads/tasks.h"
 #include "harness/selectors/selector.h"
 
@@ -82,16 +83,16 @@ static status upload_pixels(struct model *model, const uint8_t *pixels, const ui
 static status encode_pixels(struct model *model, const uint8_t *pixels, const uint32_t *items, size_t n, int router,
                             const float *weights, struct tensor *output, struct error *error)
 {
-    struct routing routing;
+    struct routed_encoding routed;
     struct encoding encoding;
     struct tower_pass pass;
     struct tensor images = {0};
     arena_reset(&model->step_memory);
     TRY(upload_pixels(model, pixels, items, n, &images, error));
-    TRY(routing_begin(&routing, model, TOWER_IMAGE, n, router, &encoding, error));
-    status result = weights != NULL ? routing_weigh(&routing, weights, error) : OK;
+    TRY(routed_encoding_begin(&routed, model, TOWER_IMAGE, n, router, &encoding, error));
+    status result = weights != NULL ? routed_encoding_weigh(&routed, weights, error) : OK;
     NEXT(result, clip_encode_images(model->clip, &encoding, &images, &pass, output, error));
-    routing_end(&routing);
+    routed_encoding_end(&routed);
     return result;
 }
 
@@ -126,16 +127,16 @@ status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t cou
                       struct error *error)
 {
     struct model *model = &encoder->model;
-    struct routing routing;
+    struct routed_encoding routed;
     struct encoding encoding;
     struct texts texts;
     struct tower_pass pass;
     struct tensor output;
     arena_reset(&model->step_memory);
-    TRY(routing_begin(&routing, model, TOWER_TEXT, count, encoder->router, &encoding, error));
+    TRY(routed_encoding_begin(&routed, model, TOWER_TEXT, count, encoder->router, &encoding, error));
     status result = texts_create(&texts, model->clip, &model->step_memory, tokens, count, error);
     NEXT(result, clip_encode_texts(model->clip, &encoding, &texts, &pass, &output, error));
-    routing_end(&routing);
+    routed_encoding_end(&routed);
     return result == OK ? fetch_normalised(encoder, &output, features, error) : result;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "harness/heads/model.h"
+#include "harness/heads/routed_encoding.h"
 
 size_t class_prompts(const struct task *task)
 {
@@ -29,15 +30,15 @@ static status mean_of_templates(struct model *model, const struct tensor *each, 
 }
 
 /* All prompts alike. */
-static status weigh(struct routing *routing, struct error *error)
+static status weigh(struct routed_encoding *routed, struct error *error)
 {
-    const struct prefixes *prefixes = routing->model->prefixes;
+    const struct prefixes *prefixes = routed->model->prefixes;
     if (prefixes == NULL)
         return OK;
-    float *weights = xmalloc(array_size(routing->count, sizeof *weights));
-    for (size_t i = 0; i < routing->count; i++)
+    float *weights = xmalloc(array_size(routed->count, sizeof *weights));
+    for (size_t i = 0; i < routed->count; i++)
         weights[i] = prefixes->text_weight;
-    status result = routing_weigh(routing, weights, error);
+    status result = routed_encoding_weigh(routed, weights, error);
     free(weights);
     return result;
 }
@@ -46,7 +47,7 @@ static status weigh(struct routing *routing, struct error *error)
 static status encode_classes(struct model *model, const int32_t *tokens, size_t classes, size_t templates, int router,
                              int32_t *chosen, void *features, struct error *error)
 {
-    struct routing routing;
+    struct routed_encoding routed;
     struct encoding encoding;
     struct texts texts;
     struct tower_pass pass;
@@ -54,12 +55,12 @@ static status encode_classes(struct model *model, const int32_t *tokens, size_t 
     size_t prompts = classes * templates;
     arena_reset(&model->step_memory);
     TRY(texts_create(&texts, model->clip, &model->step_memory, tokens, prompts, error));
-    TRY(routing_begin(&routing, model, TOWER_TEXT, prompts, router, &encoding, error));
-    status result = weigh(&routing, error);
+    TRY(routed_encoding_begin(&routed, model, TOWER_TEXT, prompts, router, &encoding, error));
+    status result = weigh(&routed, error);
     NEXT(result, clip_encode_texts(model->clip, &encoding, &texts, &pass, &each, error));
-    routing_end(&routing);
+    routed_encoding_end(&routed);
     TRY(result);
-    TRY(chosen != NULL ? routing_chosen(&routing, chosen, error) : OK);
+    TRY(chosen != NULL ? routed_encoding_chosen(&routed, chosen, error) : OK);
     return mean_of_templates(model, &each, classes, features, error);
 }
 
