@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "adapters/adapter.h"
-#include "adapters/selector.h"
+#include "adapters/autoencoder.h"
 #include "core/alloc.h"
 #include "models/class_head.h"
 #include "models/clip.h"

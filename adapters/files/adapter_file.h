@@ -1,6 +1,6 @@
 /* Adapters in safetensors files, under the public names, so that PyTorch code of the field loads them:
  * visual.transformer.resblocks.N.adaptmlp_list.K.down_proj.weight, ….router_list.T, ….w_noise_list.T; text without
- * "visual.". This program's further metadata and tensors are in adapter_metadata.h and adapters/selector.h.
+ * "visual.". This program's further metadata and tensors are in adapter_metadata.h and adapters/files/selector_file.h.
  *
  *     TRY(adapter_file_settings(file, "", &settings, error));            // experts, bottleneck, tasks from the shapes
  *     TRY(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, error));

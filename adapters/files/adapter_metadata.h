@@ -1,5 +1,5 @@
 /* The metadata of a file of adapters: the task of each router with its class names and templates, the model that the
- * adapters were trained on, and how the selector decides. The selector's tensors are in adapters/selector.h.
+ * adapters were trained on, and how the selector decides. The selector's tensors are in adapters/files/selector_file.h.
  *
  *     struct adapter_metadata metadata;
  *     TRY(adapter_metadata_read(&metadata, file, error));

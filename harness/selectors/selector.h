@@ -8,7 +8,7 @@
 #pragma once
 
 #include "adapters/files/adapter_metadata.h"
-#include "adapters/selector.h"
+#include "adapters/files/selector_file.h"
 #include "harness/config/settings.h"
 #include "harness/heads/model.h"
 #include "harness/train/serializer.h"

@@ -1,6 +1,6 @@
 /* What a file of adapters says of itself, and its selector: there and back, and what is refused. */
 #include "adapters/files/adapter_metadata.h"
-#include "adapters/selector.h"
+#include "adapters/files/selector_file.h"
 #include "tests/models/device.h"
 #include "tests/models/files/tensor_set.h"
 

@@ -1,5 +1,5 @@
 /* The selector's autoencoders: the choice, how they start, training. The errors and steps are those of replay_model. */
-#include "adapters/selector.h"
+#include "adapters/autoencoder.h"
 #include "tests/models/device.h"
 
 #include <math.h>

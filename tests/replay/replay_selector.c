@@ -1,7 +1,7 @@
 /* The selector's autoencoders and the metrics. */
 #include <math.h>
 
-#include "adapters/selector.h"
+#include "adapters/autoencoder.h"
 #include "tests/replay/model.h"
 #include "tests/results/reference.h"
 

@@ -8,8 +8,8 @@
 #include "adapters/deltas.h"
 #include "adapters/files/adapter_file.h"
 #include "adapters/files/adapter_metadata.h"
+#include "adapters/files/selector_file.h"
 #include "adapters/prefixes.h"
-#include "adapters/selector.h"
 #include "core/alloc.h"
 
 enum { MEMORY = 1 << 20 };

@@ -1,13 +1,4 @@
-/* The selector's autoencoders, which predict the task of an image, and the selector's tensors in a file of adapters.
- * See adapters/README.md.
- *
- *     struct autoencoder *coder;
- *     TRY(autoencoder_create(&coder, backend, &task_arena, width, 100, PARAMETERS_TRAINED, error));
- *     TRY(autoencoder_initialize(coder, seed, task, error));
- *     TRY(autoencoder_train_step(coder, &step_arena, &features, state, &rule, &loss, error));
- *     TRY(autoencoder_errors(coder, &step_arena, &features, errors, error));  // the smallest one picks the router
- *
- * y = sigmoid(x); r = sigmoid(W₂ ReLU(W₁ y + b₁) + b₂); error = mean (r − y)².
+/* The tensors of a selector in a file of adapters.
  *
  *     struct selector_tensors tensors = {0};
  *     selector_tensors_add_thresholds(&tensors, thresholds, trained);
@@ -19,36 +10,8 @@
  */
 #pragma once
 
-#include "models/block.h"
+#include "adapters/autoencoder.h"
 #include "models/files/safetensors.h"
-
-struct autoencoder {
-    struct backend *backend;
-    size_t width, code;
-    struct parameters *
-        parameters; /* encoder.0.weight [code, width], encoder.0.bias, decoder.0.weight [width, code], decoder.0.bias */
-    struct linear encoder, decoder;
-};
-
-status autoencoder_create(struct autoencoder **coder, struct backend *backend, struct arena *arena, size_t width,
-                          size_t code, enum parameters_mode mode, struct error *error);
-void autoencoder_destroy(struct autoencoder *coder); /* NULL is allowed */
-
-/* Weights and biases start uniform within ±1/√inputs, as in a linear layer of PyTorch; drawn with RNG_SELECTOR. */
-status autoencoder_initialize(struct autoencoder *coder, uint64_t seed, uint32_t task, struct error *error);
-
-/* errors [n] on the host, of features [n, width] (before the sigmoid). */
-status autoencoder_errors(struct autoencoder *coder, struct arena *arena, const struct tensor *features, float *errors,
-                          struct error *error);
-
-/* One Adam step on the mean of the errors; *loss on the host, before the step. */
-status autoencoder_train_step(struct autoencoder *coder, struct arena *arena, const struct tensor *features,
-                              const struct step_state *state, const struct update_rule *rule, float *loss,
-                              struct error *error);
-
-/* The router for an image whose errors under coders 0 … n−1 are given: the index of the smallest (ties: the lowest), or
- * −1, the original CLIP, when the smallest exceeds its threshold. thresholds [n]. */
-int autoencoder_choice(const float *errors, const float *thresholds, size_t n);
 
 /* In files, autoencoders have the names that a PyTorch user would choose: selector.K.encoder.weight [code, width], .encoder.bias,
  * .decoder.weight [width, code], .decoder.bias of the K-th task; every selector has selector.thresholds [trained tasks], which
