@@ -98,7 +98,7 @@ status coprocess_start(struct coprocess **result, const struct coprocess_setting
     } else if (outcome == OK) {
         c->input = to[0];
         c->output = from[0];
-        outcome = process_start(&(struct process_start){.words = (char *const *)settings->words,
+        outcome = process_start(&(struct process_start){.arguments = (char *const *)settings->arguments,
                                                         .input = to[1],
                                                         .output = from[1],
                                                         .errors = log,

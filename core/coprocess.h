@@ -1,7 +1,7 @@
 /* A program that runs beside this one and talks with it in JSON, an object a line, on its standard input and output.
  *
  *     struct coprocess *program;
- *     TRY(coprocess_start(&program, &(struct coprocess_settings){.name = "mine", .words = words, .log = "run.log", .stop = stop}, error));
+ *     TRY(coprocess_start(&program, &(struct coprocess_settings){.name = "mine", .arguments = arguments, .log = "run.log", .stop = stop}, error));
  *     json_t *answer;
  *     TRY(coprocess_send(program, json_pack("{s:s}", "type", "begin"), error));
  *     TRY(coprocess_receive(program, 60, &answer, error));
@@ -42,9 +42,9 @@
     }
 
 struct coprocess_settings {
-    const char *name;         /* for messages */
-    const char *const *words; /* the program, looked up in PATH, and its arguments; NULL at the end */
-    const char *log;          /* file that standard error is added to, in a folder that is there */
+    const char *name;             /* for messages */
+    const char *const *arguments; /* the program, looked up in PATH, and its arguments; NULL at the end */
+    const char *log;              /* file that standard error is added to, in a folder that is there */
     const struct stop *stop;
 };
 

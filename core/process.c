@@ -27,9 +27,9 @@ static void become(const struct process_start *start, pid_t parent, const sigset
     if (getppid() == parent && dup2(start->input, STDIN_FILENO) >= 0 && dup2(start->output, STDOUT_FILENO) >= 0 &&
         dup2(start->errors, STDERR_FILENO) >= 0) {
         if (start->program != NULL)
-            execv(start->program, start->words);
+            execv(start->program, start->arguments);
         else
-            execvp(start->words[0], start->words);
+            execvp(start->arguments[0], start->arguments);
     }
     int number = errno;
     _exit(write(failed, &number, sizeof number) == sizeof number ? CANNOT_START : CANNOT_START + 1);
@@ -61,7 +61,7 @@ status process_start(const struct process_start *start, pid_t *id, struct error 
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
         sigaddset(&held, requests[i]);
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return error_errno(error, errno, "%s: cannot be started", start->words[0]);
+        return error_errno(error, errno, "%s: cannot be started", start->arguments[0]);
     pid_t parent = getpid();
     pthread_sigmask(SIG_BLOCK, &held, &before);
     *id = fork();
@@ -70,8 +70,8 @@ status process_start(const struct process_start *start, pid_t *id, struct error 
         become(start, parent, &before, ends[1]);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
-    status result = *id > 0 ? check_exec(start->words[0], *id, ends[0], error)
-                            : error_errno(error, number, "%s: cannot be started", start->words[0]);
+    status result = *id > 0 ? check_exec(start->arguments[0], *id, ends[0], error)
+                            : error_errno(error, number, "%s: cannot be started", start->arguments[0]);
     close(ends[0]);
     return result;
 }

@@ -1,7 +1,7 @@
 /* Other programs: their start, and the last words of their logs.
  *
  *     pid_t id;
- *     TRY(process_start(&(struct process_start){.words = words, .input = null, .output = log, .errors = log, .at_parents_end = SIGTERM},
+ *     TRY(process_start(&(struct process_start){.arguments = arguments, .input = null, .output = log, .errors = log, .at_parents_end = SIGTERM},
  *                       &id, error));
  *
  *     char message[LOG_TAIL_MESSAGE];
@@ -17,8 +17,8 @@
 #include "core/status.h"
 
 struct process_start {
-    const char *program;       /* path of what is executed; NULL: words[0], which is looked up in PATH */
-    char *const *words;        /* its name and arguments, NULL at the end */
+    const char *program;       /* path of what is executed; NULL: arguments[0], which is looked up in PATH */
+    char *const *arguments;    /* its name and arguments, NULL at the end */
     int input, output, errors; /* become its standard streams; the caller's stay open */
     int at_parents_end;        /* the signal that it gets when the thread that started it ends */
 };

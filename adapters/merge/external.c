@@ -93,8 +93,9 @@ static status start(const struct merge_call *call, struct error *error)
     program->name = coprocess_command(call->options);
     const char **words = options_list_items(call->options, "command", &count);
     char *log = path_format("%s/policy.log", call->folder);
-    status result = coprocess_start(
-        &program->coprocess, &(struct coprocess_settings){.name = name_of(call), .words = words, .log = log}, error);
+    status result =
+        coprocess_start(&program->coprocess,
+                        &(struct coprocess_settings){.name = name_of(call), .arguments = words, .log = log}, error);
     free(log);
     free(words);
     if (result != OK)

@@ -229,7 +229,8 @@ static status start_program(struct external *e, const struct options *options, s
     const char **words = options_list_items(options, "command", &count);
     char *log = path_format("%s/program.log", e->folder);
     status result = coprocess_start(
-        &e->program, &(struct coprocess_settings){.name = e->name, .words = words, .log = log, .stop = e->stop}, error);
+        &e->program, &(struct coprocess_settings){.name = e->name, .arguments = words, .log = log, .stop = e->stop},
+        error);
     free(log);
     free(words);
     return result;

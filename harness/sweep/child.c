@@ -27,7 +27,7 @@ status child_start(struct child *child, const struct strings *arguments, const c
     if (result == OK) {
         child->begin = lseek(descriptor, 0, SEEK_END);
         result = process_start(&(struct process_start){.program = "/proc/self/exe",
-                                                       .words = words,
+                                                       .arguments = words,
                                                        .input = nothing,
                                                        .output = descriptor,
                                                        .errors = descriptor,

@@ -31,10 +31,10 @@ static int tear_down(void **state)
 static void start(const char *script, const struct stop *stop)
 {
     const char *const words[] = {"sh", "-c", script, NULL};
-    assert_ok(coprocess_start(
-        &program,
-        &(struct coprocess_settings){.name = "it", .words = words, .log = scratch_file(&scratch, "log"), .stop = stop},
-        &error));
+    assert_ok(coprocess_start(&program,
+                              &(struct coprocess_settings){
+                                  .name = "it", .arguments = words, .log = scratch_file(&scratch, "log"), .stop = stop},
+                              &error));
 }
 
 static json_t *message(size_t size)
@@ -107,11 +107,11 @@ TEST_WITH(failures_are_said, set_up, tear_down)
     fails("read -r line; echo '{\"type\": \"error\", \"message\": \"no\"}'", ERROR_IO, "it: no");
     fails("read -r line; cat /dev/zero", ERROR_FORMAT, "64 MB");
     const char *const none[] = {"/no/such/program", NULL};
-    assert_fails(
-        coprocess_start(&program,
-                        &(struct coprocess_settings){.name = "it", .words = none, .log = scratch_file(&scratch, "log")},
-                        &error),
-        ERROR_IO, "no such program");
+    assert_fails(coprocess_start(&program,
+                                 &(struct coprocess_settings){
+                                     .name = "it", .arguments = none, .log = scratch_file(&scratch, "log")},
+                                 &error),
+                 ERROR_IO, "no such program");
     start("cat", NULL);
     assert_fails(coprocess_send(program, NULL, &error), ERROR_FORMAT, "UTF-8");
 }
