@@ -266,7 +266,7 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
         log_info(call->log, "computing on %s", v->run->model.backend->description);
         struct cache_progress decoding = {call->progress, call->stop};
         cache_progress_begin(v->run->data.cache, &decoding);
-        result = tasks_leave_out_unreadable(v->run, call->progress, call->stop, error);
+        result = surveyor_leave_out_unreadable(v->run, call->progress, call->stop, error);
         NEXT(result, evaluate(v, error));
         progress_end(call->progress);
         evaluator_destroy(v->evaluator);

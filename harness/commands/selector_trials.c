@@ -73,7 +73,7 @@ static status check_inputs(const struct command_trials *c, struct error *error)
     struct surveyor surveyor;
     struct inputs inputs = {0};
     TRY(surveyor_open(&surveyor, &run->model.settings, call->log, call->progress, call->stop, error));
-    status result = tasks_survey(run, &surveyor, error);
+    status result = surveyor_tasks(run, &surveyor, error);
     NEXT(result, inputs_read(&inputs, &surveyor, c->suite, run, error));
     surveyor_close(&surveyor);
     if (result == OK && strcmp(inputs.hash, c->source.run.suite_hash) != 0)

@@ -388,7 +388,7 @@ status imported_record(const struct imported *imported, struct run *run, struct 
     struct run_start start = {0};
     struct error ignored;
     TRY(surveyor_open(&surveyor, &run->model.settings, run->model.log, NULL, stop, error));
-    status outcome = counted ? OK : tasks_survey(run, &surveyor, error);
+    status outcome = counted ? OK : surveyor_tasks(run, &surveyor, error);
     if (counted)
         inputs_identify(&inputs, suite_settings_hash(run->suite), inputs.hash);
     else

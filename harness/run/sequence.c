@@ -437,7 +437,7 @@ static status identify(struct session *s, struct error *error)
     TRY(image_watch_open(&s->images, s->run, error));
     TRY(surveyor_open(&surveyor, &s->run->model.settings, s->run->model.log, sequence->progress, sequence->stop,
                       error));
-    status result = tasks_survey(s->run, &surveyor, error);
+    status result = surveyor_tasks(s->run, &surveyor, error);
     NEXT(result, image_watch_after_survey(&s->images, error));
     NEXT(result, inputs_read(&s->inputs, &surveyor, s->run->suite, s->run, error));
     surveyor_close(&surveyor);

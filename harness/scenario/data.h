@@ -27,7 +27,7 @@ struct task {
     struct dataset *dataset;
     bool planned;         /* the dataset has published sizes, and nothing that could be read */
     size_t all_images;    /* training images before data.shots */
-    struct survey survey; /* of the dataset; zeros until tasks_survey */
+    struct survey survey; /* of the dataset; zeros until surveyor_tasks */
     /* of the head `text`; NULL: it has another one */
     int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */
     int32_t *test_prompts; /* host [classes, templates, context] */

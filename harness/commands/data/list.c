@@ -113,7 +113,7 @@ static status survey(struct run *run, const struct command_call *call, struct er
 {
     struct surveyor surveyor;
     TRY(surveyor_open(&surveyor, &run->model.settings, call->log, call->progress, call->stop, error));
-    status result = tasks_survey(run, &surveyor, error);
+    status result = surveyor_tasks(run, &surveyor, error);
     surveyor_close(&surveyor);
     progress_end(call->progress);
     return result;

@@ -23,7 +23,7 @@ struct inputs {
     char hash[DIGEST_SIZE]; /* of the settings' hash and all digests; with the seed it identifies a run */
 };
 
-/* run: after tasks_survey, which opened its datasets; NULL: datasets are opened here. The caller frees, also
+/* run: after surveyor_tasks, which opened its datasets; NULL: datasets are opened here. The caller frees, also
  * after a failure. ERROR_FORMAT if a file changed since the run read it. */
 status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite, const struct run *run,
                    struct error *error);

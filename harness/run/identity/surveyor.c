@@ -100,7 +100,7 @@ static void take_image(void *context, enum split split, size_t item, const struc
 }
 
 /* Surveys all tasks even if one fails, so that all faults are reported at once. */
-status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *error)
+status surveyor_tasks(struct run *run, struct surveyor *surveyor, struct error *error)
 {
     struct text names = {0};
     struct error problem;
@@ -129,8 +129,8 @@ status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *er
     return result;
 }
 
-status tasks_leave_out_unreadable(struct run *run, struct progress *progress, const struct stop *stop,
-                                  struct error *error)
+status surveyor_leave_out_unreadable(struct run *run, struct progress *progress, const struct stop *stop,
+                                     struct error *error)
 {
     bool skips = false;
     for (size_t k = 0; k < run->data.task_count; k++)
@@ -139,7 +139,7 @@ status tasks_leave_out_unreadable(struct run *run, struct progress *progress, co
         return OK;
     struct surveyor surveyor;
     TRY(surveyor_open(&surveyor, &run->model.settings, run->model.log, progress, stop, error));
-    status result = tasks_survey(run, &surveyor, error);
+    status result = surveyor_tasks(run, &surveyor, error);
     surveyor_close(&surveyor);
     return result;
 }

@@ -3,7 +3,7 @@
  *     struct surveyor surveyor;
  *     TRY(surveyor_open(&surveyor, &settings, log, progress, stop, error));
  *     TRY(surveyor_look(&surveyor, &survey, dataset, &(struct surveyor_subject){"dtd", 3, 11}, error));
- *     TRY(tasks_survey(run, &surveyor, error));          // of all tasks, before the first step
+ *     TRY(surveyor_tasks(run, &surveyor, error));          // of all tasks, before the first step
  *     … run->data.tasks[k].survey.splits[SPLIT_TEST].digest …
  *     surveyor_close(&surveyor);
  */
@@ -45,9 +45,9 @@ status surveyor_look(struct surveyor *surveyor, struct survey *survey, struct da
 /* Fills in the tasks' surveys. Images surveyed by earlier runs are not decoded again (run.cache_folder). With
  * on_unreadable: skip, images that cannot be decoded are removed from the tasks' datasets. Warns of test images that are trained
  * on. ERROR_STOPPED on a stop request. */
-status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *error);
+status surveyor_tasks(struct run *run, struct surveyor *surveyor, struct error *error);
 
 /* The same, but only if a task has on_unreadable: skip; otherwise nothing is read. For commands that need no digest.
  * progress and stop may be NULL. */
-status tasks_leave_out_unreadable(struct run *run, struct progress *progress, const struct stop *stop,
-                                  struct error *error);
+status surveyor_leave_out_unreadable(struct run *run, struct progress *progress, const struct stop *stop,
+                                     struct error *error);

@@ -11,7 +11,7 @@ static status try_inputs(const struct small_run *run, bool alone, struct inputs 
     struct run *e = run->experiment;
     must(surveyor_open(&surveyor, &e->model.settings, NULL, NULL, NULL, &error));
     if (!alone)
-        must(tasks_survey(e, &surveyor, &error));
+        must(surveyor_tasks(e, &surveyor, &error));
     status result = inputs_read(inputs, &surveyor, run->suite, alone ? NULL : e, &error);
     surveyor_close(&surveyor);
     return result;
