@@ -281,7 +281,7 @@ static status read_blocks(struct block_choice *blocks, const struct options *o, 
     return result == OK ? OK : error_context(error, "suite: adapter.blocks");
 }
 
-static status settle_start(struct adapter_settings *s, bool drawn, struct error *error)
+static status choose_start(struct adapter_settings *s, bool drawn, struct error *error)
 {
     if (s->start == EXPERT_START_INDEPENDENT && s->kind->place != REPLACES_MLP)
         return error_set(
@@ -331,7 +331,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     s->start = (enum expert_start)options_choice(o, "start");
     s->init_noise = (float)options_real(o, "init_noise");
     s->absolute_noise = options_choice(o, "noise_unit") == 1;
-    TRY(settle_start(s, drawn, error));
+    TRY(choose_start(s, drawn, error));
     s->balance = (enum balance_kind)options_choice(o, "balance_loss");
     s->balance_weight = (float)options_real(o, "balance_weight");
     TRY(read_blocks(&s->place.blocks, o, error));
@@ -354,8 +354,8 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     if (freeze_reads(o, "freeze_top_k") && whole(o, "freeze_top_k") > s->experts)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
                          whole(o, "freeze_top_k"), s->experts);
-    if (s->kind->settle != NULL)
-        s->kind->settle(s);
+    if (s->kind->set_refused != NULL)
+        s->kind->set_refused(s);
     if (s->bottleneck % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->bottleneck);

@@ -16,7 +16,7 @@ static size_t hidden(const struct adapter_settings *settings, size_t mlp)
     return mlp;
 }
 
-static void settle(struct adapter_settings *s)
+static void set_refused(struct adapter_settings *s)
 {
     s->bottleneck = 0;
     s->scale = 1;
@@ -100,6 +100,6 @@ const struct expert_kind expert_ffn = {
                 {"expert_input", "its experts replace the MLP and read what it reads, ln_2's output"},
                 {"shared_expert", "the chosen experts and a shared one together would be the MLP twice"}},
     .hidden = hidden,
-    .settle = settle,
+    .set_refused = set_refused,
     .check = check,
     .start = start};

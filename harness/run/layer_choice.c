@@ -194,13 +194,12 @@ static status choose(struct run *run, const char *path, struct progress *progres
     return OK;
 }
 
-status layer_choice_settle(struct run *run, const char *path, struct progress *progress, bool *settled,
-                           struct error *error)
+status layer_choice_make(struct run *run, const char *path, struct progress *progress, bool *made, struct error *error)
 {
     struct layer_scores scores = {0};
     unsigned groups = run->model.groups;
-    *settled = groups & GROUP_ADAPTERS && run->model.settings.adapter.place.blocks.rule == BLOCKS_BY_SCORE;
-    if (!*settled)
+    *made = groups & GROUP_ADAPTERS && run->model.settings.adapter.place.blocks.rule == BLOCKS_BY_SCORE;
+    if (!*made)
         return OK;
     status result = choose(run, path, progress, &scores, error);
     layer_scores_free(&scores);

@@ -1,7 +1,7 @@
 /* Chooses the blocks of adapter.blocks: by_score_N before anything is trained (adapters/statistics.h), in the two steps of
  * Wu et al. 2022, Appendix A.
  *
- *     TRY(layer_choice_settle(run, path, progress, &settled, error));     // e has adapters in the chosen blocks now
+ *     TRY(layer_choice_make(run, path, progress, &made, error));     // e has adapters in the chosen blocks now
  *
  * Every task starts from the initial model, with experts in all blocks, and takes the first adapter.score_steps steps
  * of its training, in which only adapters and a trained head change. Then nothing changes, and the gradient of the mean
@@ -21,6 +21,5 @@
 status layer_choice_score(struct run *run, struct progress *progress, struct layer_scores *scores, struct error *error);
 
 /* Chooses by the scores in the file at path, if it belongs to this run, or else computes them and writes the file.
- * *settled: adapter.blocks asks for scores, and the file is there now. */
-status layer_choice_settle(struct run *run, const char *path, struct progress *progress, bool *settled,
-                           struct error *error);
+ * *made: adapter.blocks asks for scores, and the file is there now. */
+status layer_choice_make(struct run *run, const char *path, struct progress *progress, bool *made, struct error *error);

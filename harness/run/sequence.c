@@ -198,8 +198,8 @@ static status lock_folder(struct session *s, struct error *error)
         return error_errno(error, errno, "%s: cannot open the run's folder", s->folder);
     if (flock(s->folder_lock, LOCK_EX | LOCK_NB) == 0)
         return OK;
-    s->unresumed = errno == EWOULDBLOCK;
-    if (s->unresumed)
+    s->stays_stopped = errno == EWOULDBLOCK;
+    if (s->stays_stopped)
         return error_set(
             error, ERROR_BUSY,
             "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", s->folder);
@@ -219,7 +219,7 @@ static status choose_folder(struct session *s, struct error *error)
     s->folder = place != NULL ? path_format("%s/%s", below, place) : run_folder(s->run);
     s->resume = run_resume_file(s->folder);
     char *began = run_resume_file(row.folder != NULL ? row.folder : s->folder);
-    bool left = s->unresumed = file_exists(began) && !file_exists(s->resume);
+    bool left = s->stays_stopped = file_exists(began) && !file_exists(s->resume);
     if (left)
         error_set(error, ERROR_ARGUMENT,
                   "run.folder: run %" PRId64 " of %s is to go on in %s, but its resume file is %s; move that there, "
@@ -233,10 +233,10 @@ static status choose_folder(struct session *s, struct error *error)
 /* Before whatever looks at the adapters. */
 static status choose_blocks(struct session *s, struct error *error)
 {
-    bool settled;
+    bool made;
     char *path = run_scores_file(s->folder);
-    status result = layer_choice_settle(s->run, path, s->sequence->progress, &settled, error);
-    if (result == OK && settled)
+    status result = layer_choice_make(s->run, path, s->sequence->progress, &made, error);
+    if (result == OK && made)
         result = record_file(&s->recorder, -1, "layer_scores", path, error);
     free(path);
     return result;
@@ -297,8 +297,8 @@ static status check_rows(struct session *s, const struct checkpoint_place *place
     int64_t rows;
     TRY(store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)place->task, (int64_t)place->iteration, &rows,
                           error));
-    s->unresumed = rows != place->rows;
-    if (!s->unresumed)
+    s->stays_stopped = rows != place->rows;
+    if (!s->stays_stopped)
         return OK;
     return error_set(
         error, ERROR_FORMAT,
@@ -309,10 +309,10 @@ static status check_rows(struct session *s, const struct checkpoint_place *place
 }
 
 /* The resume file first: if it names the current inputs, it is used whatever the database says. */
-static status take_mended(struct session *s, const struct checkpoint_place *place, struct error *error)
+static status save_changed_inputs(struct session *s, const struct checkpoint_place *place, struct error *error)
 {
     TRY(checkpoint_save(s->run, s->selector, s->resume, place, error));
-    return record_mended(&s->recorder, &s->inputs, error);
+    return record_changed_inputs(&s->recorder, &s->inputs, error);
 }
 
 /* Of what is not counted (0) there is none. */
@@ -339,8 +339,8 @@ static status resume(struct session *s, struct checkpoint_place *place, struct e
     TRY(checkpoint_load(s->run, s->selector, s->resume, place, &resumed, error));
     if (resumed)
         TRY(check_rows(s, place, error));
-    if (s->continuation.mended)
-        TRY(take_mended(s, place, error));
+    if (s->continuation.images_changed)
+        TRY(save_changed_inputs(s, place, error));
     TRY(store_run_rewind(s->sequence->store, s->recorder.id, resumed ? (int64_t)place->task : -1,
                          resumed ? (int64_t)place->iteration : 0, error));
     if (resumed)
@@ -387,7 +387,7 @@ static status end_files(struct session *s, status result, struct error *error)
 static status end_run(struct session *s, status result, struct error *error)
 {
     struct store *store = s->sequence->store;
-    bool stopped = result == ERROR_STOPPED || s->unresumed;
+    bool stopped = result == ERROR_STOPPED || s->stays_stopped;
     enum run_status end = result == OK ? RUN_FINISHED : stopped ? RUN_STOPPED : RUN_FAILED;
     struct error ending;
     if (result != OK)

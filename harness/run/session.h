@@ -19,10 +19,10 @@ struct session {
     struct image_watch images;
     struct checkpoint_writer writer; /* of the resume file */
     char *folder, *resume;
-    int folder_lock; /* descriptor of the folder; −1: not held */
-    bool begun,
-        unresumed; /* by another session; to remain stopped: the resume file lies elsewhere, or is not to be used */
-    double saved;  /* when the last resume point was written */
+    int folder_lock;         /* descriptor of the folder; −1: not held */
+    bool begun;              /* by another session */
+    bool stays_stopped;      /* after a failure: the resume file lies elsewhere, or is not to be used */
+    double saved;            /* when the last resume point was written */
     const struct task *task; /* being trained */
     struct progress_work work;
     struct cache_progress decoding;

@@ -15,7 +15,7 @@ static const struct tile_configuration configuration = {
     .palette = 1, .bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
 
 /* The intrinsics do not say that they read memory. */
-static inline void settle(const void *memory)
+static inline void await(const void *memory)
 {
     __asm__ volatile("" : : "r"(memory) : "memory");
 }
@@ -75,7 +75,7 @@ void bf16_multiply_amx(const struct bf16_product *p)
 {
     uint16_t tail[SIDE * CHUNK]; /* the last rows, where they are no whole tile */
     size_t partial = p->m % SIDE, whole = p->m - partial, tiles = (p->m + SIDE - 1) / SIDE, strip = p->k / 2 * SIDE;
-    settle(&configuration);
+    await(&configuration);
     _tile_loadconfig(&configuration);
     for (size_t from = 0; from == 0 || from < p->k; from += CHUNK) { /* sums of nothing are written, too */
         size_t k = p->k - from < CHUNK ? p->k - from : CHUNK;
@@ -85,7 +85,7 @@ void bf16_multiply_amx(const struct bf16_product *p)
             else
                 clear_few(tail + i * CHUNK, k * sizeof *tail);
         }
-        settle(tail);
+        await(tail);
         for (size_t j = 0; j < p->n; j += 2 * SIDE)
             for (size_t t = 0; t < tiles; t += 2) {
                 struct step s = {.ldc = p->ldc, .k = k, .accumulate = p->accumulate || from > 0};

@@ -316,7 +316,7 @@ static status settle_resolution(const struct claims *claims, const struct claim 
     return OK;
 }
 
-static status settle(const struct claims *claims, struct clip_config *config, struct error *error)
+static status decide(const struct claims *claims, struct clip_config *config, struct error *error)
 {
     const struct clip_dimensions *d = clip_file_dimensions(claims->file);
     const char *image_by = NULL, *text_by = NULL, *activation_by = NULL;
@@ -364,7 +364,7 @@ status clip_config_find(struct clip_config *config, const struct clip_file *file
         add_claim(&claims, stated->heads_by, stated->activation_by)->config = stated->config;
     status result = read_metadata(&claims, error);
     NEXT(result, read_configs(&claims, error));
-    NEXT(result, settle(&claims, config, error));
+    NEXT(result, decide(&claims, config, error));
     for (size_t i = 0; i < claims.count; i++)
         free(claims.list[i].path);
     return result == OK ? check_known(config, file, stated, error) : result;

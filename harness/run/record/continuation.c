@@ -21,14 +21,14 @@ struct unfinished {
     const struct input_row *found;  /* the first one that a row depends on, or else the first one */
     bool found_unread;
     char expected[DIGEST_SIZE]; /* its former digest */
-    struct text mended;         /* those that changed, in words */
+    struct text changes;        /* those that changed, in words */
 };
 
 static void note_change(struct unfinished *run, const struct input_row *found, const char *digest)
 {
     bool unread = strcmp(found->kind, "train") == 0 && found->task >= run->first_untrained;
     char *what = inputs_describe(found, run->now);
-    text_add(&run->mended, "%s%s", run->changed > 0 ? ", " : "", what != NULL ? what : found->path);
+    text_add(&run->changes, "%s%s", run->changed > 0 ? ", " : "", what != NULL ? what : found->path);
     free(what);
     run->changed++;
     run->unread += unread;
@@ -40,7 +40,7 @@ static void note_change(struct unfinished *run, const struct input_row *found, c
 }
 
 /* Columns: task, kind, path, digest. */
-static status take_input(void *context, struct statement *row, struct error *error)
+static status compare_input(void *context, struct statement *row, struct error *error)
 {
     struct unfinished *run = context;
     const struct input_row *found = run->inputs->rows, *end = found + run->inputs->count;
@@ -91,7 +91,7 @@ struct choice {
 };
 
 /* Columns: run, suite_hash, folder, whether it has accuracies, the first task without a trace of training. */
-static status take_run(void *context, struct statement *row, struct error *error)
+static status consider_run(void *context, struct statement *row, struct error *error)
 {
     const struct choice *choice = context;
     struct continuation *c = choice->continuation;
@@ -105,20 +105,20 @@ static status take_run(void *context, struct statement *row, struct error *error
                              .first_untrained = statement_integer(row, 4)};
     status result =
         database_each(store_database(choice->store), "SELECT task, kind, path, digest FROM inputs WHERE run = ?1",
-                      VALUES(value_integer(run.run)), take_input, &run, error);
+                      VALUES(value_integer(run.run)), compare_input, &run, error);
     bool another = run.elsewhere || run.stored != choice->inputs->count || run.changed == 0;
     bool anew = !run.evaluated || !has_resume_file(&run);
     if (result == OK && !another && !anew && run.unread < run.changed)
         result = refuse(choice->store, &run, error);
     if (result == OK && !another) {
-        *c = (struct continuation){.run = run.run, .claim = anew ? RUN_ANEW : RUN_GOES_ON, .mended = !anew};
+        *c = (struct continuation){.run = run.run, .claim = anew ? RUN_ANEW : RUN_GOES_ON, .images_changed = !anew};
         snprintf(c->before, sizeof c->before, "%s", statement_text(row, 1));
     }
-    if (c->mended)
+    if (c->images_changed)
         log_warn(choice->now->model.log,
                  "%s changed since the run stopped; the task had not begun, so the run goes on with the current ones",
-                 run.mended.data);
-    text_free(&run.mended);
+                 run.changes.data);
+    text_free(&run.changes);
     return result;
 }
 
@@ -138,5 +138,5 @@ status continuation_choose(struct continuation *c, struct store *store, const st
         return OK;
     return database_each(store_database(store), unfinished_sql,
                          VALUES(value_text(suite_settings_hash(run->suite)), value_integer((int64_t)run->model.seed)),
-                         take_run, &(struct choice){c, store, run, inputs}, error);
+                         consider_run, &(struct choice){c, store, run, inputs}, error);
 }

@@ -14,7 +14,7 @@
 struct continuation {
     int64_t run; /* to resume or restart with the changed inputs; 0: the run of exactly these inputs, new or old */
     enum run_claim claim;
-    bool mended;              /* resumed although training images of tasks that had not begun changed */
+    bool images_changed;      /* resumed although training images of tasks that had not begun changed */
     char before[DIGEST_SIZE]; /* its previous hash */
 };
 

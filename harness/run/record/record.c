@@ -147,7 +147,7 @@ status record_tasks(const struct recorder *r, struct error *error)
     return store_commit(r->store, error);
 }
 
-status record_mended(const struct recorder *r, const struct inputs *inputs, struct error *error)
+status record_changed_inputs(const struct recorder *r, const struct inputs *inputs, struct error *error)
 {
     for (size_t k = 0; k < r->run->data.task_count; k++) {
         const struct task *task = &r->run->data.tasks[k];

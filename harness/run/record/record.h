@@ -20,7 +20,7 @@ status record_start(struct recorder *recorder, const struct inputs *inputs, cons
 status record_session(const struct recorder *recorder, struct error *error);
 
 /* Records the changed data of a resumed run as its inputs. */
-status record_mended(const struct recorder *recorder, const struct inputs *inputs, struct error *error);
+status record_changed_inputs(const struct recorder *recorder, const struct inputs *inputs, struct error *error);
 status record_tasks(const struct recorder *recorder, struct error *error);
 
 /* after_task −1: zero-shot. routed: also records the chosen routers. Experts that images of each class and
