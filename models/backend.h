@@ -553,7 +553,7 @@ struct backend {
 enum tensor_type backend_operand_type(const struct backend *backend);
 
 struct backend_settings {
-    const char *name; /* cpu, cuda; for harness/heads/proven.h also auto */
+    const char *name; /* cpu, cuda; for harness/model/proven.h also auto */
     enum precision precision;
     size_t threads;      /* of the CPU; 0: one per core */
     size_t device, gpus; /* number of the GPU, counted from 0; how many train together, 0: it alone */

@@ -9,7 +9,7 @@
 #include "datasets/dataset.h"
 #include "harness/commands/inputs/dataset_choice.h"
 #include "harness/commands/output.h"
-#include "harness/heads/proven.h"
+#include "harness/model/proven.h"
 #include "harness/run/program.h"
 #include "models/backend.h"
 

@@ -10,7 +10,7 @@
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/image_reader.h"
-#include "harness/heads/weights.h"
+#include "harness/model/weights.h"
 #include "models/backend_options.h"
 #include "models/files/weights_file.h"
 

@@ -10,7 +10,7 @@
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/config/suite.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "harness/run/workload.h"

@@ -20,7 +20,7 @@
 #pragma once
 
 #include "adapters/adapter.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 /* The features of a set of images, each through its last router. Host memory. */
 struct cached_images {

@@ -6,11 +6,11 @@
 
 #include "core/alloc.h"
 #include "harness/evaluate/label_space.h"
-#include "harness/heads/head.h"
-#include "harness/heads/image_tower.h"
-#include "harness/heads/model.h"
-#include "harness/heads/routed_encoding.h"
-#include "harness/heads/tasks.h"
+#include "harness/model/head.h"
+#include "harness/model/image_tower.h"
+#include "harness/model/model.h"
+#include "harness/model/routed_encoding.h"
+#include "harness/model/tasks.h"
 #include "harness/selectors/selector.h"
 
 /* --- Encoder --- */

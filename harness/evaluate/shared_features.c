@@ -15,7 +15,7 @@
 #include "core/text.h"
 #include "datasets/cache/cache_file.h"
 #include "datasets/image/image.h"
-#include "harness/heads/weights.h"
+#include "harness/model/weights.h"
 #include "harness/train/image_pass.h"
 #include "harness/train/serializer.h"
 #include "models/files/weights_file.h"

@@ -27,7 +27,7 @@
 
 #include "core/digest.h"
 #include "core/status.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 #define SHARED_FILE_ENDING ".features"
 

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "results/store.h"
 
 /* Adapters that the run saved; after_task -1: after the last task that it reached. */

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/heads/class_features.h"
+#include "harness/model/class_features.h"
 #include "harness/train/image_pass.h"
 #include "models/clip/cost.h"
 

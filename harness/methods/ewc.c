@@ -12,8 +12,8 @@
  *
  * The penalty is added in before_update, where the gradients are summed over the GPUs and still the cross-entropy's alone.
  */
-#include "harness/heads/model.h"
 #include "harness/methods/start.h"
+#include "harness/model/model.h"
 
 static const struct option options[] = {
     {.name = "lambda", .type = OPTION_REAL, .maximum = 1e9, .fallback = "1000", .help = "strength of the penalty"},

@@ -12,9 +12,9 @@
 #include "core/file_writer.h"
 #include "datasets/cache/cache_file.h"
 #include "datasets/formats/npy.h"
-#include "harness/heads/model.h"
-#include "harness/heads/weights.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
+#include "harness/model/weights.h"
 #include "harness/scenario/item_list.h"
 
 enum { PROTOCOL = 1, END_SECONDS = 60, EXCERPT = 60 };

@@ -10,8 +10,8 @@
  * as many iterations as the sequence has, so there is one row of results, after the last task. All prompts are encoded
  * in every iteration, which costs time and memory in proportion to the number of classes. Adapters have one router for
  * all tasks. */
-#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 
 static status begin(struct model *model, size_t router, struct error *error)
 {

@@ -1,6 +1,6 @@
 #include "harness/methods/guided.h"
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/train/replicas.h"
 #include "harness/train/trainer.h"
 

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/heads/model.h"
 #include "harness/methods/guided.h"
+#include "harness/model/model.h"
 #include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"
 

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/heads/class_features.h"
 #include "harness/methods/methods.h"
+#include "harness/model/class_features.h"
 #include "harness/train/image_pass.h"
 #include "harness/train/services/label_memory.h"
 #include "models/clip/cost.h"

@@ -1,7 +1,7 @@
 /* Low-rank deltas of the towers' matrices (LoRA: Hu et al., ICLR 2022, arXiv 2106.09685), trained in sequence: task t goes on with A
  * and B of task t − 1, without any protection from forgetting. The paper scales by α / r, which is delta.scale here. */
-#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {

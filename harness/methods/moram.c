@@ -6,8 +6,8 @@
  * batch; here the loss is the cross-entropy of the images over the classes of the task alone. The code takes at least two experts,
  * whatever its top_k. */
 #include "adapters/deltas.h"
-#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 
 static const struct option options[] = {{.name = "top_k",
                                          .type = OPTION_INTEGER,

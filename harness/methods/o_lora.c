@@ -6,8 +6,8 @@
  * The public code sums magnitudes; the paper's Equation 8 sums squares. The code is followed. Its second term, lamda_2 times the
  * norms of the new halves, is left out: it is 0 in the runs of most tasks there, and training.l2 and training.weight_decay
  * decay as others do. The sign of a product, the gradient of its magnitude, is the product divided by its norm. */
-#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 
 static const struct option options[] = {{.name = "lambda",
                                          .type = OPTION_REAL,

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 #include "harness/train/batches.h"
 #include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"

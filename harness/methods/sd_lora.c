@@ -11,8 +11,8 @@
 
 #include "adapters/deltas.h"
 #include "core/alloc.h"
-#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 
 static const struct option options[] = {{.name = "magnitude",
                                          .type = OPTION_REAL,

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 status average_open(struct average *average, const struct parameters *group, struct arena *arena, struct error *error)
 {

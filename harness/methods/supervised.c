@@ -6,8 +6,8 @@
 
 #include "adapters/experts/expert.h"
 #include "adapters/merge.h"
-#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 #include "harness/train/services/merging.h"
 
 enum { TRAIN_WEIGHTS, TRAIN_HEAD };

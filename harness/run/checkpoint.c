@@ -9,7 +9,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/scenario/data.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/serializer.h"

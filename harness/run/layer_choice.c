@@ -5,7 +5,7 @@
 
 #include "adapters/routers/router.h"
 #include "core/file.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/run/run.h"
 #include "harness/train/batches.h"
 #include "harness/train/serializer.h"

@@ -14,8 +14,8 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/file_writer.h"
-#include "harness/heads/tasks.h"
-#include "harness/heads/weights.h"
+#include "harness/model/tasks.h"
+#include "harness/model/weights.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/replicas.h"
 

@@ -4,8 +4,8 @@
 
 #include "core/clock.h"
 #include "core/threads.h"
-#include "harness/heads/class_features.h"
-#include "harness/heads/model.h"
+#include "harness/model/class_features.h"
+#include "harness/model/model.h"
 #include "harness/scenario/data.h"
 #include "harness/selectors/selector.h"
 #include "models/clip/cost.h"

@@ -10,7 +10,7 @@
 #include "adapters/files/adapter_metadata.h"
 #include "adapters/files/selector_file.h"
 #include "harness/config/settings.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/train/serializer.h"
 
 /* The selectors, in the order of lists. A new one is a file in this folder and a name here. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/heads/class_features.h"
+#include "harness/model/class_features.h"
 #include "harness/selectors/prototypes.h"
 
 static size_t most(const struct selector_settings *settings)

@@ -19,7 +19,7 @@
 #pragma once
 
 #include "datasets/loader.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/scenario/data.h"
 
 /* A batch on the host, borrowed until the next call. */

@@ -5,7 +5,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 /* --- Memory --- */
 

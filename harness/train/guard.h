@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/scenario/data.h"
 
 status guard_create(struct model *model, struct error *error);

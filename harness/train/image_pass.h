@@ -29,7 +29,7 @@
 
 #include "core/rng.h"
 #include "core/status.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/scenario/data.h"
 #include "harness/train/batches.h"
 #include "harness/train/method.h"

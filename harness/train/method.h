@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 #include "adapters/merge.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/scenario/data.h"
 #include "harness/scenario/witness.h"
 #include "harness/train/serializer.h"
@@ -104,7 +104,7 @@ struct method {
     const struct delta_gate *gate; /* of its deltas; NULL: none */
     bool one_delta;                /* all tasks train the same deltas; else each has rows of its own */
     bool two_deltas;               /* or two sets of them */
-    const char *head;              /* it works with heads of the same of_texts as this one (heads/head.h); NULL: text */
+    const char *head;              /* it works with heads of the same of_texts as this one (model/head.h); NULL: text */
     bool
         own_classes; /* it scores the classes of all tasks by itself: a head of weights has those of the trained task */
     bool alone;      /* every task starts from the initial weights and is tested on itself only */

@@ -5,7 +5,7 @@
 
 #include "adapters/statistics.h"
 #include "core/alloc.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/train/trainer.h"
 
 struct rank {

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
 #include "harness/train/image_pass.h"

@@ -34,7 +34,7 @@ check_includes harness "core datasets models adapters results harness"
 
 # A room of harness includes its own headers and those of the rooms to its left.
 left=
-for rank in "terminal config" scenario heads train "methods selectors" evaluate run sweep commands; do
+for rank in "terminal config" scenario model train "methods selectors" evaluate run sweep commands; do
     for room in $rank; do
         complain "harness/$room includes no room but$left $room" < <(
             sources "harness/$room" | xargs grep -nE '# *include "harness/[a-z]+/' | grep -vE "\"harness/($room${left// /|})/"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "harness/heads/head.h"
+#include "harness/model/head.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/method.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness/heads/class_features.h"
+#include "harness/model/class_features.h"
 #include "harness/train/services/regression.h"
 #include "tests/replay/replay.h"
 

@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
-#include "harness/heads/weights.h"
+#include "harness/model/weights.h"
 #include "models/files/torch/torch_file.h"
 #include "models/files/weights_file.h"
 

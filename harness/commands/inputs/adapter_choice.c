@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "harness/heads/weights.h"
+#include "harness/model/weights.h"
 #include "models/files/weights_file.h"
 
 static const struct {

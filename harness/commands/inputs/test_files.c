@@ -7,7 +7,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/heads/tasks.h"
+#include "harness/model/tasks.h"
 #include "harness/run/settings.h"
 #include "harness/scenario/task_settings.h"
 #include "results/query.h"

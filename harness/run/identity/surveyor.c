@@ -4,7 +4,7 @@
 
 #include "core/text.h"
 #include "datasets/cache/cache_file.h"
-#include "harness/heads/tasks.h"
+#include "harness/model/tasks.h"
 #include "harness/run/identity/trained_images.h"
 
 static void report(void *context, size_t done, size_t total)

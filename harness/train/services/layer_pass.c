@@ -6,7 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/linear.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/train/batches.h"
 #include "harness/train/replicas.h"
 #include "harness/train/trainer.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 status merged_take(void *memory, size_t count, size_t size, struct error *error)
 {

@@ -1,5 +1,5 @@
 /* Merging of whole models. τ_t = θ_t − θ_0 is the change of task t. A rule keeps what it needs of τ_0 … τ_t and
- * merges them into τ; θ_0 + scale · τ is evaluated and saved. θ are the values of all trained groups (heads/model.h),
+ * merges them into τ; θ_0 + scale · τ is evaluated and saved. θ are the values of all trained groups (model/model.h),
  * tensor after tensor, on the host: a GPU need not hold models that wait.
  *
  *     static const struct merge_rule rule = {.sums = 1, .add = add, .delta = merged_sum};       // methods/mag_max.c

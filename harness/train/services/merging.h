@@ -11,7 +11,7 @@
 #pragma once
 
 #include "adapters/merge.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "harness/train/method.h"
 #include "harness/train/serializer.h"
 

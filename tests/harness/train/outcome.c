@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/heads/class_features.h"
-#include "harness/heads/model.h"
+#include "harness/model/class_features.h"
+#include "harness/model/model.h"
 #include "harness/train/replicas.h"
 #include "tests/harness/train/plain.h"
 

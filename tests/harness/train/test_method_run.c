@@ -2,9 +2,9 @@
  * continual_ft with a state, which answers with the weights that the run began with. */
 #include <string.h>
 
-#include "harness/heads/head.h"
-#include "harness/heads/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/head.h"
+#include "harness/model/model.h"
 #include "harness/train/method.h"
 #include "harness/train/replicas.h"
 #include "tests/harness/train/outcome.h"

@@ -1,10 +1,10 @@
-#include "harness/heads/class_features.h"
+#include "harness/model/class_features.h"
 
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/heads/model.h"
-#include "harness/heads/routed_encoding.h"
+#include "harness/model/model.h"
+#include "harness/model/routed_encoding.h"
 
 size_t class_prompts(const struct task *task)
 {

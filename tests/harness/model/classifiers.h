@@ -1,7 +1,7 @@
 /* Small classifiers: a linear head on a tower of two blocks that is drawn or read, of a dataset of four classes. */
 #pragma once
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 #include "tests/harness/whole_run.h"

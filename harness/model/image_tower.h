@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 #include "models/vit.h"
 
 status image_tower_load(struct model *model, enum pool pool, enum parameters_mode mode, struct error *error);

@@ -1,7 +1,7 @@
-#include "harness/heads/image_tower.h"
+#include "harness/model/image_tower.h"
 
 #include "adapters/files/adapter_file.h"
-#include "harness/heads/weights.h"
+#include "harness/model/weights.h"
 
 status image_tower_look(struct vit_file *found, bool *is_vit, const struct settings *s, struct error *error)
 {

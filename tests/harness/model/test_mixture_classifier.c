@@ -6,7 +6,7 @@
 
 #include "harness/evaluate/evaluator.h"
 #include "models/files/safetensors.h"
-#include "tests/harness/heads/classifiers.h"
+#include "tests/harness/model/classifiers.h"
 #include "tests/models/vit.h"
 
 enum { EXPERTS = 4 };

@@ -24,14 +24,14 @@
 #include "core/status.h"
 #include "core/threads.h"
 #include "harness/config/settings.h"
-#include "harness/heads/head.h"
+#include "harness/model/head.h"
 #include "harness/scenario/witness.h"
 #include "models/class_head.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 
 /* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
- * and is never trained. Head: its own weights, if any (heads/head.h). Deltas: low-rank updates of the towers' matrices
+ * and is never trained. Head: its own weights, if any (model/head.h). Deltas: low-rank updates of the towers' matrices
  * (adapters/deltas.h). Prefixes: keys and values beside frozen towers (adapters/prefixes.h).
  * Adapters, deltas and prefixes are trained alone; experts that replace MLPs may be trained with the rest of the tower. */
 enum parameter_group {

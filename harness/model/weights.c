@@ -1,4 +1,4 @@
-#include "harness/heads/weights.h"
+#include "harness/model/weights.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "harness/heads/proven.h"
+#include "harness/model/proven.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/text.h"
-#include "harness/heads/proven.h"
-#include "harness/heads/weights.h"
+#include "harness/model/proven.h"
+#include "harness/model/weights.h"
 #include "models/clip/cost.h"
 
 /* Of what has no model. */

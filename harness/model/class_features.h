@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 #define EVALUATION_SCALE 100.0f /* logits are this multiple of the cosine, whatever the model's logit_scale */
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/heads/class_features.h"
-#include "harness/heads/head.h"
-#include "harness/heads/model.h"
-#include "harness/heads/weights.h"
+#include "harness/model/class_features.h"
+#include "harness/model/head.h"
+#include "harness/model/model.h"
+#include "harness/model/weights.h"
 #include "models/class_head.h"
 
 static status check(const struct settings *s, struct error *error)

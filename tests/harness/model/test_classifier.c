@@ -5,7 +5,7 @@
 
 #include "harness/evaluate/evaluator.h"
 #include "models/class_head.h"
-#include "tests/harness/heads/classifiers.h"
+#include "tests/harness/model/classifiers.h"
 
 enum { ITERATIONS = 24 };
 

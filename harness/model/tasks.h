@@ -8,7 +8,7 @@
 #pragma once
 
 #include "adapters/files/adapter_metadata.h"
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 /* Whether the folders of the suite's datasets are there, which takes no time: before a model is drawn or read. */
 status tasks_look(const struct suite *suite, struct error *error);

@@ -6,10 +6,10 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
-#include "harness/heads/head.h"
-#include "harness/heads/image_tower.h"
-#include "harness/heads/model.h"
-#include "harness/heads/weights.h"
+#include "harness/model/head.h"
+#include "harness/model/image_tower.h"
+#include "harness/model/model.h"
+#include "harness/model/weights.h"
 #include "models/vit.h"
 
 static const struct option options[] = {

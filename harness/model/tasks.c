@@ -1,4 +1,4 @@
-#include "harness/heads/tasks.h"
+#include "harness/model/tasks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/prompts.h"
-#include "harness/heads/class_features.h"
+#include "harness/model/class_features.h"
 #include "harness/scenario/data.h"
 #include "harness/scenario/label_split.h"
 

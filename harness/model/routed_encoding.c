@@ -1,4 +1,4 @@
-#include "harness/heads/routed_encoding.h"
+#include "harness/model/routed_encoding.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "harness/heads/model.h"
+#include "harness/model/model.h"
 
 struct routed_encoding {
     struct model *model;

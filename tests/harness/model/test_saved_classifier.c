@@ -5,8 +5,8 @@
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/evaluate/predictor.h"
-#include "harness/heads/head.h"
-#include "tests/harness/heads/classifiers.h"
+#include "harness/model/head.h"
+#include "tests/harness/model/classifiers.h"
 
 enum { IMAGES = 12, SIDE = 16 };
 
