@@ -39,7 +39,7 @@ struct adapter_place {
 /* From "all", "first_N", "last_N", "every_N", "by_score_N", or blocks: "3" of either tower, "image.3" or "text.3" of one.
  * ERROR_ARGUMENT without a file or key in its message. */
 status block_choice_read(struct block_choice *choice, const char *const *words, size_t count, struct error *error);
-/* The same from one text, the words separated by commas or spaces. */
+/* Reads the choice from one text, whose words are separated by commas or spaces. */
 status block_choice_parse(struct block_choice *choice, const char *text, struct error *error);
 void block_choice_write(const struct block_choice *choice, struct text *text); /* the words, separated by ", " */
 

@@ -225,7 +225,7 @@ void temporary_clear_below(const char *folder)
 
 /* --- One file --- */
 
-/* Of the stream. 0: it failed. */
+/* Writes what the stream passes on (fopencookie). It returns 0 after a failure. */
 static ssize_t write_bytes(void *cookie, const char *data, size_t size)
 {
     struct file_writer *writer = cookie;

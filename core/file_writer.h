@@ -39,7 +39,7 @@ void directory_remove(const char *path); /* with its contents, as far as possibl
 
 /* Removes the leftovers in a folder that belong to this user, as far as possible. */
 void temporary_clear(const char *folder);
-/* The same in all folders below. */
+/* Removes them in all folders below as well. */
 void temporary_clear_below(const char *folder);
 
 struct file_writer { /* must not move while open */

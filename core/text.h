@@ -75,7 +75,7 @@ const char *nearest_word(const char *word, const char *const *candidates, size_t
 status error_unknown_word(struct error *error, const char *where, const char *kind, const char *word,
                           const char *const *names, size_t count);
 
-/* The same with another hint than the nearest name; near NULL: none. */
+/* Hints at `near` in place of the nearest name; NULL: no hint. */
 status error_unknown_word_near(struct error *error, const char *where, const char *kind, const char *word,
                                const char *near, const char *const *names, size_t count);
 

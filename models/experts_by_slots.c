@@ -1,7 +1,7 @@
 /* The operations on stacked experts as a composition of others (models/dispatch.h). */
 #include "models/backend.h"
 
-/* Of slots: rows is the number of all that there can be. */
+/* Rows of all slots that there can be. */
 static size_t rows_of(const struct expert_stack_operands *s)
 {
     return s->dispatch->samples * s->dispatch->top_k * s->rows_per_sample;

@@ -170,7 +170,7 @@ static struct dispatch take_dispatch(struct side *s, size_t samples, size_t expe
     return d;
 }
 
-/* Of what was taken before, for other operands in its place. */
+/* Gives back all operands, so that others can take their place. */
 static void release(struct side *s)
 {
     for (size_t i = 0; i < s->count; i++)

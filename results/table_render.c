@@ -371,7 +371,7 @@ static void add_latex(struct text *text, const struct shown *cell)
     text_add(text, "%s%s", cell->marked ? "}" : "", cell->last ? " \\\\\n" : " & ");
 }
 
-/* For a document that loads booktabs. */
+/* The document has to load booktabs. */
 static void begin_latex(const struct table *table, const struct column *columns, struct text *text)
 {
     text_add(text, "\\begin{tabular}{");

@@ -26,7 +26,7 @@ static void apply_tables(const struct canvas *canvas, const struct tables *table
     }
 }
 
-/* The same for all channels. */
+/* Applies one table to all channels. */
 static void apply_table(const struct canvas *canvas, struct tables *tables)
 {
     memcpy(tables->of[1], tables->of[0], LEVELS);

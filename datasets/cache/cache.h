@@ -91,7 +91,7 @@ void cache_close(struct cache_part *part); /* NULL is allowed */
 bool cache_find(struct cache_part *part, size_t item, struct image *image);
 void cache_release(struct cache_part *part, struct image *image);
 
-/* The same for crops, of the part's resolution: copied to pixels. */
+/* Copies a crop of the part's resolution to pixels. */
 bool cache_copy(struct cache_part *part, size_t item, uint8_t *pixels);
 
 /* Copies the image if there is room for it. */

@@ -31,7 +31,7 @@ size_t strings_find_sorted(const struct strings *strings, const char *string);
 /* The lines of a text, appended without their ends (\n or \r\n); empty lines at the end are left out. */
 void strings_add_lines(struct strings *strings, const char *text, size_t size);
 
-/* The same of a file of at most 1 GiB; a NUL byte is an error. */
+/* Reads the lines of a file of at most 1 GiB; a NUL byte is an error. */
 status strings_read_lines(struct strings *strings, const char *path, struct error *error);
 
 /* The lines of path; each is one `what` ("class name"). A file without lines is an error, and so is a line that is

@@ -46,9 +46,9 @@ status image_file_recognize(bool *image, const char *path, struct error *error);
 
 /* The file is complete or absent. */
 status image_write_png(const char *path, const struct image *image, struct error *error);
-/* For many files: without sync (core/file_writer.h). */
+/* Does not sync the file, for writing many (core/file_writer.h). */
 status image_write_png_one_of_many(const char *path, const struct image *image, struct error *error);
-/* The same. quality: 1 to 100, chroma is halved both ways (4:2:0). */
+/* The file is complete or absent. quality: 1 to 100; chroma is halved both ways (4:2:0). */
 status image_write_jpeg(const char *path, const struct image *image, int quality, struct error *error);
 
 /* A part of an image, in pixels. */

@@ -56,7 +56,7 @@ static void add_string(struct text *mat, const char *string)
     end_matrix(mat, row);
 }
 
-/* Without a date: the same suite has the same bytes on any day. */
+/* The head has no date, so that a suite has the same bytes on any day. */
 static void begin_file(struct text *mat)
 {
     static const uint16_t version_and_order[2] = {0x0100, 'M' << 8 | 'I'};

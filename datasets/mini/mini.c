@@ -114,7 +114,7 @@ static status write_split(const struct layout *layout, const char *path, size_t 
     return layout_text(layout, path, &text, error);
 }
 
-/* Of all listed pictures, for datasets that have one. */
+/* Lists all pictures in CoOp's split, for datasets that have one. */
 static status write_coop_split(const struct layout *layout, struct error *error)
 {
     const struct dataset_reader *reader;

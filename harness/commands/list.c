@@ -58,7 +58,7 @@ static void add_key(struct table *table, const struct suite_key *key)
     text_free(&range);
 }
 
-/* Of one section, or of all (NULL). */
+/* Adds the keys of one section, or of all sections (NULL). */
 static void fill(struct table *table, const struct suite_keys *keys, const struct suite_section *section)
 {
     static const struct {

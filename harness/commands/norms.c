@@ -17,7 +17,7 @@ static const char *const names[] = {"visual.transformer.resblocks.%zu.ln_2.%s", 
                                     "vision_model.encoder.layers.%zu.layer_norm2.%s"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* The same vector of every block. */
+/* One kind of vector, of every block. */
 struct vectors {
     size_t blocks, width;
     float *values[BLOCKS_MOST]; /* [width] */

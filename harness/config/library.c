@@ -49,7 +49,7 @@ bool suite_library_find(struct shipped_suite *suite, const char *name)
 
 /* --- Suites by name or path --- */
 
-/* Without .yaml or .yml. */
+/* The length of a name without .yaml or .yml. */
 static size_t stem_length(const char *name)
 {
     const char *dot = strrchr(name, '.');

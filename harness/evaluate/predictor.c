@@ -245,7 +245,7 @@ const char *predictor_device(const struct predictor *p)
 
 /* --- Features --- */
 
-/* Of n images on the host. */
+/* The features of n images on the host. */
 struct features {
     float *frozen, *means; /* [n, embed], [n, image_width] of the zero-shot tower; means: for the selector only */
     float *routed;         /* [n, embed] through one router, of the images that take it */

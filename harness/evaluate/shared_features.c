@@ -245,7 +245,7 @@ static bool says(const struct archive *archive, const char *name, const char *ex
     return found != NULL && strcmp(found, expected) == 0;
 }
 
-/* Of the images of a test set, on the host. */
+/* The features of the images of a test set, on the host. */
 struct numbers {
     size_t mean_count, feature_count;
     float *means, *features;

@@ -11,7 +11,7 @@ static const struct option options[] = {MERGED_TRAIN,
                                         MERGED_SCALE("0.5", "factor of the largest changes; 0: one over the tasks"),
                                         {0}};
 
-/* Of equal magnitudes the later, as in the public code. */
+/* Where magnitudes are equal, the later task's value counts, as in the public code. */
 static status add(struct method_run *run, struct error *error)
 {
     struct merged *m = run->state;

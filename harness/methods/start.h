@@ -34,7 +34,7 @@ status average_add(struct average *average, const struct parameters *group, stru
 /* θ ← alpha · θ + (1 − alpha) · mean; the average is empty afterwards. */
 status average_apply(struct average *average, struct parameters *group, float alpha, struct error *error);
 
-/* For a method's keep. */
+/* Keeps the average in a resume file; for a method's keep. */
 status average_keep(struct average *average, const struct parameters *group, const char *name,
                     const struct serializer *serializer, struct error *error);
 

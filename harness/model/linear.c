@@ -95,7 +95,7 @@ static struct parameters *parameters(const struct model *model)
     return head_of(model)->parameters;
 }
 
-/* With the names of the classes; a layer of one task is left out. */
+/* Saves the tower, the layer and the names of its classes. A layer of one task is left out. */
 static status save(const struct model *model, const struct data *data, const char *path, struct error *error)
 {
     struct adapter_metadata metadata;

@@ -9,7 +9,7 @@
 #include "harness/model/weights.h"
 #include "models/clip/cost.h"
 
-/* Of what has no model. */
+/* The head of a run without a model. */
 static const struct head head_none = {.name = "none"};
 
 #define ENTRY(name) &head_##name,

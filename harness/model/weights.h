@@ -77,7 +77,7 @@ status weights_load(struct clip **clip, struct backend *backend, struct arena *a
 status weights_plan(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
                     enum parameters_mode mode, struct error *error);
 
-/* The same for an image tower alone, as vit_load reads it. */
+/* Loads an image tower alone, as vit_load reads it. */
 status vit_weights_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *name,
                         enum parameters_mode mode, const struct vit_stated *stated, struct witness *witness,
                         struct error *error);

@@ -23,7 +23,7 @@
 
 enum { WORTH_KEEPING_SECONDS = 30 };
 
-/* Of this process, and of the program that is the method. */
+/* The peak of this process, and of the program that is the method. */
 static int64_t peak_bytes(const struct session *s)
 {
     struct rusage usage;
@@ -315,7 +315,7 @@ static status save_changed_inputs(struct session *s, const struct checkpoint_pla
     return record_changed_inputs(&s->recorder, &s->inputs, error);
 }
 
-/* Of what is not counted (0) there is none. */
+/* Operations that are not counted (0) have no value. */
 static struct value operations_value(double operations)
 {
     return operations > 0 ? value_real(operations) : value_null();

@@ -20,7 +20,7 @@ static json_t *classes_of(const struct dataset *dataset)
     return list;
 }
 
-/* Of the first template, which training uses. */
+/* The prompts of the first template, which training uses. */
 static json_t *prompts_of(const struct dataset *dataset)
 {
     json_t *list = json_array();

@@ -80,7 +80,7 @@ static void coders_close(struct selector *selector)
 
 /* --- Rows of features --- */
 
-/* Of listed images, batch after batch. */
+/* The features of listed images, batch after batch. */
 struct source {
     const struct selector *selector;
     const struct selector_images *images;

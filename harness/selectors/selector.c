@@ -415,7 +415,7 @@ static float mean_of(const float *errors, size_t first, size_t last)
     return (float)(total / (double)(last - first));
 }
 
-/* Of images first … last − 1, under every task that competes. */
+/* Mean errors of images first … last − 1 under every task that competes. */
 static void mean_errors(const struct selector *selector, const float *const *errors, size_t first, size_t last,
                         float means[SETTINGS_TASKS])
 {

@@ -34,7 +34,7 @@ size_t exemplars_count(const struct exemplars *exemplars);
 /* Exemplar i, oldest task first, each in the order of picking. */
 void exemplars_at(const struct exemplars *exemplars, size_t i, size_t *task, uint32_t *item);
 
-/* For a method's keep. */
+/* Keeps the exemplars in a resume file; for a method's keep. */
 status exemplars_keep(struct exemplars *exemplars, const struct serializer *serializer, struct error *error);
 void exemplars_free(struct exemplars *exemplars); /* keeps capacity */
 

@@ -92,7 +92,7 @@ enum part { PART_GRADIENT, PART_VALUE, PART_FIRST_MOMENT, PART_SECOND_MOMENT, PA
 
 static const char *const part_names[PARTS] = {"gradient", "value", "first moment", "second moment"};
 
-/* NULL: the group does not have it. */
+/* Returns NULL where the group does not have the part. */
 static const float *part_of(const struct parameters *group, enum part part)
 {
     const float *const parts[PARTS] = {group->gradients, group->values, group->first_moment, group->second_moment};

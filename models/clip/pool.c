@@ -371,7 +371,7 @@ static status one_row_backward(struct clip *clip, const struct encoding *encodin
         error);
 }
 
-/* The same from the gradient of the patches' mean. */
+/* The backward pass from the gradient of the patches' mean. */
 static status mean_patches_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                                     const struct tensor *dmeans, struct tensor *dx, struct error *error)
 {

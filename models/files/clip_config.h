@@ -53,7 +53,7 @@ struct clip_stated {
 status clip_config_find(struct clip_config *config, const struct clip_file *file, const struct clip_stated *stated,
                         struct error *error);
 
-/* The same for a file that is not open, for the identity of results. */
+/* Opens the file itself, for the identity of results. */
 status clip_config_of(struct clip_config *config, const char *path, const struct clip_stated *stated,
                       struct error *error);
 

@@ -74,7 +74,7 @@ static status pixels_of_json(enum pixels *pixels, const json_t *root, const char
     return OK;
 }
 
-/* NULL: an error. */
+/* Returns NULL after an error. */
 static json_t *parse(const char *path, const char *text, size_t size, struct error *error)
 {
     json_error_t problem;

@@ -11,7 +11,7 @@ enum { HTML_LEVELS = 9 }; /* shades of a heat map, classes h0 to h8 of style.css
 /* Appends string as text of an element or a quoted attribute. */
 void html_escape(struct text *html, const char *string);
 
-/* The same between pieces of markup. */
+/* Appends string in the same way, between two pieces of markup. */
 void html_element(struct text *html, const char *before, const char *string, const char *behind);
 
 /* A number as people read it, "−1.2", in the given decimals; "–" for NAN. */

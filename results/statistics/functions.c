@@ -141,7 +141,7 @@ static struct interval of_correlation(const struct columns *of)
     return one(statistics_correlation(of->x, of->y, of->n));
 }
 
-/* Of shares in bits, from counts: log2 N − Σ c log2 c / N. */
+/* The entropy of shares in bits, from their counts: log2 N − Σ c log2 c / N. */
 static double entropy(const double *count, size_t n)
 {
     double total = 0, sum = 0;

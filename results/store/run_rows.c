@@ -64,7 +64,7 @@ static void add_place(struct text *text, const char *table, struct statement *ro
     text_add(text, "%s%s%s%s", table, *place != 0 ? " (" : "", place, *place != 0 ? ")" : "");
 }
 
-/* Of a column and its value, as far as it is shown. */
+/* How many characters of a column and its value are shown. */
 static int shown(const char *column)
 {
     const char *end = strstr(column, ", ");

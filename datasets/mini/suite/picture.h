@@ -88,7 +88,7 @@ struct figure {
 void picture_figure(struct picture *picture, const struct frame *frame, const struct figure *figure,
                     const struct paint paints[ROLES]);
 
-/* The same as a line drawing: outlines only, all with one paint. */
+/* Draws the outlines alone, all with one paint. */
 void picture_outline(struct picture *picture, const struct frame *frame, const struct figure *figure,
                      const struct paint *paint);
 

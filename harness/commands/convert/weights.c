@@ -237,7 +237,7 @@ static status check_target(const char *out, struct error *error)
                      out);
 }
 
-/* Of what --only leaves out there would be nothing left. */
+/* Refuses to write over the file that is read: what --only leaves out would be lost. */
 static status check_other(const char *in, const char *out, struct error *error)
 {
     char *path = weights_path(in);

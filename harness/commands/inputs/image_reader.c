@@ -80,7 +80,7 @@ static void leave_folder(struct image_paths *paths)
 
 /* --- Folders --- */
 
-/* Of whole paths: "a.jpg" before "a/b.jpg". */
+/* Compares whole paths, so that "a.jpg" comes before "a/b.jpg". */
 static int by_path(const FTSENT **a, const FTSENT **b)
 {
     const char *x = (*a)->fts_name, *y = (*b)->fts_name;

@@ -28,7 +28,7 @@ status suite_word_key(char **key, const char *word, struct error *error)
     return result;
 }
 
-/* Of two keys of a name nobody sees which one counts. */
+/* Refuses ambiguous keys: where two have one name, nobody sees which one counts. */
 static status check_words(const struct suite *suite, const struct command_call *call, struct error *error)
 {
     for (size_t i = 1; i < call->argument_count; i++) {

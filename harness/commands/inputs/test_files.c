@@ -21,7 +21,7 @@ void test_files_close(struct test_files *files)
     files->suite = NULL;
 }
 
-/* The same test items in the same order, or none. */
+/* Opens the dataset if it has the tested items in the same order, else none. */
 static void open_same(struct test_files *files, const char *name, const char *tested)
 {
     char digest[DIGEST_SIZE];

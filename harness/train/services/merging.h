@@ -24,7 +24,7 @@ status loss_mean_add(const struct loss_mean *mean, const struct model *model, st
 status loss_mean_take(const struct loss_mean *mean, const struct model *model, double *loss, struct error *error);
 status loss_mean_clear(const struct loss_mean *mean, const struct model *model, struct error *error);
 
-/* For a method's keep. */
+/* Keeps the sums in a resume file; for a method's keep. */
 status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct serializer *serializer,
                       struct error *error);
 

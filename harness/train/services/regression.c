@@ -481,7 +481,7 @@ status regression_hook_keep(struct method_run *run, const struct serializer *ser
     return (r->form == REGRESSION_DUAL ? keep_dual : keep_sums)(r, serializer, (size_t)classes, error);
 }
 
-/* Of the choices of a ridge, in tasks of equal size. */
+/* The cost of choosing a ridge for every task, of tasks of equal size. */
 static struct regression_cost search_cost(const struct regression *r, double rows, double classes, double tasks)
 {
     double used = 0.8 * rows / tasks, basis = (double)r->basis, columns = RIDGES * classes / tasks;
