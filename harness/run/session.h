@@ -1,5 +1,5 @@
-/* Inside a sequence: its state, and the parts that other files have: evaluation.c tests a trained model, own.c runs a
- * method that trains and answers by itself. */
+/* Inside a sequence: its state, and the parts that other files have: training.c trains a task, evaluation.c tests the model, own.c
+ * runs a method that trains and answers by itself, timings.c records what they took. */
 #pragma once
 
 #include "harness/run/checkpoint.h"
@@ -35,17 +35,28 @@ struct session {
     } took; /* seconds: to read the inputs; to commit rows and write files; waiting for images */
 };
 
+/* --- timings.c --- */
+
 /* A row of timings: how long a phase has taken since then, and the memory so far. */
 status session_record_time(struct session *s, int64_t task, int64_t iteration, const char *phase, double since,
                            int64_t iterations, int64_t images, struct error *error);
 
+/* --- sequence.c --- */
+
 /* Commits the rows, and writes the resume file of this place, while the run goes on. */
 status session_save_place(struct session *s, size_t task, size_t iteration, struct error *error);
 
-void session_report_evaluation(struct session *s, const char *activity, size_t j);
+/* The failure of a resume file that is written while the run goes on; never waits. */
+status session_check_file(struct session *s, struct error *error);
+
+/* --- training.c --- */
+
+/* Trains the task from an iteration on. */
+status session_train(struct session *s, size_t task, size_t first, struct error *error);
 
 /* --- evaluation.c --- */
 
+void session_report_evaluation(struct session *s, const char *activity, size_t j);
 status session_zero_shot_row(struct session *s, bool record, struct error *error);
 status session_train_selector(struct session *s, size_t task, struct error *error);
 status session_evaluate_and_save(struct session *s, size_t task, struct error *error);
