@@ -147,7 +147,7 @@ static bool has_mark(const char *name)
 }
 
 /* Locks a regular file that is not locked; −1: impossible. */
-static int take(const char *path)
+static int open_locked(const char *path)
 {
     struct stat about;
     int file = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -162,7 +162,7 @@ static int take(const char *path)
 
 static void clear_file(const char *path)
 {
-    int file = take(path);
+    int file = open_locked(path);
     if (file < 0)
         return;
     unlink(path);
@@ -173,7 +173,7 @@ static void clear_file(const char *path)
 static void clear_folder(const char *path)
 {
     char *name = path_format("%s/" TEMPORARY_LOCK, path);
-    int file = take(name), number = errno;
+    int file = open_locked(name), number = errno;
     if (file >= 0) {
         directory_remove(path);
         close(file);

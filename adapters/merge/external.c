@@ -39,7 +39,7 @@ static const char *name_of(const struct merge_call *call)
 
 /* --- Start --- */
 
-static status take_needs(struct program *program, const json_t *ready, const char *name, struct error *error)
+static status read_needs(struct program *program, const json_t *ready, const char *name, struct error *error)
 {
     const json_t *list = json_object_get(ready, "needs"), *item;
     size_t i;
@@ -78,7 +78,7 @@ static status begin(struct program *program, const struct merge_call *call, stru
     TRY(coprocess_send(program->coprocess, message, error));
     TRY(coprocess_receive(program->coprocess, options_real(call->options, "timeout"), &ready, error));
     bool right = strcmp(coprocess_text(ready, "type"), "ready") == 0;
-    status result = right ? take_needs(program, ready, name_of(call), error)
+    status result = right ? read_needs(program, ready, name_of(call), error)
                           : error_set(error, ERROR_FORMAT, "%s: expected \"ready\", found \"%s\"", name_of(call),
                                       coprocess_text(ready, "type"));
     json_decref(ready);
@@ -175,7 +175,7 @@ static bool is_below(const json_t *value, size_t end)
     return json_is_integer(value) && json_integer_value(value) >= 0 && (size_t)json_integer_value(value) < end;
 }
 
-static const char *take_sources(struct merge *merge, const json_t *item, size_t experts)
+static const char *read_sources(struct merge *merge, const json_t *item, size_t experts)
 {
     const json_t *sources = json_object_get(item, "sources"), *weights = json_object_get(item, "weights");
     double sum = 0;
@@ -198,7 +198,7 @@ static const char *take_sources(struct merge *merge, const json_t *item, size_t 
 }
 
 /* What is wrong with a merge, or NULL. */
-static const char *take_merge(struct merge *merge, const json_t *item, const struct merge_view *view)
+static const char *read_merge(struct merge *merge, const json_t *item, const struct merge_view *view)
 {
     const json_t *block = json_object_get(item, "block"), *target = json_object_get(item, "target");
     if (!is_below(block, view->blocks))
@@ -206,7 +206,7 @@ static const char *take_merge(struct merge *merge, const json_t *item, const str
     *merge = (struct merge){.block = (size_t)json_integer_value(block), .target = -1, .skip = MERGE_DECLINED};
     if (json_object_get(item, "skip") != NULL)
         return NULL;
-    const char *wrong = take_sources(merge, item, view->experts);
+    const char *wrong = read_sources(merge, item, view->experts);
     if (wrong != NULL)
         return wrong;
     if (!is_below(target, view->experts))
@@ -221,7 +221,7 @@ static const char *take_merge(struct merge *merge, const json_t *item, const str
     return NULL;
 }
 
-static status take_merges(const struct merge_view *view, const struct merge_call *call, const json_t *answer,
+static status read_merges(const struct merge_view *view, const struct merge_call *call, const json_t *answer,
                           struct merge_list *list, struct error *error)
 {
     const json_t *merges = json_object_get(answer, "merges"), *item;
@@ -231,7 +231,7 @@ static status take_merges(const struct merge_view *view, const struct merge_call
     json_array_foreach((json_t *)merges, i, item)
     {
         struct merge merge;
-        const char *wrong = take_merge(&merge, item, view);
+        const char *wrong = read_merge(&merge, item, view);
         if (wrong != NULL) {
             char *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
             error_set(error, ERROR_FORMAT, "%s: merge %zu of the %s tower: expected %s, found %.200s", name_of(call), i,
@@ -244,7 +244,7 @@ static status take_merges(const struct merge_view *view, const struct merge_call
     return OK;
 }
 
-static status take_state(const struct merge_call *call, const json_t *answer, struct error *error)
+static status read_state(const struct merge_call *call, const json_t *answer, struct error *error)
 {
     const json_t *text = json_object_get(answer, "state");
     if (text == NULL || json_is_null(text))
@@ -269,10 +269,10 @@ static status ask(const struct merge_view *view, const struct merge_call *call, 
     TRY(coprocess_send(program->coprocess, question(view, call, program->asks), error));
     TRY(coprocess_receive(program->coprocess, options_real(call->options, "timeout"), &answer, error));
     status result = strcmp(coprocess_text(answer, "type"), "merges") == 0
-                        ? take_merges(view, call, answer, list, error)
+                        ? read_merges(view, call, answer, list, error)
                         : error_set(error, ERROR_FORMAT, "%s: expected \"merges\", found \"%s\"", name_of(call),
                                     coprocess_text(answer, "type"));
-    NEXT(result, take_state(call, answer, error));
+    NEXT(result, read_state(call, answer, error));
     json_decref(answer);
     *call->asking += clock_seconds() - begin;
     return result == OK ? OK : coprocess_explain(program->coprocess, error);

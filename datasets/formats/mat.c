@@ -62,7 +62,7 @@ static uint32_t read_uint32(const uint8_t *bytes)
 }
 
 /* Takes the next element from rest; false if it does not fit. */
-static bool take_element(struct slice *rest, struct element *element)
+static bool read_element(struct slice *rest, struct element *element)
 {
     if (rest->size < 8)
         return false;
@@ -103,8 +103,8 @@ static bool read_array(struct slice matrix, struct array *array)
     *array = (struct array){0};
     if (matrix.size == 0)
         return true; /* how an empty cell is stored */
-    if (!take_element(&matrix, &flags) || flags.type != TYPE_UINT32 || flags.data.size != 8 ||
-        !take_element(&matrix, &dimensions) || dimensions.type != TYPE_INT32 || !take_element(&matrix, &name) ||
+    if (!read_element(&matrix, &flags) || flags.type != TYPE_UINT32 || flags.data.size != 8 ||
+        !read_element(&matrix, &dimensions) || dimensions.type != TYPE_INT32 || !read_element(&matrix, &name) ||
         name.type != TYPE_INT8)
         return false;
     array->class = flags.data.data[0];
@@ -163,7 +163,7 @@ static bool read_integers(const struct array *array, size_t count, int32_t *numb
     struct element element;
     if (array->class < CLASS_DOUBLE || array->class > CLASS_UINT64 || array->complex || array->count < count)
         return false;
-    if (!take_element(&rest, &element) || type_size(element.type) == 0 ||
+    if (!read_element(&rest, &element) || type_size(element.type) == 0 ||
         element.data.size / type_size(element.type) < count)
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -196,7 +196,7 @@ static bool add_string(const struct array *array, struct strings *strings)
     struct element element;
     char text[3 * LONGEST];
     size_t size = 0;
-    if (array->class != CLASS_CHAR || array->count > LONGEST || !take_element(&rest, &element))
+    if (array->class != CLASS_CHAR || array->count > LONGEST || !read_element(&rest, &element))
         return false;
     bool wide = element.type == TYPE_UINT16 || element.type == TYPE_UTF16;
     size_t count = wide ? element.data.size / 2 : element.data.size;
@@ -260,7 +260,7 @@ static status find_variable(struct mat *mat, const char *name, struct array *arr
         struct element element;
         struct slice matrix;
         size_t position = mat->file.size - rest.size;
-        if (!take_element(&rest, &element))
+        if (!read_element(&rest, &element))
             return error_set(error, ERROR_FORMAT, "%s: ends inside the variable at byte %zu", mat->path, position);
         matrix = element.data;
         if (element.type == TYPE_COMPRESSED) {
@@ -293,8 +293,8 @@ static bool walk_start(struct walk *walk, const struct array *array, const char 
     *walk = (struct walk){array->body, 1, 0};
     if (field == NULL)
         return array->class == CLASS_CELL;
-    if (array->class != CLASS_STRUCT || !take_element(&walk->rest, &length) || length.type != TYPE_INT32 ||
-        length.data.size != 4 || !take_element(&walk->rest, &names) || names.type != TYPE_INT8)
+    if (array->class != CLASS_STRUCT || !read_element(&walk->rest, &length) || length.type != TYPE_INT32 ||
+        length.data.size != 4 || !read_element(&walk->rest, &names) || names.type != TYPE_INT8)
         return false;
     size_t size = read_uint32(length.data.data);
     if (size == 0 || size > names.data.size)
@@ -314,7 +314,7 @@ static bool walk_next(struct walk *walk, struct array *array)
     bool good = true;
     for (size_t f = 0; good && f < walk->fields; f++) {
         struct element element;
-        good = take_element(&walk->rest, &element) && element.type == TYPE_MATRIX;
+        good = read_element(&walk->rest, &element) && element.type == TYPE_MATRIX;
         if (good && f == walk->wanted)
             good = read_array(element.data, array);
     }

@@ -76,7 +76,7 @@ static bool is_bytes_type(const struct pickle_value *type)
 }
 
 /* numpy's _reconstruct makes it, and its state is: version, shape, type, Fortran order, bytes. */
-static bool take_array(struct array *array, const struct pickle_value *value)
+static bool read_array(struct array *array, const struct pickle_value *value)
 {
     if (!pickle_calls(value, "_reconstruct") || value->call.state == NULL || value->call.state->kind != PICKLE_LIST ||
         value->call.state->list.count != 5)
@@ -91,12 +91,12 @@ static bool take_array(struct array *array, const struct pickle_value *value)
     return array->rows <= bytes->string.size / array->columns && array->rows * array->columns == bytes->string.size;
 }
 
-static status take_pickle(struct cifar *cifar, const struct pickle_value *root, const char *path, const char *labels,
+static status read_pickle(struct cifar *cifar, const struct pickle_value *root, const char *path, const char *labels,
                           struct error *error)
 {
     struct array data;
     const struct pickle_value *list = pickle_find(root, labels);
-    if (!take_array(&data, pickle_find(root, "data")) || data.columns != CIFAR_PIXELS)
+    if (!read_array(&data, pickle_find(root, "data")) || data.columns != CIFAR_PIXELS)
         return error_set(error, ERROR_FORMAT, "%s: expected \"data\", an array of rows of %d bytes", path,
                          CIFAR_PIXELS);
     if (list == NULL || list->kind != PICKLE_LIST || list->list.count != data.rows)
@@ -118,11 +118,11 @@ status cifar_read_pickle(struct cifar *cifar, const char *path, const char *labe
     *cifar = (struct cifar){0};
     owner = xcalloc(1, sizeof *owner);
     status result = open_pickle(owner, path, error);
-    NEXT(result, take_pickle(cifar, pickle_root(owner->pickle), path, labels, error));
+    NEXT(result, read_pickle(cifar, pickle_root(owner->pickle), path, labels, error));
     return finish(cifar, owner, result);
 }
 
-static status take_records(struct cifar *cifar, const struct bytes *file, const char *path, size_t label_bytes,
+static status read_records(struct cifar *cifar, const struct bytes *file, const char *path, size_t label_bytes,
                            struct error *error)
 {
     size_t record = label_bytes + CIFAR_PIXELS;
@@ -142,11 +142,11 @@ status cifar_read_binary(struct cifar *cifar, const char *path, int label_bytes,
     *cifar = (struct cifar){0};
     owner = xcalloc(1, sizeof *owner);
     status result = file_read(path, SIZE_MAX, &owner->file, error);
-    NEXT(result, take_records(cifar, &owner->file, path, (size_t)label_bytes, error));
+    NEXT(result, read_records(cifar, &owner->file, path, (size_t)label_bytes, error));
     return finish(cifar, owner, result);
 }
 
-static status take_names(struct strings *names, const struct pickle_value *list, const char *path, const char *key,
+static status read_names(struct strings *names, const struct pickle_value *list, const char *path, const char *key,
                          struct error *error)
 {
     if (list == NULL || list->kind != PICKLE_LIST)
@@ -165,7 +165,7 @@ status cifar_read_names(struct strings *names, const char *path, const char *key
     struct owner *owner;
     owner = xcalloc(1, sizeof *owner);
     status result = open_pickle(owner, path, error);
-    NEXT(result, take_names(names, pickle_find(pickle_root(owner->pickle), key), path, key, error));
+    NEXT(result, read_names(names, pickle_find(pickle_root(owner->pickle), key), path, key, error));
     cifar_release(owner);
     return result;
 }

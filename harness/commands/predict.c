@@ -347,7 +347,7 @@ static status classify(const struct command_call *call, struct error *error)
     "SELECT 'vocabulary', value FROM said "                                                                            \
     "WHERE key = 'model.vocabulary' AND NOT EXISTS (SELECT 1 FROM said WHERE key = 'head.name' AND value = 'linear')"
 
-static status take_option(struct options *own, const struct table *rows, size_t row, struct error *error)
+static status read_option(struct options *own, const struct table *rows, size_t row, struct error *error)
 {
     const char *name = table_cell_at(rows, row, 0)->text, *value = table_cell_at(rows, row, 1)->text;
     bool is_file = text_has_word("adapters|weights", name), told = options_given(own, name);
@@ -362,7 +362,7 @@ static status take_option(struct options *own, const struct table *rows, size_t 
     return told ? OK : options_set(own, name, value, "run", error);
 }
 
-static status take_options(struct options *own, struct store *store, int64_t run, struct error *error)
+static status read_options(struct options *own, struct store *store, int64_t run, struct error *error)
 {
     struct table rows = {0};
     struct run_row about;
@@ -372,7 +372,7 @@ static status take_options(struct options *own, struct store *store, int64_t run
     status result = query_sql(store, sql, &rows, error);
     for (size_t row = 0; result == OK && row < table_rows(&rows); row++) {
         files |= strcmp(table_cell_at(&rows, row, 0)->text, "weights") == 0;
-        result = take_option(own, &rows, row, error);
+        result = read_option(own, &rows, row, error);
     }
     if (result == OK && !files)
         result =
@@ -395,7 +395,7 @@ static status of_run(struct options **own, const struct options *given, struct e
         if (options_given(given, table->name))
             result = options_set(*own, table->name, options_as_text(given, table->name), "command line", error);
     NEXT(result, store_open(&store, options_text(given, "database"), STORE_READ, error));
-    NEXT(result, take_options(*own, store, options_integer(given, "run"), error));
+    NEXT(result, read_options(*own, store, options_integer(given, "run"), error));
     store_close(store);
     return result;
 }

@@ -21,7 +21,7 @@ struct trial {
 
 /* --- What there is to try --- */
 
-static status take_adapters(void *context, struct statement *row, struct error *error)
+static status read_adapters(void *context, struct statement *row, struct error *error)
 {
     struct trial_source *source = context;
     (void)error;
@@ -39,7 +39,7 @@ status trial_source_read(struct store *store, int64_t run, struct trial_source *
     return database_each(store_database(store),
                          "SELECT task, path, coalesce(digest, '') FROM artifacts WHERE run = ?1 AND kind = 'adapters' "
                          "ORDER BY task",
-                         VALUES(value_integer(run)), take_adapters, source, error);
+                         VALUES(value_integer(run)), read_adapters, source, error);
 }
 
 void trial_source_free(struct trial_source *source)

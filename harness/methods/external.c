@@ -59,7 +59,7 @@ struct listener {
     void *context;
 };
 
-static status take_progress(const struct listener *listener, const json_t *message, struct error *error)
+static status read_progress(const struct listener *listener, const json_t *message, struct error *error)
 {
     const json_t *loss = json_object_get(message, "loss"), *rate = json_object_get(message, "learning_rate");
     json_int_t step = json_integer_value(json_object_get(message, "step")),
@@ -85,7 +85,7 @@ static status wait_for(struct external *e, const char *type, const struct listen
             return OK;
         bool progress = listener != NULL && strcmp(found, "progress") == 0;
         if (progress)
-            result = take_progress(listener, *answer, error);
+            result = read_progress(listener, *answer, error);
         else
             result = error_set(error, ERROR_FORMAT, "%s: expected an answer of type \"%s\", found \"%.*s\"", e->name,
                                type, EXCERPT, found);
@@ -281,7 +281,7 @@ static status train(struct method_run *run, const struct task *task, own_report 
     return result;
 }
 
-static status take_label(const struct external *e, const struct task *task, struct label_range range, size_t item,
+static status read_label(const struct external *e, const struct task *task, struct label_range range, size_t item,
                          int64_t label, uint16_t *predicted, struct error *error)
 {
     if (label < (int64_t)range.first || label >= (int64_t)range.end)
@@ -291,7 +291,7 @@ static status take_label(const struct external *e, const struct task *task, stru
     return OK;
 }
 
-static status take_labels(const struct external *e, const struct task *task, struct label_range range,
+static status read_labels(const struct external *e, const struct task *task, struct label_range range,
                           const json_t *labels, uint16_t *predicted, struct error *error)
 {
     size_t n = dataset_size(task->dataset, SPLIT_TEST);
@@ -303,12 +303,12 @@ static status take_labels(const struct external *e, const struct task *task, str
         if (!json_is_integer(label))
             return error_set(error, ERROR_FORMAT, "%s: test image %zu of %s: expected a whole number", e->name, i,
                              task->settings.name);
-        TRY(take_label(e, task, range, i, json_integer_value(label), predicted, error));
+        TRY(read_label(e, task, range, i, json_integer_value(label), predicted, error));
     }
     return OK;
 }
 
-static status take_file(const struct external *e, const struct task *task, struct label_range range, const char *path,
+static status read_file(const struct external *e, const struct task *task, struct label_range range, const char *path,
                         uint16_t *predicted, struct error *error)
 {
     int64_t *labels;
@@ -318,7 +318,7 @@ static status take_file(const struct external *e, const struct task *task, struc
                                : error_set(error, ERROR_FORMAT, "%s: %s: expected %zu labels of %s, found %zu", e->name,
                                            path, n, task->settings.name, found);
     for (size_t i = 0; result == OK && i < n; i++)
-        result = take_label(e, task, range, i, labels[i], predicted, error);
+        result = read_label(e, task, range, i, labels[i], predicted, error);
     free(labels);
     return result;
 }
@@ -337,9 +337,9 @@ static status test(struct method_run *run, int64_t after, const struct task *tas
         result = error_set(error, ERROR_FORMAT, "%s: expected predictions of task %zu, found those of another one",
                            e->name, task->index);
     else if (json_is_string(file))
-        result = take_file(e, task, range, json_string_value(file), predicted, error);
+        result = read_file(e, task, range, json_string_value(file), predicted, error);
     else
-        result = take_labels(e, task, range, json_object_get(answer, "labels"), predicted, error);
+        result = read_labels(e, task, range, json_object_get(answer, "labels"), predicted, error);
     json_decref(answer);
     return result == OK ? OK : coprocess_explain(e->program, error);
 }

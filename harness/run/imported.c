@@ -196,7 +196,7 @@ static double rounding(const json_t *value, double number)
     return half;
 }
 
-static status take_accuracy(struct imported *imported, const struct run *run, const struct imported_line *line,
+static status read_accuracy(struct imported *imported, const struct run *run, const struct imported_line *line,
                             int64_t after, size_t task, const json_t *value, struct error *error)
 {
     const json_t *of = json_is_object(value) ? json_object_get(value, "value") : value;
@@ -245,7 +245,7 @@ static status place_matrix_row(struct imported *imported, const struct run *run,
                              "%s: its header: expected the run's tasks, found \"%s\" in column %zu", line->file,
                              json_string_value(json_array_get(columns, i)), i + 1);
         if (!json_is_null(json_array_get(values, i)))
-            TRY(take_accuracy(imported, run, line, after, (size_t)task, json_array_get(values, i), error));
+            TRY(read_accuracy(imported, run, line, after, (size_t)task, json_array_get(values, i), error));
     }
     return OK;
 }
@@ -338,7 +338,7 @@ struct stored {
     char path[512]; /* of the first file that is another one */
 };
 
-static status take_artifact(void *context, struct statement *row, struct error *error)
+static status read_artifact(void *context, struct statement *row, struct error *error)
 {
     struct stored *stored = context;
     size_t i = stored->count++;
@@ -356,7 +356,7 @@ static status compare_with(const struct imported *imported, struct store *store,
     TRY(database_each(store_database(store),
                       "SELECT path, digest FROM artifacts WHERE run = ?1 AND kind GLOB 'imported *' "
                       "ORDER BY CAST(substr(kind, 9) AS INTEGER)",
-                      VALUES(value_integer(run)), take_artifact, &stored, error));
+                      VALUES(value_integer(run)), read_artifact, &stored, error));
     if (stored.same == stored.count && stored.count == imported->file_count)
         return OK;
     return error_set(

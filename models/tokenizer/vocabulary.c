@@ -363,7 +363,7 @@ static status read_huggingface(struct loader *loader, json_t *names, const char 
 }
 
 /* merges is changed; size: at least of all names together */
-static status take_names(struct vocabulary *vocabulary, const char *path, json_t *names, size_t size,
+static status read_names(struct vocabulary *vocabulary, const char *path, json_t *names, size_t size,
                          const char *merges_path, char *merges, struct error *error)
 {
     struct loader loader;
@@ -389,7 +389,7 @@ static status parse_vocabulary(struct vocabulary *vocabulary, const char *path, 
         return memory_blame(ERROR_FORMAT, path, error);
     }
     status result =
-        take_names(vocabulary, path, names, json->size + merges->size, merges_path, (char *)merges->data, error);
+        read_names(vocabulary, path, names, json->size + merges->size, merges_path, (char *)merges->data, error);
     json_decref(names);
     return result;
 }
@@ -444,7 +444,7 @@ static status load_tokenizer_json(struct vocabulary *vocabulary, const char *pat
     if (result == OK) {
         add_tokens(names, json_object_get(root, "added_tokens"));
         add_merges(&text, merges);
-        result = take_names(vocabulary, path, names, json->size + text.size, merges_path, text.data, error);
+        result = read_names(vocabulary, path, names, json->size + text.size, merges_path, text.data, error);
     }
     text_free(&text);
     free(merges_path);

@@ -85,7 +85,7 @@ static char *next_word(char **line, bool *comma)
 
 enum { EXTRA_MOST = 1000 }; /* columns of a head */
 
-static bool take_word(const struct question *question, struct question_column *column, const char *word)
+static bool read_word(const struct question *question, struct question_column *column, const char *word)
 {
     struct table_column *about = &column->about;
     int64_t decimals;
@@ -124,7 +124,7 @@ static status read_columns(const struct reader *reader, char *value, struct erro
     }
     for (bool comma; (word = next_word(&value, &comma)) != NULL;)
         for (size_t i = first; i < q->columns; i++)
-            if (!take_word(q, &q->column[i], word))
+            if (!read_word(q, &q->column[i], word))
                 return damaged(reader, COLUMN_WORDS, word, error);
     return OK;
 }

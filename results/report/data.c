@@ -91,7 +91,7 @@ status report_load(struct report *report, struct error *error)
 /* --- A board --- */
 
 /* What was asked for; columns of runs, such as "policy", are part of a configuration's label. */
-static status take_request(struct report *report, int64_t number, struct error *error)
+static status read_request(struct report *report, int64_t number, struct error *error)
 {
     const struct report_request *request = report->request;
     struct database *database = report->store->database;
@@ -110,7 +110,7 @@ status report_board(struct report *report, int64_t number, struct error *error)
 {
     struct database *database = report->store->database;
     TRY(database_execute(database, "ROLLBACK TO board", error));
-    TRY(take_request(report, number, error));
+    TRY(read_request(report, number, error));
     TRY(run_script(report, "board.sql", error));
     TRY(query_contents(report->store, "SELECT number, run FROM configurations ORDER BY number LIMIT 2000", error));
     TRY(database_execute(database,

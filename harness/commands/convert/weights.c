@@ -116,7 +116,7 @@ static bool is_of_weights(const char *key)
 
 /* A key that IN and --base both have must have the same value. The digest is left out, because it is of the old
  * file. */
-static status take_metadata(struct content *content, const struct safetensors *file, enum part part,
+static status read_metadata(struct content *content, const struct safetensors *file, enum part part,
                             struct error *error)
 {
     const char *key;
@@ -173,10 +173,10 @@ static status take_all(struct content *content, const struct command_call *call,
     content->names = xcalloc(most, sizeof *content->names);
     content->metadata = xcalloc(keys, sizeof *content->metadata);
     take_tensors(content, content->files[0], part);
-    TRY(take_metadata(content, content->files[0], part, error));
+    TRY(read_metadata(content, content->files[0], part, error));
     if (content->files[1] != NULL) {
         take_tensors(content, content->files[1], PART_WEIGHTS);
-        TRY(take_metadata(content, content->files[1], PART_WEIGHTS, error));
+        TRY(read_metadata(content, content->files[1], PART_WEIGHTS, error));
     }
     return check_content(content, call->arguments[0], options_text(call->options, "only"), error);
 }

@@ -130,7 +130,7 @@ static status walk(struct image_paths *paths, bool *found, struct error *error)
 /* --- Lists and arguments --- */
 
 /* A named file or folder. If it has disappeared, reading it reports that. */
-static status take(struct image_paths *paths, const char *named, bool *found, struct error *error)
+static status enter_argument(struct image_paths *paths, const char *named, bool *found, struct error *error)
 {
     *found = !file_is_directory(named);
     if (!*found)
@@ -173,7 +173,7 @@ static status next_line(struct image_paths *paths, bool *found, struct error *er
     if ((size_t)length != strlen(line))
         return error_set(error, ERROR_FORMAT, "%s:%zu: expected a path, found a NUL byte", paths->list_open,
                          paths->line_number);
-    return length > 0 ? take(paths, line, found, error) : OK;
+    return length > 0 ? enter_argument(paths, line, found, error) : OK;
 }
 
 static status next_argument(struct image_paths *paths, bool *found, struct error *error)
@@ -183,7 +183,7 @@ static status next_argument(struct image_paths *paths, bool *found, struct error
                *list = argument != NULL ? list_of(argument) : names->list;
     paths->next++;
     *found = false;
-    return list != NULL ? open_list(paths, list, error) : take(paths, argument, found, error);
+    return list != NULL ? open_list(paths, list, error) : enter_argument(paths, argument, found, error);
 }
 
 /* The next image, borrowed until the next call; NULL: no more. A folder or line that cannot be read is an error; the next call

@@ -172,7 +172,7 @@ static status check_sentence(const char *line, const char *path, size_t number, 
 }
 
 /* Turns lines into sentences: themselves, or what is in a column. first: the line of the first one. */
-static status take_sentences(struct strings *lines, const char *path, const char *column, size_t *first,
+static status read_sentences(struct strings *lines, const char *path, const char *column, size_t *first,
                              struct error *error)
 {
     size_t index = 0, size;
@@ -221,7 +221,7 @@ status reference_texts_read(struct reference_texts *texts, const struct method_r
     if (run->data->recorded != NULL)
         return copy_recorded(texts, run, 0, error);
     status result = strings_read_lines(&lines, path, error);
-    NEXT(result, take_sentences(&lines, path, column, &first, error));
+    NEXT(result, read_sentences(&lines, path, column, &first, error));
     NEXT(result, encode_lines(texts, run->model, &lines, first, path, error));
     strings_free(&lines);
     return result;

@@ -85,7 +85,7 @@ static const struct pickle_value *item(const struct pickle_value *list, size_t i
     return has && list->list.items[index]->kind == kind ? list->list.items[index] : NULL;
 }
 
-static bool take_size(const struct pickle_value *value, size_t *size)
+static bool read_size(const struct pickle_value *value, size_t *size)
 {
     if (value == NULL || value->integer < 0)
         return false;
@@ -94,13 +94,13 @@ static bool take_size(const struct pickle_value *value, size_t *size)
 }
 
 /* ("storage", type, key, device, elements) */
-static bool take_storage(struct found *found, const struct pickle_value *persistent)
+static bool read_storage(struct found *found, const struct pickle_value *persistent)
 {
     const struct pickle_value *id = persistent != NULL ? persistent->id : NULL, *type = item(id, 1, PICKLE_GLOBAL),
                               *key = item(id, 2, PICKLE_STRING);
     if (!pickle_is_text(item(id, 0, PICKLE_STRING), "storage") || type == NULL || type->global->name == NULL ||
         key == NULL || key->string.size == 0 || memchr(key->string.bytes, 0, key->string.size) != NULL ||
-        !take_size(item(id, 4, PICKLE_INTEGER), &found->storage.elements))
+        !read_size(item(id, 4, PICKLE_INTEGER), &found->storage.elements))
         return false;
     found->storage.key = (char *)key->string.bytes;
     found->key_size = key->string.size;
@@ -112,22 +112,22 @@ static bool take_storage(struct found *found, const struct pickle_value *persist
     return false;
 }
 
-static bool take_sizes(const struct pickle_value *list, int rank, size_t *sizes)
+static bool read_sizes(const struct pickle_value *list, int rank, size_t *sizes)
 {
     for (int i = 0; i < rank; i++)
-        if (!take_size(item(list, (size_t)i, PICKLE_INTEGER), &sizes[i]))
+        if (!read_size(item(list, (size_t)i, PICKLE_INTEGER), &sizes[i]))
             return false;
     return true;
 }
 
-static bool take_layout(struct torch_tensor *tensor, const struct pickle_value *arguments)
+static bool read_layout(struct torch_tensor *tensor, const struct pickle_value *arguments)
 {
     const struct pickle_value *shape = item(arguments, 2, PICKLE_LIST), *stride = item(arguments, 3, PICKLE_LIST);
     if (shape == NULL || stride == NULL || shape->list.count != stride->list.count ||
-        shape->list.count > SAFETENSORS_RANK || !take_size(item(arguments, 1, PICKLE_INTEGER), &tensor->offset))
+        shape->list.count > SAFETENSORS_RANK || !read_size(item(arguments, 1, PICKLE_INTEGER), &tensor->offset))
         return false;
     tensor->rank = (int)shape->list.count;
-    return take_sizes(shape, tensor->rank, tensor->shape) && take_sizes(stride, tensor->rank, tensor->stride);
+    return read_sizes(shape, tensor->rank, tensor->shape) && read_sizes(stride, tensor->rank, tensor->stride);
 }
 
 /* Whether a tensor is a view that changes its elements: neg (their negatives) or conj. */
@@ -177,7 +177,7 @@ static status add_tensor(struct search *search, const char *name, const struct p
 {
     struct found found = {.tensor.rank = 0};
     const struct pickle_value *arguments = value->call.arguments;
-    if (!take_storage(&found, item(arguments, 0, PICKLE_PERSISTENT)) || !take_layout(&found.tensor, arguments))
+    if (!read_storage(&found, item(arguments, 0, PICKLE_PERSISTENT)) || !read_layout(&found.tensor, arguments))
         return error_set(search->error, ERROR_FORMAT,
                          "%s: tensor '%s': expected a storage, an offset, and a shape of at most %d sizes with as many "
                          "strides, found something else",
@@ -346,7 +346,7 @@ static char *text_of(const struct pickle_value *value)
     return value->kind == PICKLE_STRING ? xstrndup((const char *)value->string.bytes, value->string.size) : NULL;
 }
 
-static status take_metadata(struct torch_tensors *tensors, const struct pickle_value *root, const char *path,
+static status read_metadata(struct torch_tensors *tensors, const struct pickle_value *root, const char *path,
                             struct error *error)
 {
     const struct pickle_value *dict = pickle_find(root, TORCH_METADATA);
@@ -374,7 +374,7 @@ static status find_all(struct torch_tensors *tensors, struct search *search, con
     if (search->count == 0)
         return error_set(search->error, ERROR_FORMAT, "%s: expected tensors, found none", search->path);
     TRY(take_found(tensors, search));
-    return take_metadata(tensors, root, search->path, search->error);
+    return read_metadata(tensors, root, search->path, search->error);
 }
 
 status torch_tensors_find(struct torch_tensors *tensors, const char *path, const void *bytes, size_t size,
