@@ -24,12 +24,6 @@ enum balance_kind { BALANCE_NONE, BALANCE_CV, BALANCE_LOSS_WIDENET, BALANCE_LOSS
 struct expert_kind; /* adapters/experts/expert.h */
 struct router_kind; /* adapters/routers/router.h */
 
-/* A key of the section adapter that a kind of expert or a router has no use for. */
-struct refused_key {
-    const char *key, *reason;
-};
-enum { REFUSED_KEYS = 8 };
-
 struct adapter_settings {
     const struct expert_kind *kind;           /* NULL: lora */
     const struct router_kind *router;         /* NULL: noisy_topk */

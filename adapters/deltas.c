@@ -22,46 +22,24 @@ REGISTRY_FIND(delta_gate, struct delta_gate, gates, "deltas", "gate")
 /* --- Settings --- */
 
 const struct option delta_options[] = {
-    {.name = "rank",
-     .synonyms = "r|lora_rank|lora_r",
-     .type = OPTION_INTEGER,
-     .minimum = 4,
-     .maximum = 4096,
-     .fallback = "16",
-     .help = "rank of a task's delta of a matrix, a multiple of 4"},
-    {.name = "scale",
-     .type = OPTION_REAL,
-     .minimum = 1e-6,
-     .maximum = 1e6,
-     .fallback = "1",
-     .help = "factor of the product of A and B; the code of LoRA writes lora_alpha / rank"},
-    {.name = "matrices",
-     .synonyms = "target_modules",
-     .type = OPTION_LIST,
-     .fallback = "query,key,value,output",
-     .help = "matrices of a block that have deltas: query, key, value, output, and fc and proj of the MLP"},
-    {.name = "blocks",
-     .type = OPTION_LIST,
-     .fallback = "all",
-     .help =
-         "blocks with deltas: all, first_N, last_N, every_N, or a list of numbers from 0; image.3 or text.3 names a "
-         "block of one tower"},
-    {.name = "towers",
-     .type = OPTION_CHOICE,
-     .choices = ADAPTED_TOWERS_CHOICES,
-     .fallback = "both",
-     .help = "towers with deltas"},
-    {.name = "start",
-     .type = OPTION_CHOICE,
-     .choices = "uniform|normal",
-     .fallback = "uniform",
-     .help = "start of A: uniform within 1 / sqrt(inputs), as the code of LoRA, or normal of deviation 1 / rank; B "
-             "starts at 0"},
-    {.name = "train",
-     .type = OPTION_CHOICE,
-     .choices = "both|a|b",
-     .fallback = "both",
-     .help = "trained halves of the product, where the method leaves the choice"},
+    OPTION_NUMBER(INTEGER, "rank", 4, 4096, "16", "rank of a task's delta of a matrix, a multiple of 4",
+                  INTO(struct delta_settings, rank), .synonyms = "r|lora_rank|lora_r"),
+    OPTION_NUMBER(REAL, "scale", 1e-6, 1e6, "1",
+                  "factor of the product of A and B; the code of LoRA writes lora_alpha / rank",
+                  INTO(struct delta_settings, scale)),
+    OPTION(LIST, "matrices", "query,key,value,output",
+           "matrices of a block that have deltas: query, key, value, output, and fc and proj of the MLP",
+           .synonyms = "target_modules"),
+    OPTION(LIST, "blocks", "all",
+           "blocks with deltas: all, first_N, last_N, every_N, or a list of numbers from 0; image.3 or text.3 names a "
+           "block of one tower"),
+    OPTION_ONE_OF("towers", ADAPTED_TOWERS_CHOICES, "both", "towers with deltas",
+                  INTO(struct delta_settings, place.towers)),
+    OPTION_ONE_OF("start", "uniform|normal", "uniform",
+                  "start of A: uniform within 1 / sqrt(inputs), as the code of LoRA, or normal of deviation 1 / rank; "
+                  "B starts at 0",
+                  INTO(struct delta_settings, start)),
+    OPTION_ONE_OF("train", "both|a|b", "both", "trained halves of the product, where the method leaves the choice"),
     {0}};
 
 static status read_matrices(unsigned *matrices, const struct options *options, struct error *error)
@@ -85,12 +63,8 @@ status delta_settings_of(struct delta_settings *s, const struct options *o, size
 {
     static const unsigned halves[] = {DELTA_A | DELTA_B, DELTA_A, DELTA_B};
     size_t count;
-    *s = (struct delta_settings){.rank = (size_t)options_integer(o, "rank"),
-                                 .tasks = tasks,
-                                 .scale = (float)options_real(o, "scale"),
-                                 .start = (enum delta_start)options_choice(o, "start"),
-                                 .trained = halves[options_choice(o, "train")],
-                                 .place.towers = (enum adapted_towers)options_choice(o, "towers")};
+    *s = (struct delta_settings){.tasks = tasks, .trained = halves[options_choice(o, "train")]};
+    options_fill(o, delta_options, s);
     const char **words = options_list_items(o, "blocks", &count);
     status result = block_choice_read(&s->place.blocks, words, count, error);
     free(words);

@@ -216,19 +216,15 @@ enum merge_target {
     TARGET_NOISE
 };
 #define MERGE_TARGET_OPTIONS(by_default)                                                                               \
-    {.name = "target",                                                                                                 \
-     .type = OPTION_CHOICE,                                                                                            \
-     .choices = "least_used|least_used_any|least_used_ever|random_free|noise",                                         \
-     .fallback = by_default,                                                                                           \
-     .help =                                                                                                           \
-         "expert that is replaced: the one that the task used least of those that are not frozen, or of all "          \
-         "(least_used_any), the one that all tasks so far used least (least_used_ever), a random one that is neither " \
-         "source nor frozen, or the least used with noise added to the merged weights"},                               \
-    {                                                                                                                  \
-        .name = "noise", .type = OPTION_REAL, .maximum = 10, .fallback = "0.01",                                       \
-        .help = "standard deviation of the noise of target: noise, as a share of the standard deviation of each "      \
-                "merged tensor"                                                                                        \
-    }
+    OPTION_ONE_OF("target", "least_used|least_used_any|least_used_ever|random_free|noise", by_default,                 \
+                  "expert that is replaced: the one that the task used least of those that are not frozen, or of all " \
+                  "(least_used_any), the one that all tasks so far used least (least_used_ever), a random one that "   \
+                  "is neither source nor frozen, or the least used with noise added to the merged weights",            \
+                  .incidental = "least_used"),                                                                         \
+        OPTION_NUMBER(REAL, "noise", 0, 10, "0.01",                                                                    \
+                      "standard deviation of the noise of target: noise, as a share of the standard deviation of "     \
+                      "each merged tensor",                                                                            \
+                      .when = "target=noise", .written = true, .incidental = "0.01")
 void merge_choose_target(const struct merge_view *view, const struct merge_call *call, struct merge *merge);
 
 /* For policies: a random target as above, and a random expert that is not a source yet. One draw for the block and the

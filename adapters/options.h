@@ -11,17 +11,9 @@ extern const struct option adapter_options[], merge_options[], combine_options[]
 status adapter_settings_of(struct adapter_settings *settings, const struct options *adapter, size_t tasks, bool drawn,
                            struct error *error);
 
-/* Reads, without checks, the keys that a file of adapters also states, except blocks and router. */
-void adapter_settings_stated(struct adapter_settings *settings, const struct options *adapter);
-
 /* Options are borrowed. */
 status merge_plan_of(struct merge_plan *plan, const struct options *merge, const struct options *combine,
                      struct error *error);
-
-/* Whether the policy and the schedule of section merge read a key of section merge or combine; whether the freeze
- * policy reads a key of section adapter. */
-bool merge_reads(const struct options *merge, const char *section, const char *key);
-bool freeze_reads(const struct options *adapter, const char *key);
 
 /* Refuses policies that would never merge with such adapters. */
 status merge_plan_check(const struct merge_plan *plan, const struct adapter_settings *adapter, struct error *error);

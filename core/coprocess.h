@@ -24,22 +24,12 @@
 
 /* The keys of an option table whose owner runs a program; free keys stand below "options". */
 #define COPROCESS_OPTIONS(timeout_, example_)                                                                          \
-    {.name = "command",                                                                                                \
-     .type = OPTION_LIST,                                                                                              \
-     .fallback = "",                                                                                                   \
-     .help = "program and its arguments, without a shell; from a suite's file it needs --allow-commands"},             \
-        {.name = "files",                                                                                              \
-         .type = OPTION_FILES,                                                                                         \
-         .fallback = "",                                                                                               \
-         .help = "files of the program, whose contents are part of a run's identity"},                                 \
-        {.name = "timeout",                                                                                            \
-         .type = OPTION_REAL,                                                                                          \
-         .maximum = 1e9,                                                                                               \
-         .fallback = (timeout_),                                                                                       \
-         .help = "seconds without a line after which the program is given up; 0: never"},                              \
-    {                                                                                                                  \
-        .name = "options", .type = OPTION_TEXT, .help = "keys of the program itself, of any name: " example_           \
-    }
+    OPTION(LIST, "command", "",                                                                                        \
+           "program and its arguments, without a shell; from a suite's file it needs --allow-commands"),               \
+        OPTION(FILES, "files", "", "files of the program, whose contents are part of a run's identity"),               \
+        OPTION_NUMBER(REAL, "timeout", 0, 1e9, timeout_,                                                               \
+                      "seconds without a line after which the program is given up; 0: never", .incidental = "*"),      \
+        OPTION(TEXT, "options", NULL, "keys of the program itself, of any name: " example_)
 
 struct coprocess_settings {
     const char *name;             /* for messages */

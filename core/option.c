@@ -251,6 +251,13 @@ bool option_is_list(const struct option *option)
     return option->type == OPTION_LIST || option->type == OPTION_FILES;
 }
 
+bool option_identifies(const struct option *option, const char *value)
+{
+    const char *list = option->incidental;
+    bool incidental = list != NULL && (strcmp(list, "*") == 0 || (value != NULL && text_has_word(list, value)));
+    return !option_is_path(option) && !incidental;
+}
+
 static const struct value *value_of(const struct options *options, const char *name)
 {
     const struct option *option = options_find(options->table, name);
@@ -318,4 +325,34 @@ const char *options_as_text(const struct options *options, const char *name)
 const struct option *options_table(const struct options *options)
 {
     return options->table;
+}
+
+void options_fill(const struct options *options, const struct option *rows, void *members)
+{
+    for (const struct option *row = rows; row->name != NULL; row++) {
+        const struct value *value = value_of(options, row->name);
+        void *at = (char *)members + row->offset;
+        switch (row->member) {
+        case MEMBER_NONE:
+            break;
+        case MEMBER_SIZE:
+            *(size_t *)at = (size_t)value->integer;
+            break;
+        case MEMBER_FLOAT:
+            *(float *)at = (float)value->real;
+            break;
+        case MEMBER_DOUBLE:
+            *(double *)at = value->real;
+            break;
+        case MEMBER_BOOL:
+            *(bool *)at = value->boolean || value->choice > 0;
+            break;
+        case MEMBER_TEXT:
+            *(const char **)at = value->text;
+            break;
+        case MEMBER_ENUM:
+            *(unsigned *)at = (unsigned)value->choice;
+            break;
+        }
+    }
 }

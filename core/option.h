@@ -1,8 +1,9 @@
 /* Options: a dataset, method or policy declares its keys in a table; suites and command lines fill them in.
  *
  *     static const struct option options[] = {
- *         {.name = "every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e9, .fallback = "100", .help = "iterations between merges"},
- *         {.name = "moments", .type = OPTION_CHOICE, .choices = "keep|average|reset", .fallback = "keep", .help = "…"},
+ *         OPTION_NUMBER(INTEGER, "every", 1, 1e9, "100", "iterations between merges"),
+ *         OPTION_ONE_OF("moments", "keep|average|reset", "keep", "moments of the merged expert", .when = "policy!=none"),
+ *         OPTION(BOOLEAN, "analysis", "yes", "record of what becomes of each merge", .incidental = "*"),
  *         {0}};
  *     struct options *values;
  *     TRY(options_create(&values, options, error));
@@ -31,6 +32,9 @@ enum option_type {
     OPTION_FILES   /* a list of paths of files, whose contents count, too */
 };
 
+/* Where options_fill puts a value: a member of the owner's struct, by its type. */
+enum option_member { MEMBER_NONE, MEMBER_SIZE, MEMBER_FLOAT, MEMBER_DOUBLE, MEMBER_BOOL, MEMBER_TEXT, MEMBER_ENUM };
+
 /* Tables end with an entry without a name. */
 struct option {
     const char *name;
@@ -41,7 +45,43 @@ struct option {
     const char *help;        /* one line, lower case, no full stop */
     const char *synonyms;    /* "lr|eta": what others call it, for "did you mean" alone; NULL: none */
     const char *replaces;    /* the key that setting this one (row, command line) resets to its default; NULL: none */
+    /* "auto|f32": values with which the key is no part of a run's identity, as it changes only how the run is computed, or
+     * runs were like that before there was the key; "*": all values; NULL: none */
+    const char *incidental;
+    /* "mixup!=0", "shots!=0 or task_shots=*", "adapter.routing=per_token": values of other keys with which this one is read;
+     * NULL: all. Where nothing reads it, it is neither written down nor part of a run's identity; */
+    const char *when;
+    bool written; /* or it is, for runs have always had it, and is refused unless it has its default */
+    enum option_member member;
+    size_t offset; /* of the member */
 };
+
+/* Rows of a table. kind: INTEGER, REAL …; behind the help come further fields: `.synonyms = "lr|eta"`. */
+#define OPTION(kind, name_, fallback_, ...)                                                                            \
+    {                                                                                                                  \
+        .name = (name_), .type = OPTION_##kind, .fallback = (fallback_), .help = __VA_ARGS__                           \
+    }
+#define OPTION_NUMBER(kind, name_, minimum_, maximum_, fallback_, ...)                                                 \
+    {                                                                                                                  \
+        .name = (name_), .type = OPTION_##kind, .minimum = (minimum_), .maximum = (maximum_), .fallback = (fallback_), \
+        .help = __VA_ARGS__                                                                                            \
+    }
+#define OPTION_ONE_OF(name_, choices_, fallback_, ...)                                                                 \
+    {                                                                                                                  \
+        .name = (name_), .type = OPTION_CHOICE, .choices = (choices_), .fallback = (fallback_), .help = __VA_ARGS__    \
+    }
+
+/* INTO(struct task_settings, batch), behind the help: the member gets the value. Of a choice a bool is whether it is not the
+ * first one, and an enum its position. */
+#define INTO(struct_, member_)                                                                                         \
+    .member = _Generic(((struct_ *)0)->member_,                                                                        \
+    size_t: MEMBER_SIZE,                                                                                               \
+    float: MEMBER_FLOAT,                                                                                               \
+    double: MEMBER_DOUBLE,                                                                                             \
+    bool: MEMBER_BOOL,                                                                                                 \
+    const char *: MEMBER_TEXT,                                                                                         \
+    default: MEMBER_ENUM),                                                                                             \
+    .offset = offsetof(struct_, member_)
 
 enum { OPTION_WORD = -1 }; /* integers that may be words are never below 0 */
 
@@ -60,6 +100,9 @@ const struct option *options_find(const struct option *table, const char *name);
 bool option_is_path(const struct option *option);                                /* of files or a folder */
 bool option_is_list(const struct option *option);
 
+/* Whether the key with that value is part of a run's identity; a path is not, since its contents are. value NULL: any. */
+bool option_identifies(const struct option *option, const char *value);
+
 bool option_is_called(const struct option *option, const char *word); /* by a synonym, in any case */
 
 const char *option_type_name(const struct option *option); /* "whole number" */
@@ -77,6 +120,9 @@ const char *options_list_item(const struct options *options, const char *name, s
 /* All items of a list in an array that the caller frees, the texts borrowed. */
 const char **options_list_items(const struct options *options, const char *name, size_t *count);
 bool options_given(const struct options *options, const char *name); /* set, not a default */
+
+/* Fills the members that the rows of a part of the table name (INTO); the others stay. */
+void options_fill(const struct options *options, const struct option *rows, void *members);
 
 /* The value as text, for printing and storing; borrowed until the option is set again. */
 const char *options_as_text(const struct options *options, const char *name);

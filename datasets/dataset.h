@@ -43,31 +43,23 @@ struct dataset_reader {
 
 /* "split", an option of datasets whose images are listed: whose lists define the training and test images. */
 #define OPTION_SPLIT                                                                                                   \
-    {                                                                                                                  \
-        .name = "split", .type = OPTION_CHOICE, .choices = "torchvision|coop", .fallback = "torchvision",              \
-        .help = "lists of training and test images: torchvision's, or CoOp's split_zhou files"                         \
-    }
+    OPTION_ONE_OF("split", "torchvision|coop", "torchvision",                                                          \
+                  "lists of training and test images: torchvision's, or CoOp's split_zhou files")
 
 /* "on_missing", an option of datasets whose files may be missing. */
 #define OPTION_ON_MISSING                                                                                              \
-    {                                                                                                                  \
-        .name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error",                     \
-        .help = "response to listed images that are missing: stop with an error, or skip and count them"               \
-    }
+    OPTION_ONE_OF("on_missing", "error|skip", "error",                                                                 \
+                  "response to listed images that are missing: stop with an error, or skip and count them")
 
 /* "on_unreadable", which dataset_survey reads (datasets/survey.h). */
 #define OPTION_ON_UNREADABLE                                                                                           \
-    {                                                                                                                  \
-        .name = "on_unreadable", .type = OPTION_CHOICE, .choices = "stop|skip", .fallback = "stop",                    \
-        .help = "response to images that cannot be decoded: stop, or skip and count them"                              \
-    }
+    OPTION_ONE_OF("on_unreadable", "stop|skip", "stop",                                                                \
+                  "response to images that cannot be decoded: stop, or skip and count them", .incidental = "*")
 
 /* "class_names", which applies to every dataset. */
 #define OPTION_CLASS_NAMES                                                                                             \
-    {                                                                                                                  \
-        .name = "class_names", .type = OPTION_CHOICE, .choices = "spaced|original", .fallback = "spaced",              \
-        .help = "spelling of class names: with spaces for underscores, or as the dataset's files have them"            \
-    }
+    OPTION_ONE_OF("class_names", "spaced|original", "spaced",                                                          \
+                  "spelling of class names: with spaces for underscores, or as the dataset's files have them")
 
 const struct dataset_reader *const *dataset_readers(size_t *count); /* by name */
 

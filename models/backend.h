@@ -16,7 +16,6 @@
 
 #include <stdbool.h>
 
-#include "core/option.h"
 #include "models/dispatch.h"
 #include "models/tensor.h"
 

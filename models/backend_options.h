@@ -7,26 +7,18 @@
 /* Keys of commands that open a backend, beside its other options, with their defaults, and what they say; threads are left to
  * the caller. The precision auto is f32 everywhere: a suite asks for the same numbers on every machine. */
 #define BACKEND_OPTIONS(backend_, precision_, device_)                                                                 \
-    {.name = "backend",                                                                                                \
-     .type = OPTION_CHOICE,                                                                                            \
-     .choices = "auto|cpu|cuda",                                                                                       \
-     .fallback = (backend_),                                                                                           \
-     .help = "backend that does the arithmetic; auto: cuda where a GPU is found, else cpu"},                           \
-        {.name = "precision",                                                                                          \
-         .type = OPTION_CHOICE,                                                                                        \
-         .choices = "auto|f32|bf16",                                                                                   \
-         .fallback = (precision_),                                                                                     \
-         .help = "precision of matrix products; auto is f32; bf16 is faster and needs a GPU, AMX or AVX-512 BF16"},    \
-    {                                                                                                                  \
-        .name = "device", .type = OPTION_INTEGER, .maximum = GPUS - 1, .fallback = (device_),                          \
-        .help = "number of the GPU, from 0; results do not depend on it"                                               \
-    }
-#define BACKEND_OPTION_NAMES "backend|precision=auto|precision=f32|device" /* those that are incidental in a suite */
+    OPTION_ONE_OF("backend", "auto|cpu|cuda", backend_,                                                                \
+                  "backend that does the arithmetic; auto: cuda where a GPU is found, else cpu", .incidental = "*"),   \
+        OPTION_ONE_OF(                                                                                                 \
+            "precision", "auto|f32|bf16", precision_,                                                                  \
+            "precision of matrix products; auto is f32; bf16 is faster and needs a GPU, AMX or AVX-512 BF16",          \
+            .incidental = "auto|f32"),                                                                                 \
+        OPTION_NUMBER(INTEGER, "device", 0, GPUS - 1, device_,                                                         \
+                      "number of the GPU, from 0; results do not depend on it", .incidental = "*")
 /* The number of GPUs that train together, counted from the one that `device` names. */
 #define GPUS_OPTION(fallback_)                                                                                         \
-    {                                                                                                                  \
-        .name = "gpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = GPUS, .fallback = (fallback_),                \
-        .help = "GPUs that share every training batch; the same number gives the same bits, another number "           \
-                "rounds differently"                                                                                   \
-    }
+    OPTION_NUMBER(INTEGER, "gpus", 1, GPUS, fallback_,                                                                 \
+                  "GPUs that share every training batch; the same number gives the same bits, another number rounds "  \
+                  "differently",                                                                                       \
+                  .incidental = "1")
 struct backend_settings backend_settings_of(const struct options *options);

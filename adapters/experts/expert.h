@@ -21,7 +21,6 @@ struct expert_kind {
     enum activation activation;      /* between the layers; dropout works with ACTIVATION_RELU alone */
     bool models_activation;          /* the activation of the model's MLPs instead */
     const char *parts[EXPERT_PARTS]; /* names of its tensors */
-    struct refused_key refused[REFUSED_KEYS];
     /* Hidden units of an expert in a tower whose MLPs have `mlp` of them. */
     size_t (*hidden)(const struct adapter_settings *settings, size_t mlp);
     void (*set_refused)(struct adapter_settings *settings); /* sets the fields of the refused keys; NULL: nothing */

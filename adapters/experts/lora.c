@@ -55,9 +55,6 @@ const struct expert_kind expert_lora = {
     .place = BESIDE_MLP,
     .activation = ACTIVATION_RELU,
     .parts = {"down_proj.weight", "down_proj.bias", "up_proj.weight", "up_proj.bias"},
-    .refused = {{"init_noise", "its experts start at zero, not from the model's MLPs"},
-                {"noise_unit", "its experts start without noise"},
-                {"score_noise", "its experts start without noise"}},
     .hidden = hidden,
     .check = check,
     .start = start};

@@ -162,17 +162,20 @@ static status kind_from_metadata(const struct safetensors *file, struct adapter_
 }
 
 /* The other keys are those of a suite. */
+/* Keys of section adapter that a file states, too, beside blocks and router. */
+static const char *const stated[] = {"top_k",      "scale",   "expert_input",        "towers",        "shared_expert",
+                                     "gate_input", "routing", "share_across_blocks", "share_routing", "aligned_output"};
+
+enum { STATED = sizeof stated / sizeof *stated };
+
 static status set_stated(struct options *options, const struct safetensors *file, struct error *error)
 {
-    static const char *const keys[] = {"top_k",         "scale",         "expert_input", "towers",
-                                       "shared_expert", "gate_input",    "routing",      "share_across_blocks",
-                                       "share_routing", "aligned_output"};
     char where[512];
     struct error reason;
     snprintf(where, sizeof where, "%s: metadata", safetensors_path(file));
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *value = safetensors_metadata_value(file, keys[i]);
-        if (value != NULL && options_set(options, keys[i], value, where, &reason) != OK)
+    for (size_t i = 0; i < STATED; i++) {
+        const char *value = safetensors_metadata_value(file, stated[i]);
+        if (value != NULL && options_set(options, stated[i], value, where, &reason) != OK)
             return error_set(error, ERROR_FORMAT, "%s", reason.message);
     }
     return OK;
@@ -183,7 +186,8 @@ static status read_stated(const struct options *options, const struct safetensor
 {
     const char *blocks = safetensors_metadata_value(file, "blocks");
     bool shared = s->shared_expert;
-    adapter_settings_stated(s, options);
+    for (size_t i = 0; i < STATED; i++)
+        options_fill(options, (const struct option[]){*options_find(adapter_options, stated[i]), {0}}, s);
     if (!options_given(options, "top_k") && s->experts < s->top_k)
         s->top_k = s->experts;
     if (options_given(options, "shared_expert") && s->shared_expert != shared)

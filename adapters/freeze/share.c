@@ -1,12 +1,9 @@
 /* Every expert with more than a share x of its block's choices in the task, c_k / Σ c > x; the most used first. */
 #include "adapters/merge.h"
 
-static const struct option options[] = {{.name = "freeze_share",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1,
-                                         .fallback = "0.1",
-                                         .help = "share of a block's choices above which an expert is frozen"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "freeze_share", 0, 1, "0.1", "share of a block's choices above which an expert is frozen"),
+    {0}};
 
 static size_t pick(const struct freeze_view *view, const struct freeze_plan *plan, const struct rng *rng, int *picked)
 {

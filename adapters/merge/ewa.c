@@ -13,25 +13,13 @@
 enum { CONSTANT, LINEAR, RUN, EPOCH };
 
 static const struct option options[] = {
-    {.name = "rate",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "0.3",
-     .help = "share rate: the distance that an expert moves towards the mean of the others at a step"},
-    {.name = "ramp",
-     .type = OPTION_CHOICE,
-     .choices = "constant|linear|run|epoch",
-     .fallback = "linear",
-     .help = "ramp of the share rate: constant; linear from 0 within each task; linear over the run of all tasks; or "
-             "epoch, "
-             "from 0 in the first epoch of a task to rate in the last"},
-    {.name = "until",
-     .type = OPTION_REAL,
-     .minimum = 0.001,
-     .maximum = 1,
-     .fallback = "1",
-     .help = "share of a task's iterations after which experts are no longer "
-             "averaged"},
+    OPTION_NUMBER(REAL, "rate", 0, 1, "0.3",
+                  "share rate: the distance that an expert moves towards the mean of the others at a step"),
+    OPTION_ONE_OF("ramp", "constant|linear|run|epoch", "linear",
+                  "ramp of the share rate: constant; linear from 0 within each task; linear over the run of all tasks; "
+                  "or epoch, from 0 in the first epoch of a task to rate in the last"),
+    OPTION_NUMBER(REAL, "until", 0.001, 1, "1",
+                  "share of a task's iterations after which experts are no longer averaged", .incidental = "1"),
     {0}};
 
 /* One of the stacked tensors of a block: [E, n]. */

@@ -4,13 +4,8 @@
 
 #include "adapters/merge/policies.h"
 
-static const struct option options[] = {{.name = "floor",
-                                         .type = OPTION_REAL,
-                                         .minimum = 1e-30,
-                                         .maximum = 1,
-                                         .fallback = "1e-8",
-                                         .help = "least Fisher weight of an element"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "floor", 1e-30, 1, "1e-8", "least Fisher weight of an element"), {0}};
 
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)

@@ -2,14 +2,10 @@
  * used of all experts (target least_used_any); by default frozen ones are left out. */
 #include "adapters/merge/policies.h"
 
-static const struct option options[] = {{.name = "sources",
-                                         .type = OPTION_INTEGER,
-                                         .minimum = 2,
-                                         .maximum = MERGE_SOURCES,
-                                         .fallback = "2",
-                                         .help = "number of the most used experts that are merged"},
-                                        MERGE_TARGET_OPTIONS("least_used"),
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(INTEGER, "sources", 2, MERGE_SOURCES, "2", "number of the most used experts that are merged"),
+    MERGE_TARGET_OPTIONS("least_used"),
+    {0}};
 
 static void plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list)
 {

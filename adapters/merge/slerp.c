@@ -4,17 +4,10 @@
 
 #include "adapters/merge/policies.h"
 
-static const struct option options[] = {{.name = "t",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1,
-                                         .fallback = "0.5",
-                                         .help = "position of the interpolation: 0 is the first source, 1 the second"},
-                                        {.name = "parallel",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1,
-                                         .fallback = "0.9995",
-                                         .help = "cosine above which the interpolation is linear"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "t", 0, 1, "0.5", "position of the interpolation: 0 is the first source, 1 the second"),
+    OPTION_NUMBER(REAL, "parallel", 0, 1, "0.9995", "cosine above which the interpolation is linear"),
+    {0}};
 
 static void slerp(const float *a, const float *b, size_t n, double t, double parallel, float *out)
 {

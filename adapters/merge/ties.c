@@ -7,12 +7,8 @@
 #include "adapters/merge/policies.h"
 #include "core/alloc.h"
 
-static const struct option options[] = {{.name = "density",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1,
-                                         .fallback = "0.2",
-                                         .help = "share of an expert's values that trimming keeps"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "density", 0, 1, "0.2", "share of an expert's values that trimming keeps"), {0}};
 
 /* The bits of a float's magnitude, which are ordered as the magnitudes are. */
 static uint32_t magnitude(float value)

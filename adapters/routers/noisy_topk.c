@@ -129,8 +129,5 @@ const struct router_kind router_noisy_topk = {
     .weights = true,
     .noise_weights = true,
     .balances = 1u << BALANCE_NONE | 1u << BALANCE_CV,
-    .refused = {{"router_noise", "the noise is learned"},
-                {"capacity", "every sample reaches all of its experts"},
-                {"aligned_output", "the gates of a sample already sum to 1"}},
     .forward = forward,
     .backward = backward};

@@ -103,11 +103,6 @@ const struct router_kind router_random_uniform = {
     .formula = "training: an expert from a random partition into equal groups, g = 1; else the mean of the experts",
     .averages = true,
     .balances = 1u << BALANCE_NONE,
-    .refused = {{"noise_epsilon", "there are no logits to add noise to"},
-                {"router_noise", "there are no logits to add noise to"},
-                {"gate_input", "nothing is looked at"},
-                {"capacity", "groups are equal"},
-                {"aligned_output", "gates are 1"}},
     .check = check,
     .forward = forward,
     .backward = backward};

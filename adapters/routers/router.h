@@ -15,7 +15,6 @@ struct router_kind {
     bool weights, noise_weights; /* whether it has a matrix of each, [T, d, E], one for each task */
     bool averages;               /* it chooses in training alone; otherwise samples go to the mean of the experts */
     unsigned balances;           /* its balance losses, as bits 1 << enum balance_kind */
-    struct refused_key refused[REFUSED_KEYS];
     status (*check)(const struct adapter_settings *settings, struct error *error); /* NULL: nothing to check */
     /* Sets the start weights, from zeros; NULL: they stay zero. */
     status (*start)(struct adapter_tower *tower, size_t bank, uint64_t seed, struct error *error);

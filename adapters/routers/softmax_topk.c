@@ -185,7 +185,6 @@ const struct router_kind router_softmax_topk = {
     .formula = "g = the K largest of softmax(x R + n), not renormalised, n ~ N(0, router_noise²) in training",
     .weights = true,
     .balances = 1u << BALANCE_NONE | 1u << BALANCE_LOSS_WIDENET | 1u << BALANCE_LOSS_RMOE,
-    .refused = {{"noise_epsilon", "adapter.router_noise is the noise"}},
     .start = start,
     .forward = forward,
     .backward = backward};

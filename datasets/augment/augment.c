@@ -8,21 +8,6 @@
 #include "core/rng.h"
 #include "datasets/augment/operations.h"
 
-struct augmentation augmentation_of(const struct options *options)
-{
-    return (struct augmentation){.operations = (size_t)options_integer(options, "randaugment"),
-                                 .magnitude = (size_t)options_integer(options, "randaugment_magnitude"),
-                                 .policy = (enum augment_policy)options_choice(options, "autoaugment"),
-                                 .erasing = options_real(options, "random_erasing"),
-                                 .erasing_fill = (enum erasing_fill)options_choice(options, "random_erasing_fill"),
-                                 .mixup = options_real(options, "mixup"),
-                                 .unmixed = 1 - options_real(options, "mixup_probability"),
-                                 .cutmix = options_real(options, "cutmix"),
-                                 .flip = options_real(options, "flip"),
-                                 .crop_scale = options_real(options, "crop_scale"),
-                                 .one_crop = strcmp(options_text(options, "crops"), "once") == 0};
-}
-
 bool augmentation_mixes(const struct augmentation *a)
 {
     return a->mixup > 0 || a->cutmix > 0;

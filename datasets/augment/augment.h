@@ -1,7 +1,7 @@
 /* Augmentation of training images after their crop: flips, RandAugment, random erasing, mixup and CutMix. The loader applies
  * them to the images of `loader_settings.augmentation`.
  *
- *     struct augmentation augmentation = augmentation_of(options);               // the keys of a suite's `training`
+ *     struct augmentation augmentation = {.flip = 0.5};                          // the keys of a suite's `training`
  *     struct rng rng = rng_make(seed, 0, task, epoch);
  *     augment_image(&augmentation, rng, item, 224, pixels);                      // flip, RandAugment, erasing
  *     struct mixing mixing = augment_draw_mixing(&augmentation, seed, task, step, 224);
@@ -33,69 +33,41 @@ struct augmentation {
 
 enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_MOST = 1000 };
 
-/* Option table entries for owners of an augmentation, and their values. */
-#define AUGMENT_OPTIONS                                                                                                \
-    {.name = "crops",                                                                                                  \
-     .type = OPTION_CHOICE,                                                                                            \
-     .choices = "per_epoch|once",                                                                                      \
-     .fallback = "per_epoch",                                                                                          \
-     .help = "random crops of a training image: a new one in every epoch, or one for all epochs"},                     \
-        {.name = "crop_scale",                                                                                         \
-         .type = OPTION_REAL,                                                                                          \
-         .minimum = 0.001,                                                                                             \
-         .maximum = 1,                                                                                                 \
-         .fallback = "0.9",                                                                                            \
-         .help = "least share of a training image's area that its random crop has; Inception-style crops: 0.05"},      \
-        {.name = "flip",                                                                                               \
-         .type = OPTION_REAL,                                                                                          \
-         .maximum = 1,                                                                                                 \
-         .fallback = "0",                                                                                              \
-         .help = "probability that a training image is mirrored, left and right"},                                     \
-        {.name = "randaugment",                                                                                        \
-         .type = OPTION_INTEGER,                                                                                       \
-         .maximum = AUGMENT_OPERATIONS_MOST,                                                                           \
-         .fallback = "0",                                                                                              \
-         .help = "operations of RandAugment on a training image; 0: none"},                                            \
-        {.name = "randaugment_magnitude",                                                                              \
-         .type = OPTION_INTEGER,                                                                                       \
-         .maximum = AUGMENT_MAGNITUDE_MOST,                                                                            \
-         .fallback = "9",                                                                                              \
-         .help = "magnitude of RandAugment's operations"},                                                             \
-        {.name = "autoaugment",                                                                                        \
-         .type = OPTION_CHOICE,                                                                                        \
-         .choices = "none|cifar10",                                                                                    \
-         .fallback = "none",                                                                                           \
-         .help = "policy of AutoAugment for training images, in place of randaugment"},                                \
-        {.name = "random_erasing",                                                                                     \
-         .type = OPTION_REAL,                                                                                          \
-         .maximum = 1,                                                                                                 \
-         .fallback = "0",                                                                                              \
-         .help = "probability that a rectangle of a training image is erased"},                                        \
-        {.name = "random_erasing_fill",                                                                                \
-         .type = OPTION_CHOICE,                                                                                        \
-         .choices = "mean|black",                                                                                      \
-         .fallback = "mean",                                                                                           \
-         .help = "colour of erased pixels: CLIP's mean, or black"},                                                    \
-        {.name = "mixup",                                                                                              \
-         .type = OPTION_REAL,                                                                                          \
-         .maximum = AUGMENT_ALPHA_MOST,                                                                                \
-         .fallback = "0",                                                                                              \
-         .help = "parameter of mixup: pairs of training images are averaged with weights from Beta(mixup, mixup); 0: " \
-                 "no mixup"},                                                                                          \
-        {.name = "mixup_probability",                                                                                  \
-         .type = OPTION_REAL,                                                                                          \
-         .maximum = 1,                                                                                                 \
-         .fallback = "1",                                                                                              \
-         .help = "probability of mixup for each batch that CutMix does not get"},                                      \
-    {                                                                                                                  \
-        .name = "cutmix", .type = OPTION_REAL, .maximum = AUGMENT_ALPHA_MOST, .fallback = "0",                         \
-        .help = "parameter of CutMix: a rectangle of each training image comes from another, its area from "           \
-                "Beta(cutmix, cutmix); 0: no CutMix; with mixup as well, each batch gets one of the two"               \
-    }
-#define AUGMENT_INCIDENTAL /* what runs did before there were these keys */                                            \
-    "autoaugment=none|randaugment=0|randaugment_magnitude=9|random_erasing=0|random_erasing_fill=mean|mixup=0|"        \
-    "mixup_probability=1|cutmix=0|crop_scale=0.9|flip=0"
-struct augmentation augmentation_of(const struct options *options);
+/* Option table entries for owners of an augmentation, which is a member of their struct; mixup_probability is 1 − unmixed. */
+#define AUGMENT_OPTIONS(owner_, member_)                                                                               \
+    OPTION_ONE_OF("crops", "per_epoch|once", "per_epoch",                                                              \
+                  "random crops of a training image: a new one in every epoch, or one for all epochs",                 \
+                  INTO(owner_, member_.one_crop)),                                                                     \
+        OPTION_NUMBER(REAL, "crop_scale", 0.001, 1, "0.9",                                                             \
+                      "least share of a training image's area that its random crop has; Inception-style crops: 0.05",  \
+                      INTO(owner_, member_.crop_scale), .incidental = "0.9"),                                          \
+        OPTION_NUMBER(REAL, "flip", 0, 1, "0", "probability that a training image is mirrored, left and right",        \
+                      INTO(owner_, member_.flip), .incidental = "0"),                                                  \
+        OPTION_NUMBER(INTEGER, "randaugment", 0, AUGMENT_OPERATIONS_MOST, "0",                                         \
+                      "operations of RandAugment on a training image; 0: none", INTO(owner_, member_.operations),      \
+                      .incidental = "0"),                                                                              \
+        OPTION_NUMBER(INTEGER, "randaugment_magnitude", 0, AUGMENT_MAGNITUDE_MOST, "9",                                \
+                      "magnitude of RandAugment's operations", INTO(owner_, member_.magnitude),                        \
+                      .when = "randaugment!=0", .written = true, .incidental = "9"),                                   \
+        OPTION_ONE_OF("autoaugment", "none|cifar10", "none",                                                           \
+                      "policy of AutoAugment for training images, in place of randaugment",                            \
+                      INTO(owner_, member_.policy), .incidental = "none"),                                             \
+        OPTION_NUMBER(REAL, "random_erasing", 0, 1, "0", "probability that a rectangle of a training image is erased", \
+                      INTO(owner_, member_.erasing), .incidental = "0"),                                               \
+        OPTION_ONE_OF("random_erasing_fill", "mean|black", "mean", "colour of erased pixels: CLIP's mean, or black",   \
+                      INTO(owner_, member_.erasing_fill), .when = "random_erasing!=0", .written = true,                \
+                      .incidental = "mean"),                                                                           \
+        OPTION_NUMBER(REAL, "mixup", 0, AUGMENT_ALPHA_MOST, "0",                                                       \
+                      "parameter of mixup: pairs of training images are averaged with weights from Beta(mixup, "       \
+                      "mixup); 0: no mixup",                                                                           \
+                      INTO(owner_, member_.mixup), .incidental = "0"),                                                 \
+        OPTION_NUMBER(REAL, "mixup_probability", 0, 1, "1",                                                            \
+                      "probability of mixup for each batch that CutMix does not get", .when = "mixup!=0",              \
+                      .written = true, .incidental = "1"),                                                             \
+        OPTION_NUMBER(REAL, "cutmix", 0, AUGMENT_ALPHA_MOST, "0",                                                      \
+                      "parameter of CutMix: a rectangle of each training image comes from another, its area from "     \
+                      "Beta(cutmix, cutmix); 0: no CutMix; with mixup as well, each batch gets one of the two",        \
+                      INTO(owner_, member_.cutmix), .incidental = "0")
 
 /* The first key that asks for an augmentation: "mixup"; NULL: none does. */
 const char *augmentation_key(const struct augmentation *augmentation);

@@ -45,28 +45,16 @@ struct cache;
 
 /* Option table entries for owners of a cache, and their values as settings; the caller sets log. */
 #define CACHE_OPTIONS                                                                                                  \
-    {.name = "cache",                                                                                                  \
-     .type = OPTION_CHOICE,                                                                                            \
-     .choices = "none|memory|disk",                                                                                    \
-     .fallback = "memory",                                                                                             \
-     .help = "place of the cache of decoded images; results do not depend on it"},                                     \
-        {.name = "cache_megabytes",                                                                                    \
-         .type = OPTION_INTEGER,                                                                                       \
-         .maximum = 1e7,                                                                                               \
-         .choices = "auto",                                                                                            \
-         .fallback = "auto",                                                                                           \
-         .help = "limit of the cache in memory, with cache: memory; auto: half of what is available at the start "     \
-                 "stays available"},                                                                                   \
-        {.name = "cache_disk_megabytes",                                                                               \
-         .type = OPTION_INTEGER,                                                                                       \
-         .maximum = 1e9,                                                                                               \
-         .fallback = "102400",                                                                                         \
-         .help = "limit of all cache files together, with cache: disk"},                                               \
-    {                                                                                                                  \
-        .name = "cache_folder", .type = OPTION_TEXT,                                                                   \
-        .help = "folder of the cache files; unset: $XDG_CACHE_HOME/mtil or ~/.cache/mtil"                              \
-    }
-#define CACHE_OPTION_NAMES "cache|cache_megabytes|cache_disk_megabytes|cache_folder"
+    OPTION_ONE_OF("cache", "none|memory|disk", "memory",                                                               \
+                  "place of the cache of decoded images; results do not depend on it", .incidental = "*"),             \
+        OPTION_NUMBER(INTEGER, "cache_megabytes", 0, 1e7, "auto",                                                      \
+                      "limit of the cache in memory, with cache: memory; auto: half of what is available at the "      \
+                      "start stays available",                                                                         \
+                      .choices = "auto", .incidental = "*"),                                                           \
+        OPTION_NUMBER(INTEGER, "cache_disk_megabytes", 0, 1e9, "102400",                                               \
+                      "limit of all cache files together, with cache: disk", .incidental = "*"),                       \
+        OPTION(TEXT, "cache_folder", NULL, "folder of the cache files; unset: $XDG_CACHE_HOME/mtil or ~/.cache/mtil",  \
+               .incidental = "*")
 struct cache_settings cache_settings_of(const struct options *options);
 /* cache_megabytes: auto. `available`: as memory_available says; where it is unknown, nothing is kept. */
 void cache_settings_spare(struct cache_settings *settings, uint64_t available);

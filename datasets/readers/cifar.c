@@ -204,12 +204,8 @@ static const struct cifar_layout cifar100 = {
     .binary_files = {{"train.bin"}, {"test.bin"}},
 };
 
-static const struct option own_options[] = {{.name = "version",
-                                             .type = OPTION_CHOICE,
-                                             .choices = "any|python|binary",
-                                             .fallback = "any",
-                                             .help = "archive to read; any: python where both exist"},
-                                            {0}};
+static const struct option own_options[] = {
+    OPTION_ONE_OF("version", "any|python|binary", "any", "archive to read; any: python where both exist"), {0}};
 
 static status open_file(struct dataset *dataset, const struct cifar_layout *layout, bool python, enum split split,
                         const char *name, struct error *error)

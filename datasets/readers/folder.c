@@ -13,23 +13,14 @@
 #include "datasets/readers/reader.h"
 
 static const struct option own_options[] = {
-    {.name = "path",
-     .type = OPTION_TEXT,
-     .help = "folder of the dataset below the data root; default: the task's own name"},
-    {.name = "split_seed",
-     .type = OPTION_INTEGER,
-     .maximum = 4294967295.0,
-     .fallback = "42",
-     .help = "seed of the 80/20 split of each class, where there are no train and test folders"},
-    {.name = "train",
-     .type = OPTION_LIST,
-     .fallback = "",
-     .help = "folders of class folders, or lists of files, below the dataset's folder that have the training images; "
-             "default: train"},
-    {.name = "test",
-     .type = OPTION_LIST,
-     .fallback = "",
-     .help = "folders or lists like those of train that have the test images; default: test"},
+    OPTION(TEXT, "path", NULL, "folder of the dataset below the data root; default: the task's own name",
+           .incidental = "*"),
+    OPTION_NUMBER(INTEGER, "split_seed", 0, 4294967295.0, "42",
+                  "seed of the 80/20 split of each class, where there are no train and test folders"),
+    OPTION(LIST, "train", "",
+           "folders of class folders, or lists of files, below the dataset's folder that have the training images; "
+           "default: train"),
+    OPTION(LIST, "test", "", "folders or lists like those of train that have the test images; default: test"),
     OPTION_ON_MISSING,
     {0}};
 

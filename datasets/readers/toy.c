@@ -15,24 +15,9 @@
 
 enum { SIDE = 16 };
 
-static const struct option own_options[] = {{.name = "classes",
-                                             .type = OPTION_INTEGER,
-                                             .minimum = 1,
-                                             .maximum = 6,
-                                             .fallback = "4",
-                                             .help = "number of classes"},
-                                            {.name = "train",
-                                             .type = OPTION_INTEGER,
-                                             .minimum = 1,
-                                             .maximum = 10000,
-                                             .fallback = "8",
-                                             .help = "training images per class"},
-                                            {.name = "test",
-                                             .type = OPTION_INTEGER,
-                                             .minimum = 1,
-                                             .maximum = 10000,
-                                             .fallback = "4",
-                                             .help = "test images per class"},
+static const struct option own_options[] = {OPTION_NUMBER(INTEGER, "classes", 1, 6, "4", "number of classes"),
+                                            OPTION_NUMBER(INTEGER, "train", 1, 10000, "8", "training images per class"),
+                                            OPTION_NUMBER(INTEGER, "test", 1, 10000, "4", "test images per class"),
                                             {0}};
 
 static const struct color {

@@ -14,11 +14,10 @@
 
 enum { KEY_HELP = 'h', KEY_QUIET = 'q', KEY_VERBOSE = 'v', KEY_OPTION = 256, COMMON = 3 };
 
-const struct option command_common_options[] = {
-    {.name = "quiet", .type = OPTION_BOOLEAN, .help = "no progress and no notes"},
-    {.name = "verbose", .type = OPTION_BOOLEAN, .help = "more notes"},
-    {.name = "help", .type = OPTION_BOOLEAN, .help = "this text"},
-    {0}};
+const struct option command_common_options[] = {OPTION(BOOLEAN, "quiet", NULL, "no progress and no notes"),
+                                                OPTION(BOOLEAN, "verbose", NULL, "more notes"),
+                                                OPTION(BOOLEAN, "help", NULL, "this text"),
+                                                {0}};
 
 /* A command's table in argp's words. */
 struct parser {

@@ -1,7 +1,7 @@
 /* A subcommand: a constant table beside its function, and one line in commands.c.
  *
  *     static const struct option options[] = {
- *         {.name = "limit", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e6, .help = "rows to print"}, {0}};
+ *         OPTION_NUMBER(INTEGER, "limit", 1, 1e6, NULL, "rows to print"), {0}};
  *     static status run(const struct command_call *call, struct error *error) { … call->arguments[0] … }
  *     const struct command command_query = {.name = "query", .arguments = "WHAT DATABASE", .summary = "print results",
  *         .example = "mtil query matrix results.db\n", .options = options, .least = 2, .most = 2, .run = run};
@@ -50,11 +50,7 @@ extern const struct command *const commands[];
 /* The options of every command besides its own: --quiet, --verbose and --help, or their first letters. */
 extern const struct option command_common_options[];
 
-#define THREADS_OPTION                                                                                                 \
-    {                                                                                                                  \
-        .name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0",                                   \
-        .help = "number of threads; 0: one per core"                                                                   \
-    }
+#define THREADS_OPTION OPTION_NUMBER(INTEGER, "threads", 0, 1024, "0", "number of threads; 0: one per core")
 
 /* A parsed command line. */
 struct command_line {

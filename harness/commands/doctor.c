@@ -14,7 +14,7 @@
 #include "models/backend.h"
 
 static const struct option options[] = {
-    {.name = "data", .type = OPTION_TEXT, .help = "folder to look for datasets in"},
+    OPTION(TEXT, "data", NULL, "folder to look for datasets in"),
     {0},
 };
 

@@ -17,17 +17,15 @@
 enum { BATCH = 64 };
 
 static const struct option options[] = {
-    {.name = "weights",
-     .type = OPTION_TEXT,
-     .help = "file of a CLIP, or of a classifier's image tower; mini: the small model that ships"},
-    {.name = "vocabulary", .type = OPTION_TEXT, .help = "vocabulary of the tokenizer, for texts; mini has its own"},
+    OPTION(TEXT, "weights", NULL, "file of a CLIP, or of a classifier's image tower; mini: the small model that ships"),
+    OPTION(TEXT, "vocabulary", NULL, "vocabulary of the tokenizer, for texts; mini has its own"),
     ADAPTERS_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),
-    {.name = "router", .type = OPTION_TEXT, .help = "router of the adapters, by name or number; none: adapters off"},
+    OPTION(TEXT, "router", NULL, "router of the adapters, by name or number; none: adapters off"),
     MODEL_CHOICE_OPTIONS,
-    {.name = "images", .type = OPTION_TEXT, .help = "folder of images to embed, in byte order of their names"},
-    {.name = "texts", .type = OPTION_TEXT, .help = "file of texts to embed, one per line"},
-    {.name = "out", .type = OPTION_TEXT, .help = "safetensors file to write"},
+    OPTION(TEXT, "images", NULL, "folder of images to embed, in byte order of their names"),
+    OPTION(TEXT, "texts", NULL, "file of texts to embed, one per line"),
+    OPTION(TEXT, "out", NULL, "safetensors file to write"),
     THREADS_OPTION,
     {0},
 };

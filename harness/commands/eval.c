@@ -18,17 +18,13 @@ static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
     BACKEND_OPTIONS(NULL, NULL, NULL),
     ADAPTERS_OPTION,
-    {.name = "weights",
-     .type = OPTION_TEXT,
-     .help =
-         "file with all weights of a CLIP of the suite model's dimensions, or of a classifier, instead of adapters"},
-    {.name = "selector",
-     .type = OPTION_TEXT,
-     .help = "selectors to try on the adapters that a run saved, as in text,gaussian (mtil list selectors)"},
-    {.name = "router",
-     .type = OPTION_TEXT,
-     .help = "router of the datasets: auto, own, position, none, or the name or number of one router for all (default "
-             "auto, if the adapters have a selector)"},
+    OPTION(TEXT, "weights", NULL,
+           "file with all weights of a CLIP of the suite model's dimensions, or of a classifier, instead of adapters"),
+    OPTION(TEXT, "selector", NULL,
+           "selectors to try on the adapters that a run saved, as in text,gaussian (mtil list selectors)"),
+    OPTION(TEXT, "router", NULL,
+           "router of the datasets: auto, own, position, none, or the name or number of one router for all (default "
+           "auto, if the adapters have a selector)"),
     {0},
 };
 

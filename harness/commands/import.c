@@ -12,19 +12,15 @@
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
-    {.name = "method", .type = OPTION_TEXT, .help = "name of the method, which is the run's row in tables; required"},
-    {.name = "seed", .type = OPTION_INTEGER, .maximum = 1e15, .help = "seed of the run; required"},
-    {.name = "unit",
-     .type = OPTION_CHOICE,
-     .choices = "percent|share",
-     .help = "what accuracies are: percent (71.2) or shares (0.712); required where there are any"},
-    {.name = "images",
-     .type = OPTION_LIST,
-     .help = "test images of each task, where the data are not there: they have to be the published numbers"},
-    {.name = "settings",
-     .type = OPTION_FILE,
-     .help = "file with the method's own settings as an object of JSON, {\"rate\": 0.1}: method.options.rate"},
-    {.name = "note", .type = OPTION_TEXT, .help = "purpose of the run, stored with it"},
+    OPTION(TEXT, "method", NULL, "name of the method, which is the run's row in tables; required"),
+    OPTION_NUMBER(INTEGER, "seed", 0, 1e15, NULL, "seed of the run; required"),
+    OPTION_ONE_OF("unit", "percent|share", NULL,
+                  "what accuracies are: percent (71.2) or shares (0.712); required where there are any"),
+    OPTION(LIST, "images", NULL,
+           "test images of each task, where the data are not there: they have to be the published numbers"),
+    OPTION(FILE, "settings", NULL,
+           "file with the method's own settings as an object of JSON, {\"rate\": 0.1}: method.options.rate"),
+    OPTION(TEXT, "note", NULL, "purpose of the run, stored with it"),
     {0}};
 
 /* key=value, unless a file is called so. */

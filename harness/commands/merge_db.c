@@ -7,10 +7,8 @@
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
-    {.name = "keep-first",
-     .type = OPTION_BOOLEAN,
-     .fallback = "false",
-     .help = "keep the first of runs that disagree, OUT's before those of IN in their order; default: join nothing"},
+    OPTION(BOOLEAN, "keep-first", "false",
+           "keep the first of runs that disagree, OUT's before those of IN in their order; default: join nothing"),
     {0},
 };
 

@@ -9,18 +9,11 @@
 #include "results/table.h"
 
 /* Choices in the order of enum table_format. */
-#define OUTPUT_FORMAT_OPTION                                                                                           \
-    {                                                                                                                  \
-        .name = "format", .type = OPTION_CHOICE, .choices = "table|csv|json|markdown|latex", .fallback = "table",      \
-        .help = "format of the output"                                                                                 \
-    }
+#define OUTPUT_FORMAT_OPTION OPTION_ONE_OF("format", "table|csv|json|markdown|latex", "table", "format of the output")
 
 /* The columns that output_chosen prints. */
 #define OUTPUT_COLUMNS_OPTION                                                                                          \
-    {                                                                                                                  \
-        .name = "columns", .type = OPTION_LIST,                                                                        \
-        .help = "columns to print, or all; default: all, but on a terminal those that fit"                             \
-    }
+    OPTION(LIST, "columns", NULL, "columns to print, or all; default: all, but on a terminal those that fit")
 
 /* Prints words with names from outside; control characters are made visible. */
 void output_words(const struct command_call *call, const char *words);

@@ -9,21 +9,12 @@
 #include "results/report.h"
 
 static const struct option report_options[] = {
-    {.name = "out", .type = OPTION_TEXT, .help = "folder to write; required"},
-    {.name = "by",
-     .type = OPTION_LIST,
-     .fallback = "policy",
-     .help = "what to compare, as in mtil compare: policy, method, merge.every, …"},
-    {.name = "best",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = REPORT_BEST,
-     .fallback = "6",
-     .help = "number of configurations drawn, those with the highest Last"},
-    {.name = "figures", .type = OPTION_BOOLEAN, .fallback = "true", .help = "write the figures for papers too"},
-    {.name = "questions",
-     .type = OPTION_TEXT,
-     .help = "a folder of more sections, a file NAME.sql each: a head and SQL (results/report/README.md)"},
+    OPTION(TEXT, "out", NULL, "folder to write; required"),
+    OPTION(LIST, "by", "policy", "what to compare, as in mtil compare: policy, method, merge.every, …"),
+    OPTION_NUMBER(INTEGER, "best", 1, REPORT_BEST, "6", "number of configurations drawn, those with the highest Last"),
+    OPTION(BOOLEAN, "figures", "true", "write the figures for papers too"),
+    OPTION(TEXT, "questions", NULL,
+           "a folder of more sections, a file NAME.sql each: a head and SQL (results/report/README.md)"),
     FILTER_OPTIONS,
     {0},
 };
@@ -87,7 +78,7 @@ const struct command command_report = {
 /* --- mtil export --- */
 
 static const struct option export_options[] = {
-    {.name = "csv", .type = OPTION_TEXT, .help = "folder to write one CSV file per table to; required"},
+    OPTION(TEXT, "csv", NULL, "folder to write one CSV file per table to; required"),
     FILTER_OPTIONS,
     {0},
 };

@@ -16,7 +16,7 @@
 static const struct option rerun_options[] = {
     OUTPUT_FORMAT_OPTION,
     ALLOW_COMMANDS_OPTION,
-    {.name = "out", .type = OPTION_TEXT, .help = "database to keep the repetition in; default: none"},
+    OPTION(TEXT, "out", NULL, "database to keep the repetition in; default: none"),
     {0}};
 
 struct rerun {

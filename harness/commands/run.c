@@ -16,17 +16,16 @@
 #include "harness/run/workload.h"
 #include "harness/scenario/label_split.h"
 
-static const struct option options[] = {OUTPUT_FORMAT_OPTION,
-                                        BACKEND_OPTIONS(NULL, NULL, NULL),
-                                        GPUS_OPTION(NULL),
-                                        {.name = "seed", .type = OPTION_LIST, .help = "the same as run.seeds=1,2,3"},
-                                        ALLOW_COMMANDS_OPTION,
-                                        {.name = "dry-run",
-                                         .type = OPTION_BOOLEAN,
-                                         .fallback = "no",
-                                         .help = "print the resolved suite and, where data and weights are there, "
-                                                 "the tasks, time, memory and disk; do nothing"},
-                                        {0}};
+static const struct option options[] = {
+    OUTPUT_FORMAT_OPTION,
+    BACKEND_OPTIONS(NULL, NULL, NULL),
+    GPUS_OPTION(NULL),
+    OPTION(LIST, "seed", NULL, "the same as run.seeds=1,2,3"),
+    ALLOW_COMMANDS_OPTION,
+    OPTION(
+        BOOLEAN, "dry-run", "no",
+        "print the resolved suite and, where data and weights are there, the tasks, time, memory and disk; do nothing"),
+    {0}};
 
 static void show_start(const struct command_call *call, const struct run *run)
 {

@@ -14,8 +14,7 @@
 #include "harness/run/run.h"
 #include "results/store.h"
 
-static const struct option delete_options[] = {
-    {.name = "yes", .type = OPTION_BOOLEAN, .fallback = "no", .help = "do not ask"}, {0}};
+static const struct option delete_options[] = {OPTION(BOOLEAN, "yes", "no", "do not ask"), {0}};
 
 /* A run to remove. */
 struct doomed {

@@ -8,13 +8,8 @@
 #include "results/query.h"
 
 static const struct option options[] = {
-    {.name = "once", .type = OPTION_BOOLEAN, .fallback = "no", .help = "print once and exit"},
-    {.name = "every",
-     .type = OPTION_REAL,
-     .minimum = 0.1,
-     .maximum = 3600,
-     .fallback = "1",
-     .help = "seconds between updates"},
+    OPTION(BOOLEAN, "once", "no", "print once and exit"),
+    OPTION_NUMBER(REAL, "every", 0.1, 3600, "1", "seconds between updates"),
     {0},
 };
 

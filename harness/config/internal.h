@@ -109,6 +109,13 @@ const struct part *suite_part(const struct suite *suite, const char *section, co
 /* Whether the option, of the part's table, has a value, given or by default. */
 bool suite_part_has(const struct part *part, const struct option *option);
 
+/* Whether something reads the option, a row of the part's table; whether it is written down. */
+bool suite_part_reads(const struct suite *suite, const struct part *part, const struct option *option);
+bool suite_part_writes(const struct suite *suite, const struct part *part, const struct option *option);
+
+/* Appends the value; a text without quotes, nothing for one that is not set. */
+void suite_value(struct text *out, const struct options *options, const struct option *option);
+
 /* The part whose value is the default of key in the section's entries; NULL: key is not inherited. */
 const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key);
 

@@ -27,28 +27,18 @@ static void add_own(struct suite_keys *keys, const struct suite_section *section
         add(keys, &(struct suite_key){.section = section, .option = option});
 }
 
-/* Adds a parent's keys, or one of them, to a section. The parent's section comes first. */
-static void add_inherited(struct suite_keys *keys, const struct suite_section *section, const char *parent,
-                          const char *only)
+/* Adds the keys of earlier sections that a section has, too. */
+static void add_inherited(struct suite_keys *keys, const struct suite_section *section)
 {
     size_t count = keys->count;
-    for (size_t i = 0; i < count; i++) {
-        struct suite_key key = {.section = section, .option = keys->list[i].option, .inherits = keys->list[i].section};
-        if (strcmp(key.inherits->name, parent) == 0 && (only == NULL || strcmp(key.option->name, only) == 0))
-            add(keys, &key);
-    }
-}
-
-static void add_parents(struct suite_keys *keys, const struct suite_section *section)
-{
-    char *list = xstrdup(section->inherits != NULL ? section->inherits : ""), *rest = NULL;
-    for (char *parent = strtok_r(list, "|", &rest); parent != NULL; parent = strtok_r(NULL, "|", &rest)) {
-        char *dot = strchr(parent, '.');
-        if (dot != NULL)
-            *dot++ = 0;
-        add_inherited(keys, section, parent, dot);
-    }
-    free(list);
+    for (const struct suite_inherited *from = section->inherits; from->section != NULL; from++)
+        for (size_t i = 0; i < count; i++) {
+            struct suite_key key = {
+                .section = section, .option = keys->list[i].option, .inherits = keys->list[i].section};
+            if (strcmp(key.inherits->name, from->section) == 0 &&
+                (from->key == NULL || strcmp(key.option->name, from->key) == 0))
+                add(keys, &key);
+        }
 }
 
 static bool has_key(const struct suite_keys *keys, const struct suite_section *section, size_t end, const char *name)
@@ -80,7 +70,7 @@ void suite_keys_read(struct suite_keys *keys, const struct suite_section *sectio
     *keys = (struct suite_keys){0};
     for (const struct suite_section *section = sections; section->name != NULL; section++) {
         add_own(keys, section);
-        add_parents(keys, section);
+        add_inherited(keys, section);
         size_t first = keys->count;
         for (size_t i = 0; section->choice != NULL && section->choice(i) != NULL; i++)
             add_chosen(keys, section, first, section->choice(i));
@@ -93,6 +83,36 @@ void suite_keys_free(struct suite_keys *keys)
         text_free(&keys->list[i].with);
     free(keys->list);
     *keys = (struct suite_keys){0};
+}
+
+/* The row of a section's key, of any choice; NULL: there is none. inherited: it is another section's. */
+static const struct option *row_of(const struct suite_section *sections, const struct suite_section *section,
+                                   const char *name, bool *inherited)
+{
+    const struct option *option = options_find(section->options, name), *table;
+    *inherited = false;
+    for (const struct suite_inherited *from = section->inherits; option == NULL && from->section != NULL; from++)
+        if (from->key == NULL || strcmp(from->key, name) == 0) {
+            option = options_find(suite_section_find(sections, from->section)->options, name);
+            *inherited = option != NULL;
+        }
+    for (size_t i = 0; option == NULL && section->choice != NULL && section->choice(i) != NULL; i++)
+        if (section->chosen(section->choice(i), &table, NULL) == OK)
+            option = options_find(table, name);
+    return option;
+}
+
+bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value)
+{
+    bool inherited;
+    for (const struct suite_section *section = sections; section->name != NULL; section++) {
+        const char *own = suite_key_in(section, key), *last = strrchr(key, '.');
+        if (own == NULL)
+            continue;
+        const struct option *option = row_of(sections, section, section->each_of != NULL ? last + 1 : own, &inherited);
+        return option != NULL && !option_identifies(option, inherited ? NULL : value);
+    }
+    return false;
 }
 
 /* --- Words --- */

@@ -29,35 +29,13 @@ bool suite_part_has(const struct part *part, const struct option *option)
     return option->fallback != NULL || options_given(part->options, option->name);
 }
 
-/* The next entry of section->inherits after *at: a part, and one of its keys or NULL for all. False at the end. */
-static bool next_parent(const struct suite *suite, const char **at, const struct part **parent, const char **key)
-{
-    char word[KEY_LENGTH];
-    if (*at == NULL || **at == 0)
-        return false;
-    size_t size = strcspn(*at, "|");
-    assert(size < sizeof word);
-    memcpy(word, *at, size);
-    word[size] = 0;
-    *at += size + ((*at)[size] != 0);
-    char *dot = strchr(word, '.');
-    if (dot != NULL)
-        *dot = 0;
-    *parent = suite_part(suite, word, NULL);
-    assert(*parent != NULL);
-    const struct option *option = dot != NULL ? options_find((*parent)->table, dot + 1) : NULL;
-    assert(dot == NULL || option != NULL);
-    *key = option != NULL ? option->name : NULL;
-    return true;
-}
-
 const struct part *suite_parent(const struct suite *suite, const struct suite_section *section, const char *key)
 {
-    const struct part *parent;
-    const char *only;
-    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
-        if (only != NULL ? strcmp(only, key) == 0 : options_find(parent->table, key) != NULL)
+    for (const struct suite_inherited *from = section->inherits; from->section != NULL; from++) {
+        const struct part *parent = suite_part(suite, from->section, NULL);
+        if (from->key != NULL ? strcmp(from->key, key) == 0 : options_find(parent->table, key) != NULL)
             return parent;
+    }
     return NULL;
 }
 
@@ -119,28 +97,26 @@ static size_t count_options(const struct option *table)
 
 static size_t count_inherited(const struct suite *suite, const struct suite_section *section)
 {
-    const struct part *parent;
-    const char *only;
     size_t count = 0;
-    for (const char *at = section->inherits; next_parent(suite, &at, &parent, &only);)
-        count += only != NULL ? 1 : count_options(parent->table);
+    for (const struct suite_inherited *from = section->inherits; from->section != NULL; from++)
+        count += from->key != NULL ? 1 : count_options(suite_part(suite, from->section, NULL)->table);
     return count;
 }
 
+/* An inherited key is written where it differs from the section's value, so that it identifies a run with any value. */
 static void append_inherited(const struct suite *suite, struct part *part, size_t *count)
 {
-    const struct part *parent;
-    const char *only;
     part->inherited_begin = *count;
-    for (const char *at = part->section->inherits; next_parent(suite, &at, &parent, &only);) {
-        const struct option one[2] = {only != NULL ? *options_find(parent->table, only) : (struct option){0}};
-        append_options(part->table, count, only != NULL ? one : parent->table);
+    for (const struct suite_inherited *from = part->section->inherits; from->section != NULL; from++) {
+        const struct option *table = suite_part(suite, from->section, NULL)->table;
+        const struct option one[2] = {from->key != NULL ? *options_find(table, from->key) : (struct option){0}};
+        append_options(part->table, count, from->key != NULL ? one : table);
     }
     part->inherited_end = *count;
-    for (size_t i = part->inherited_begin; i < *count; i++) {
-        parent = suite_parent(suite, part->section, part->table[i].name);
-        part->table[i].fallback =
-            suite_part_has(parent, &part->table[i]) ? options_as_text(parent->options, part->table[i].name) : NULL;
+    for (struct option *option = part->table + part->inherited_begin; option < part->table + *count; option++) {
+        const struct part *parent = suite_parent(suite, part->section, option->name);
+        option->fallback = suite_part_has(parent, option) ? options_as_text(parent->options, option->name) : NULL;
+        option->incidental = option_identifies(option, NULL) ? NULL : option->incidental;
     }
 }
 

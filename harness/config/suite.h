@@ -4,8 +4,8 @@
  *         {.name = "data", .options = data_options},
  *         {.name = "training", .options = training_options},
  *         {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_options},
- *         {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = "training|data.split"},
- *         {.name = "run", .options = run_options, .incidental = "*"}, {0}};
+ *         {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = {{"training"}, {"data", "split"}}},
+ *         {.name = "run", .options = run_options}, {0}};
  *     TRY(suite_load(&suite, "mini", sections, overrides, count, error));        // overrides: "merge.every=50"
  *     int64_t every = options_integer(suite_options(suite, "merge"), "every");
  *     double rate = options_real(suite_entry(suite, "tasks", "mnist"), "learning_rate");
@@ -52,20 +52,20 @@ struct suite_section {
     const char *(*preset)(const char *value, const char *section, const char *key);
     const char *each_of; /* "data.order": a set of values for each name in that list; the name is a chooser's default */
     const char *named;   /* a key, "path", with the name as its default, too; NULL: no such key */
-    /* "training|data.split": earlier sections, or single keys of them, that are keys here too, with their values as
-     * defaults */
-    const char *inherits;
+    /* Earlier sections, or single keys of them (key NULL: all), that are keys here too, with their values as defaults;
+     * up to one without a section. */
+    struct suite_inherited {
+        const char *section, *key;
+    } inherits[8];
     /* The expansion of a key's value ("I": eleven names), applied when the suite is read; NULL: none. NULL: the
      * section has no shorthands. */
     const char *(*shorthand)(const char *key, const char *value);
-    /* "threads|precision=f32", or "*": keys, or single values of keys, that change only how a run is computed and are
-     * left out of the hash */
-    const char *incidental;
     const char *alias; /* "seed=seeds": a name for a key on command lines, where it needs no section; NULL: none */
     const char *about; /* the subject of the keys, one line, lower case, no full stop */
     const char *row;   /* the key that names the suite's row; one section has it, or none (NULL) */
-    /* Whether the key is read with the suite's choices; otherwise it is neither in the text nor in the hash. NULL:
-     * always. */
+    const char *when;  /* a condition of all keys of the section, as of a row (core/option.h) */
+    /* Whether the suite's method, or what else the owner knows, reads the key of this section, and of those that inherit it;
+     * NULL: always. */
     bool (*used)(const struct suite *suite, const char *section, const char *key);
 };
 
@@ -113,9 +113,12 @@ struct setting_row; /* results/store.h */
 void suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count);
 void suite_settings_free(struct setting_row *rows, size_t count);
 
-/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal hashes compute the same on the same
- * inputs (harness/run/identity/inputs.h). */
+/* SHA-256 of suite_text without the keys that do not identify a run (core/option.h), 64 hexadecimal digits: equal hashes
+ * compute the same on the same inputs (harness/run/identity/inputs.h). */
 const char *suite_settings_hash(const struct suite *suite);
+
+/* ERROR_ARGUMENT where a key that is written down, but not read, has another value than its default. */
+status suite_check_unread(const struct suite *suite, struct error *error);
 
 /* Whether a key, "merge.every", is read with the suite's choices; otherwise its value changes nothing. */
 bool suite_reads(const struct suite *suite, const char *key);

@@ -85,30 +85,11 @@ static void write_value(struct text *out, const struct options *options, const s
     }
 }
 
-static bool is_read(const struct suite *suite, const struct suite_section *section, const char *key)
-{
-    return section->used == NULL || section->used(suite, section->name, key);
-}
-
-bool suite_reads(const struct suite *suite, const char *key)
-{
-    for (const struct suite_section *section = suite->sections; section->name != NULL; section++) {
-        const char *own = suite_key_in(section, key), *last = strrchr(key, '.');
-        if (own == NULL)
-            continue;
-        char *entry = section->each_of != NULL && last > own ? xstrndup(own, (size_t)(last - own)) : NULL;
-        bool there = entry == NULL || suite_part(suite, section->name, entry) != NULL;
-        free(entry);
-        return there && is_read(suite, section, last + 1);
-    }
-    return true;
-}
-
 /* Keys that nothing reads are omitted. An entry has an inherited key only if its value differs from the section's. */
 static bool is_shown(const struct suite *suite, const struct part *part, size_t index)
 {
     const struct option *option = &part->table[index];
-    if (!is_read(suite, part->section, option->name) || !suite_part_has(part, option))
+    if (!suite_part_writes(suite, part, option) || !suite_part_has(part, option))
         return false;
     if (index < part->inherited_begin || index >= part->inherited_end)
         return true;
@@ -124,33 +105,6 @@ static bool is_shown(const struct suite *suite, const struct part *part, size_t 
     return differs;
 }
 
-/* Whether the list names the key, or the key with its value. */
-static bool names_key(const char *list, const char *key, const char *value)
-{
-    if (list == NULL || strcmp(list, "*") == 0)
-        return list != NULL;
-    char *both = path_format("%s=%s", key, value != NULL ? value : "");
-    bool named = text_has_word(list, key) || (value != NULL && text_has_word(list, both));
-    free(both);
-    return named;
-}
-
-static bool is_incidental(const struct part *part, const char *key)
-{
-    return option_is_path(options_find(part->table, key)) ||
-           names_key(part->section->incidental, key, options_as_text(part->options, key));
-}
-
-bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value)
-{
-    for (const struct suite_section *section = sections; section->name != NULL; section++) {
-        const char *own = suite_key_in(section, key);
-        if (own != NULL)
-            return names_key(section->incidental, section->each_of != NULL ? strrchr(key, '.') + 1 : own, value);
-    }
-    return false;
-}
-
 void suite_write(struct text *out, const struct suite *suite, bool identity_only)
 {
     const struct suite_section *heading = NULL; /* written before the first key below it */
@@ -158,7 +112,9 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
         const struct part *part = &suite->parts[i];
         bool entry_written = part->entry == NULL;
         for (size_t j = 0; part->table[j].name != NULL; j++) {
-            if ((identity_only && is_incidental(part, part->table[j].name)) || !is_shown(suite, part, j))
+            const struct option *option = &part->table[j];
+            if ((identity_only && !option_identifies(option, options_as_text(part->options, option->name))) ||
+                !is_shown(suite, part, j))
                 continue;
             if (heading != part->section)
                 text_add(out, "%s:\n", part->section->name);
@@ -169,11 +125,21 @@ void suite_write(struct text *out, const struct suite *suite, bool identity_only
                 text_add(out, ":\n");
                 entry_written = true;
             }
-            text_add(out, "%s%s: ", part->entry == NULL ? "  " : "    ", part->table[j].name);
-            write_value(out, part->options, &part->table[j]);
+            text_add(out, "%s%s: ", part->entry == NULL ? "  " : "    ", option->name);
+            write_value(out, part->options, option);
             text_add(out, "\n");
         }
     }
+}
+
+void suite_value(struct text *out, const struct options *options, const struct option *option)
+{
+    bool plain = option->type == OPTION_TEXT || option->type == OPTION_CHOICE ||
+                 (option_is_path(option) && !option_is_list(option));
+    if (!plain)
+        write_value(out, options, option);
+    else if (options_text(options, option->name) != NULL)
+        text_add(out, "%s", options_text(options, option->name));
 }
 
 static struct setting_row make_setting(const struct part *part, const struct option *option)
@@ -187,11 +153,7 @@ static struct setting_row make_setting(const struct part *part, const struct opt
     if (part->entry != NULL)
         text_add(&key, "%s.", part->entry);
     text_add(&key, "%s", option->name);
-    if (option->type == OPTION_TEXT || option->type == OPTION_CHOICE ||
-        (option_is_path(option) && !option_is_list(option)))
-        text_add(&value, "%s", options_text(part->options, option->name));
-    else
-        write_value(&value, part->options, option);
+    suite_value(&value, part->options, option);
     return (struct setting_row){
         .key = key.data, .value = value.data, .type = is_word(part->options, option) ? "text" : types[option->type]};
 }

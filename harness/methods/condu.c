@@ -23,20 +23,14 @@
 
 enum task_choice { TASK_AUTO, TASK_GIVEN, TASK_UNKNOWN };
 
-static const struct option options[] = {MERGED_TRAIN,
-                                        {.name = "task",
-                                         .type = OPTION_CHOICE,
-                                         .choices = "auto|given|unknown",
-                                         .fallback = "auto",
-                                         .help =
-                                             "whether the data name the task of a test image, if it was trained; auto: "
-                                             "where it is compared with the classes of its task alone"},
-                                        {.name = "votes",
-                                         .type = OPTION_INTEGER,
-                                         .maximum = SETTINGS_TASKS,
-                                         .fallback = "4",
-                                         .help = "tasks whose models answer with the initial one where none is given"},
-                                        {0}};
+static const struct option options[] = {
+    MERGED_TRAIN,
+    OPTION_ONE_OF("task", "auto|given|unknown", "auto",
+                  "whether the data name the task of a test image, if it was trained; auto: where it is compared with "
+                  "the classes of its task alone"),
+    OPTION_NUMBER(INTEGER, "votes", 0, SETTINGS_TASKS, "4",
+                  "tasks whose models answer with the initial one where none is given"),
+    {0}};
 
 struct condu {
     struct merged merged; /* θ_0 and θ_t; its rule keeps nothing */

@@ -15,18 +15,9 @@
 #include "harness/methods/methods.h"
 
 static const struct option options[] = {
-    {.name = "prefix_length",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = PREFIX_LENGTH,
-     .fallback = "8",
-     .help = "keys and values of a task in a block"},
-    {.name = "prefix_blocks",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = CLIP_BLOCKS_MOST,
-     .fallback = "8",
-     .help = "blocks of each tower that have them, from the first on; more than there are: all"},
+    OPTION_NUMBER(INTEGER, "prefix_length", 1, PREFIX_LENGTH, "8", "keys and values of a task in a block"),
+    OPTION_NUMBER(INTEGER, "prefix_blocks", 1, CLIP_BLOCKS_MOST, "8",
+                  "blocks of each tower that have them, from the first on; more than there are: all"),
     {0}};
 
 static status open_diki(struct method_run *run, struct error *error)

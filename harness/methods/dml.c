@@ -22,17 +22,12 @@
 
 enum answer { ANSWER_ENSEMBLE, ANSWER_FIRST, ANSWER_SECOND };
 
-static const struct option options[] = {{.name = "shared_blocks",
-                                         .type = OPTION_INTEGER,
-                                         .maximum = CLIP_BLOCKS_MOST,
-                                         .fallback = "0",
-                                         .help = "first blocks that both share, with the embedding; 0: nothing"},
-                                        {.name = "answer",
-                                         .type = OPTION_CHOICE,
-                                         .choices = "ensemble|first|second",
-                                         .fallback = "ensemble",
-                                         .help = "answer: the mean of both networks' probabilities, or one network's"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(INTEGER, "shared_blocks", 0, CLIP_BLOCKS_MOST, "0",
+                  "first blocks that both share, with the embedding; 0: nothing"),
+    OPTION_ONE_OF("answer", "ensemble|first|second", "ensemble",
+                  "answer: the mean of both networks' probabilities, or one network's"),
+    {0}};
 
 struct state {
     bool swapped; /* the second network is the model's, and the first is its peer */

@@ -16,18 +16,10 @@
 #include "harness/model/model.h"
 
 static const struct option options[] = {
-    {.name = "lambda", .type = OPTION_REAL, .maximum = 1e9, .fallback = "1000", .help = "strength of the penalty"},
-    {.name = "gamma",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "0.9",
-     .help = "factor of the earlier importances when a task adds its own"},
-    {.name = "fisher_iterations",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e9,
-     .fallback = "100",
-     .help = "iterations at the end of a task whose squared gradients give the importances"},
+    OPTION_NUMBER(REAL, "lambda", 0, 1e9, "1000", "strength of the penalty"),
+    OPTION_NUMBER(REAL, "gamma", 0, 1, "0.9", "factor of the earlier importances when a task adds its own"),
+    OPTION_NUMBER(INTEGER, "fisher_iterations", 1, 1e9, "100",
+                  "iterations at the end of a task whose squared gradients give the importances"),
     {0}};
 
 struct state {

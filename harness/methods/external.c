@@ -406,11 +406,8 @@ static status check(const struct settings *settings, struct error *error)
 
 static const struct option options[] = {
     COPROCESS_OPTIONS("3600", "method.options.rate=0.1"),
-    {.name = "label", .type = OPTION_TEXT, .help = "name of the program in tables, where the suite has no rows"},
-    {.name = "imported",
-     .type = OPTION_BOOLEAN,
-     .fallback = "no",
-     .help = "results come from files, by mtil import, which sets this"},
+    OPTION(TEXT, "label", NULL, "name of the program in tables, where the suite has no rows"),
+    OPTION(BOOLEAN, "imported", "no", "results come from files, by mtil import, which sets this"),
     {0}};
 
 static uint64_t peak(const struct method_run *run)

@@ -37,28 +37,11 @@ struct guided {
 
 /* Keys of these methods, with the values of ZSCL's paper. */
 #define GUIDED_OPTIONS                                                                                                 \
-    {.name = "temperature",                                                                                            \
-     .type = OPTION_REAL,                                                                                              \
-     .minimum = 0.01,                                                                                                  \
-     .maximum = 100,                                                                                                   \
-     .fallback = "2",                                                                                                  \
-     .help = "temperature of the distillation"},                                                                       \
-        {.name = "image_weight",                                                                                       \
-         .type = OPTION_REAL,                                                                                          \
-                                                                                                                       \
-         .maximum = 1e6,                                                                                               \
-         .fallback = "1",                                                                                              \
-         .help = "weight of the distillation over the texts of each image"},                                           \
-        {.name = "text_weight",                                                                                        \
-         .type = OPTION_REAL,                                                                                          \
-                                                                                                                       \
-         .maximum = 1e6,                                                                                               \
-         .fallback = "1",                                                                                              \
-         .help = "weight of the distillation over the images of each text"},                                           \
-    {                                                                                                                  \
-        .name = "reference_batch", .type = OPTION_INTEGER, .maximum = 65536, .fallback = "0",                          \
-        .help = "reference images per iteration; 0: as many as training images"                                        \
-    }
+    OPTION_NUMBER(REAL, "temperature", 0.01, 100, "2", "temperature of the distillation"),                             \
+        OPTION_NUMBER(REAL, "image_weight", 0, 1e6, "1", "weight of the distillation over the texts of each image"),   \
+        OPTION_NUMBER(REAL, "text_weight", 0, 1e6, "1", "weight of the distillation over the images of each text"),    \
+        OPTION_NUMBER(INTEGER, "reference_batch", 0, 65536, "0",                                                       \
+                      "reference images per iteration; 0: as many as training images")
 
 /* folder: the reference images; NULL: the training images of the current task. */
 status guided_open(struct method_run *run, const char *folder, struct error *error);

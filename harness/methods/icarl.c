@@ -18,14 +18,10 @@
 #include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"
 
-static const struct option options[] = {GUIDED_OPTIONS,
-                                        {.name = "exemplars",
-                                         .type = OPTION_INTEGER,
-                                         .minimum = 1,
-                                         .maximum = 1e9,
-                                         .fallback = "10000",
-                                         .help = "images kept of all earlier tasks together"},
-                                        {0}};
+static const struct option options[] = {
+    GUIDED_OPTIONS,
+    OPTION_NUMBER(INTEGER, "exemplars", 1, 1e9, "10000", "images kept of all earlier tasks together"),
+    {0}};
 
 struct state {
     struct guided guided;

@@ -19,21 +19,11 @@
 #include "harness/train/services/layer_pass.h"
 
 static const struct option options[] = {
-    {.name = "share_first",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "0.98",
-     .help = "share of the energy of a layer's inputs that is protected after the first task"},
-    {.name = "share_last",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "1",
-     .help = "share of the energy that is protected towards the last task"},
-    {.name = "pass_batches",
-     .type = OPTION_INTEGER,
-     .maximum = 1e9,
-     .fallback = "0",
-     .help = "training batches of a pass over a task's images; 0: as many as they fill"},
+    OPTION_NUMBER(REAL, "share_first", 0, 1, "0.98",
+                  "share of the energy of a layer's inputs that is protected after the first task"),
+    OPTION_NUMBER(REAL, "share_last", 0, 1, "1", "share of the energy that is protected towards the last task"),
+    OPTION_NUMBER(INTEGER, "pass_batches", 0, 1e9, "0",
+                  "training batches of a pass over a task's images; 0: as many as they fill"),
     {0}};
 
 /* A space per layer, in the order of struct layer_pass. */

@@ -26,25 +26,12 @@
 #include "harness/train/services/layer_pass.h"
 
 static const struct option options[] = {
-    {.name = "weight_share_image",
-     .type = OPTION_REAL,
-     .minimum = 0.001,
-     .maximum = 1,
-     .fallback = "0.85",
-     .help = "share of the energy of a weight of the image tower that is protected"},
-    {.name = "weight_share_text",
-     .type = OPTION_REAL,
-     .minimum = 0.001,
-     .maximum = 1,
-     .fallback = "0.2",
-     .help = "share of the energy of a weight of the text tower that is protected"},
-    {.name = "feature_share",
-     .type = OPTION_REAL,
-     .minimum = 0.001,
-     .maximum = 1,
-     .fallback = "0.99",
-     .help = "share of the energy of a layer's inputs that is protected after a "
-             "task"},
+    OPTION_NUMBER(REAL, "weight_share_image", 0.001, 1, "0.85",
+                  "share of the energy of a weight of the image tower that is protected"),
+    OPTION_NUMBER(REAL, "weight_share_text", 0.001, 1, "0.2",
+                  "share of the energy of a weight of the text tower that is protected"),
+    OPTION_NUMBER(REAL, "feature_share", 0.001, 1, "0.99",
+                  "share of the energy of a layer's inputs that is protected after a task"),
     {0}};
 
 /* --- The arithmetic of a matrix --- */

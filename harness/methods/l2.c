@@ -9,12 +9,8 @@
 #include "harness/train/replicas.h"
 #include "harness/train/trainer.h"
 
-static const struct option options[] = {{.name = "l2",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1e6,
-                                         .fallback = "1",
-                                         .help = "strength of the penalty towards the task's starting weights"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "l2", 0, 1e6, "1", "strength of the penalty towards the task's starting weights"), {0}};
 
 static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
 {

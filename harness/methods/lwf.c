@@ -32,20 +32,11 @@ const struct method method_lwf = {
 
 /* With a replayed vocabulary (Ding et al. 2022, arXiv 2207.09248): sentences of random tokens, drawn once per task, in
  * place of the task's prompts. The public code draws them from PyTorch's generator; here seed and task decide. */
-static const struct option vr_options[] = {GUIDED_OPTIONS,
-                                           {.name = "sentences",
-                                            .type = OPTION_INTEGER,
-                                            .minimum = 1,
-                                            .maximum = 1e6,
-                                            .fallback = "1000",
-                                            .help = "number of random reference texts"},
-                                           {.name = "words",
-                                            .type = OPTION_INTEGER,
-                                            .minimum = 1,
-                                            .maximum = 1024,
-                                            .fallback = "10",
-                                            .help = "tokens of each reference text, between start and end"},
-                                           {0}};
+static const struct option vr_options[] = {
+    GUIDED_OPTIONS,
+    OPTION_NUMBER(INTEGER, "sentences", 1, 1e6, "1000", "number of random reference texts"),
+    OPTION_NUMBER(INTEGER, "words", 1, 1024, "10", "tokens of each reference text, between start and end"),
+    {0}};
 
 static status draw(struct reference_texts *texts, const struct method_run *run, size_t task, struct error *error)
 {

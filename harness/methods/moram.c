@@ -9,24 +9,12 @@
 #include "harness/methods/methods.h"
 #include "harness/model/model.h"
 
-static const struct option options[] = {{.name = "top_k",
-                                         .type = OPTION_INTEGER,
-                                         .minimum = 2,
-                                         .maximum = 4096,
-                                         .fallback = "16",
-                                         .help = "experts of a token in each matrix, among those of all tasks so far"},
-                                        {.name = "temperature",
-                                         .type = OPTION_REAL,
-                                         .minimum = 1e-4,
-                                         .maximum = 1e4,
-                                         .fallback = "0.01",
-                                         .help = "temperature of the softmax over the experts of a token"},
-                                        {.name = "threshold",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1,
-                                         .fallback = "0.2",
-                                         .help = "least unit projection of an expert in use in evaluation"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(INTEGER, "top_k", 2, 4096, "16",
+                  "experts of a token in each matrix, among those of all tasks so far"),
+    OPTION_NUMBER(REAL, "temperature", 1e-4, 1e4, "0.01", "temperature of the softmax over the experts of a token"),
+    OPTION_NUMBER(REAL, "threshold", 0, 1, "0.2", "least unit projection of an expert in use in evaluation"),
+    {0}};
 
 static status open_gate(struct method_run *run, struct error *error)
 {

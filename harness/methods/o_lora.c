@@ -9,12 +9,9 @@
 #include "harness/methods/methods.h"
 #include "harness/model/model.h"
 
-static const struct option options[] = {{.name = "lambda",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1e6,
-                                         .fallback = "0.5",
-                                         .help = "strength of the loss that makes A orthogonal to the earlier ones"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "lambda", 0, 1e6, "0.5", "strength of the loss that makes A orthogonal to the earlier ones"),
+    {0}};
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {

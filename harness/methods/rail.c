@@ -14,29 +14,18 @@
 #include "harness/train/services/regression.h"
 
 #define RAIL_FUSION                                                                                                    \
-    {                                                                                                                  \
-        .name = "fusion", .type = OPTION_REAL, .maximum = 1, .fallback = "0.8",                                        \
-        .help = "share of the regression's scores in the sum with zero-shot CLIP's probabilities"                      \
-    }
+    OPTION_NUMBER(REAL, "fusion", 0, 1, "0.8",                                                                         \
+                  "share of the regression's scores in the sum with zero-shot CLIP's probabilities")
 
 /* The primal form: random features and ridge regression. The sums ΦᵀΦ and ΦᵀY are kept and solved after
  * every task, which is its recursive update (theorem 1) but for rounding. Memory does not depend on the number of images:
  * 15,000 hidden features and 1,100 classes take 0.9 GiB for ΦᵀΦ, 0.1 for ΦᵀY, and as much again while the task's equations
  * are solved; a resume file has the former two. */
-static const struct option primal_options[] = {{.name = "hidden",
-                                                .type = OPTION_INTEGER,
-                                                .minimum = 1,
-                                                .maximum = 1e6,
-                                                .fallback = "15000",
-                                                .help = "number of random features"},
-                                               {.name = "ridge",
-                                                .type = OPTION_REAL,
-                                                .minimum = 1e-12,
-                                                .maximum = 1e12,
-                                                .fallback = "0.1",
-                                                .help = "ridge of the regression"},
-                                               RAIL_FUSION,
-                                               {0}};
+static const struct option primal_options[] = {
+    OPTION_NUMBER(INTEGER, "hidden", 1, 1e6, "15000", "number of random features"),
+    OPTION_NUMBER(REAL, "ridge", 1e-12, 1e12, "0.1", "ridge of the regression"),
+    RAIL_FUSION,
+    {0}};
 
 static status open_primal(struct method_run *run, struct error *error)
 {
@@ -59,20 +48,11 @@ const struct method method_rail_primal = {
  * training images of all tasks, and solves a system with as many equations after every task: 4 N² bytes for N images. The
  * 17,600 of X-TAIL (16 for each of 1,100 classes) take 1.3 GiB, the 400,000 of full-shot MTIL would take 600. A resume
  * file has the features alone. */
-static const struct option dual_options[] = {{.name = "dual_ridge",
-                                              .type = OPTION_REAL,
-                                              .minimum = 1e-12,
-                                              .maximum = 1e12,
-                                              .fallback = "0.001",
-                                              .help = "ridge of the regression"},
-                                             {.name = "gamma",
-                                              .type = OPTION_REAL,
-                                              .minimum = 1e-6,
-                                              .maximum = 1e6,
-                                              .fallback = "0.1",
-                                              .help = "gamma of the kernel exp(-gamma * squared distance)"},
-                                             RAIL_FUSION,
-                                             {0}};
+static const struct option dual_options[] = {
+    OPTION_NUMBER(REAL, "dual_ridge", 1e-12, 1e12, "0.001", "ridge of the regression"),
+    OPTION_NUMBER(REAL, "gamma", 1e-6, 1e6, "0.1", "gamma of the kernel exp(-gamma * squared distance)"),
+    RAIL_FUSION,
+    {0}};
 
 static status open_dual(struct method_run *run, struct error *error)
 {

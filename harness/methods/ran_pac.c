@@ -15,12 +15,7 @@
 #include "harness/methods/methods.h"
 #include "harness/train/services/regression.h"
 
-static const struct option options[] = {{.name = "hidden",
-                                         .type = OPTION_INTEGER,
-                                         .minimum = 1,
-                                         .maximum = 1e6,
-                                         .fallback = "10000",
-                                         .help = "number of random features"},
+static const struct option options[] = {OPTION_NUMBER(INTEGER, "hidden", 1, 1e6, "10000", "number of random features"),
                                         {0}};
 
 static status open(struct method_run *run, struct error *error)

@@ -16,18 +16,10 @@
 #include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"
 
-static const struct option options[] = {{.name = "exemplars",
-                                         .type = OPTION_INTEGER,
-                                         .minimum = 1,
-                                         .maximum = 1e9,
-                                         .fallback = "10000",
-                                         .help = "images kept of all earlier tasks together"},
-                                        {.name = "replayed",
-                                         .type = OPTION_INTEGER,
-                                         .maximum = 65536,
-                                         .fallback = "0",
-                                         .help = "exemplars per iteration; 0: as many as training images"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(INTEGER, "exemplars", 1, 1e9, "10000", "images kept of all earlier tasks together"),
+    OPTION_NUMBER(INTEGER, "replayed", 0, 65536, "0", "exemplars per iteration; 0: as many as training images"),
+    {0}};
 
 struct state {
     struct exemplars exemplars;

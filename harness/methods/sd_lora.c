@@ -14,13 +14,8 @@
 #include "harness/methods/methods.h"
 #include "harness/model/model.h"
 
-static const struct option options[] = {{.name = "magnitude",
-                                         .type = OPTION_REAL,
-                                         .minimum = 1e-3,
-                                         .maximum = 1e3,
-                                         .fallback = "0.8",
-                                         .help = "magnitude with which a task's delta starts"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "magnitude", 1e-3, 1e3, "0.8", "magnitude with which a task's delta starts"), {0}};
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {

@@ -13,24 +13,18 @@
 enum { TRAIN_WEIGHTS, TRAIN_HEAD };
 enum { FFN_DENSE };
 
-static const struct option options[] = {{.name = "train",
-                                         .type = OPTION_CHOICE,
-                                         .choices = "weights|head",
-                                         .fallback = "weights",
-                                         .help = "trained parameters: the image tower and the head, or the head alone"},
-                                        {.name = "ffn",
-                                         .type = OPTION_CHOICE,
-                                         .choices = "dense|ewa|widenet|rmoe|moe",
-                                         .fallback = "dense",
-                                         .help = "mixture in place of the MLPs: dense for none, or that of a paper, "
-                                                 "whose values become the defaults of adapter and merge"},
-                                        {.name = "dropout",
-                                         .type = OPTION_REAL,
-                                         .maximum = 0.99,
-                                         .fallback = "0",
-                                         .help = "dropout of the image tower in training: of the embeddings, the "
-                                                 "attention's output and both layers of the MLPs or their experts"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_ONE_OF("train", "weights|head", "weights",
+                  "trained parameters: the image tower and the head, or the head alone"),
+    OPTION_ONE_OF("ffn", "dense|ewa|widenet|rmoe|moe", "dense",
+                  "mixture in place of the MLPs: dense for none, or that of a paper, whose values become the defaults "
+                  "of adapter and merge",
+                  .incidental = "dense"),
+    OPTION_NUMBER(REAL, "dropout", 0, 0.99, "0",
+                  "dropout of the image tower in training: of the embeddings, the attention's output and both layers "
+                  "of the MLPs or their experts",
+                  .incidental = "0"),
+    {0}};
 
 /* --- Presets of method.ffn --- */
 

@@ -11,15 +11,12 @@
 
 #include "adapters/merge/policies.h"
 
-static const struct option options[] = {{.name = "density",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1,
-                                         .fallback = "0.2",
-                                         .help = "share of a task's changes that trimming keeps"},
-                                        MERGED_TRAIN,
-                                        MERGED_START("initial"),
-                                        MERGED_SCALE("1", "factor of the mean; 0: one over the tasks"),
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "density", 0, 1, "0.2", "share of a task's changes that trimming keeps"),
+    MERGED_TRAIN,
+    MERGED_START("initial"),
+    MERGED_SCALE("1", "factor of the mean; 0: one over the tasks"),
+    {0}};
 
 static status add(struct method_run *run, struct error *error)
 {

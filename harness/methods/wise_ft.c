@@ -5,12 +5,9 @@
  * θ_start are the weights at the start of the task, themselves mixed; the original weights for the first task. */
 #include "harness/methods/start.h"
 
-static const struct option options[] = {{.name = "alpha",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1,
-                                         .fallback = "0.8",
-                                         .help = "share of the weights after the task in the mean of before and after"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "alpha", 0, 1, "0.8", "share of the weights after the task in the mean of before and after"),
+    {0}};
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {

@@ -15,24 +15,13 @@
 
 static const struct option options[] = {
     GUIDED_OPTIONS,
-    {.name = "reference_images", .type = OPTION_FOLDER, .help = "folder of reference images, at any depth"},
-    {.name = "reference_texts", .type = OPTION_FILE, .help = "text file of reference sentences, one per line"},
-    {.name = "reference_column",
-     .type = OPTION_TEXT,
-     .help =
-         "column of reference_texts with the sentences, where tabs separate columns: its number from 1, or its name in "
-         "the first line"},
-    {.name = "l2",
-     .type = OPTION_REAL,
-     .maximum = 1e6,
-     .fallback = "1",
-     .help = "strength of the penalty towards the task's starting weights"},
-    {.name = "average_every",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e9,
-     .fallback = "100",
-     .help = "iterations between the weights that are averaged"},
+    OPTION(FOLDER, "reference_images", NULL, "folder of reference images, at any depth"),
+    OPTION(FILE, "reference_texts", NULL, "text file of reference sentences, one per line"),
+    OPTION(TEXT, "reference_column", NULL,
+           "column of reference_texts with the sentences, where tabs separate columns: its number from 1, or its name "
+           "in the first line"),
+    OPTION_NUMBER(REAL, "l2", 0, 1e6, "1", "strength of the penalty towards the task's starting weights"),
+    OPTION_NUMBER(INTEGER, "average_every", 1, 1e9, "100", "iterations between the weights that are averaged"),
     {0}};
 
 struct state {

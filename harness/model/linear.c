@@ -13,11 +13,8 @@
 #include "models/vit.h"
 
 static const struct option options[] = {
-    {.name = "pool",
-     .type = OPTION_CHOICE,
-     .choices = "class_token|mean_patches",
-     .fallback = "class_token",
-     .help = "pooling of an image's tokens: the class token, or the mean of the patches"},
+    OPTION_ONE_OF("pool", "class_token|mean_patches", "class_token",
+                  "pooling of an image's tokens: the class token, or the mean of the patches"),
     {0}};
 
 static status check(const struct settings *s, struct error *error)

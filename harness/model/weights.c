@@ -14,26 +14,21 @@
 
 enum { HEADS_MOST = 1024, HEAD_WIDTH = 64, HIDDEN_PER_WIDTH = 4 };
 
-/* clang-format off */
-#define SIZE(key, least, most, usual, text) \
-    {.name = (key), .type = OPTION_INTEGER, .minimum = (least), .maximum = (most), .fallback = (usual), .help = (text)}
-#define FLAG(key, usual, text) {.name = (key), .type = OPTION_BOOLEAN, .fallback = (usual), .help = (text)}
-#define SIZES(usual) \
-    SIZE("resolution", 1, 4096, usual("32"), \
-         "side of an image in pixels; positions of a file of another side are interpolated"), \
-    SIZE("patch", 1, 4096, usual("4"), "side of a patch in pixels"), \
-    SIZE("width", 1, 16384, usual("192"), "width of the blocks"), \
-    SIZE("hidden", 0, 65536, usual("0"), "hidden units of the MLPs; 0: 4 times the width"), \
-    SIZE("blocks", 1, CLIP_BLOCKS_MOST, usual("12"), "number of blocks"), \
-    SIZE("share_groups", 0, CLIP_BLOCKS_MOST, usual("0"), \
-         "groups of successive blocks that share one attention and one MLP (WideNet); 0: every block has its own"), \
-    FLAG("share_norms", usual("no"), "LayerNorms shared within a group of blocks, too"), \
-    {0}
+#define SIZES(usual)                                                                                                   \
+    OPTION_NUMBER(INTEGER, "resolution", 1, 4096, usual("32"),                                                         \
+                  "side of an image in pixels; positions of a file of another side are interpolated"),                 \
+        OPTION_NUMBER(INTEGER, "patch", 1, 4096, usual("4"), "side of a patch in pixels"),                             \
+        OPTION_NUMBER(INTEGER, "width", 1, 16384, usual("192"), "width of the blocks"),                                \
+        OPTION_NUMBER(INTEGER, "hidden", 0, 65536, usual("0"), "hidden units of the MLPs; 0: 4 times the width"),      \
+        OPTION_NUMBER(INTEGER, "blocks", 1, CLIP_BLOCKS_MOST, usual("12"), "number of blocks"),                        \
+        OPTION_NUMBER(                                                                                                 \
+            INTEGER, "share_groups", 0, CLIP_BLOCKS_MOST, usual("0"),                                                  \
+            "groups of successive blocks that share one attention and one MLP (WideNet); 0: every block has its own"), \
+        OPTION(BOOLEAN, "share_norms", usual("no"), "LayerNorms shared within a group of blocks, too")
 #define USUAL(value) value
 #define OF_THE_FILE(value) NULL
-/* clang-format on */
 
-static const struct option scratch_options[] = {SIZES(USUAL)}, file_options[] = {SIZES(OF_THE_FILE)};
+static const struct option scratch_options[] = {SIZES(USUAL), {0}}, file_options[] = {SIZES(OF_THE_FILE), {0}};
 
 static bool is_scratch(const char *weights)
 {

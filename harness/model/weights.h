@@ -43,21 +43,13 @@ size_t model_choice_resolution(const struct options *options, size_t of_file);
 status model_choice_check(const struct options *options, const struct vit_settings *vit, struct error *error);
 
 /* The option table entries that model_choice_read reads. */
-/* clang-format off */
-#define MODEL_CHOICE_OPTIONS \
-    {.name = "heads", \
-     .type = OPTION_LIST, \
-     .fallback = "auto", \
-     .help = "attention heads of the image and the text tower, as in 16,16; auto: from a configuration beside the " \
-             "weights"}, \
-    {.name = "activation", \
-     .type = OPTION_CHOICE, \
-     .choices = CLIP_ACTIVATION_CHOICES, \
-     .fallback = "auto", \
-     .help = \
-         "activation of the MLPs: quick_gelu for OpenAI's weights, gelu_tanh for SigLIP's, gelu for most others; auto: from a configuration " \
-             "beside the weights"}
-/* clang-format on */
+#define MODEL_CHOICE_OPTIONS                                                                                           \
+    OPTION(LIST, "heads", "auto",                                                                                      \
+           "attention heads of the image and the text tower, as in 16,16; auto: from a configuration beside the "      \
+           "weights"),                                                                                                 \
+        OPTION_ONE_OF("activation", CLIP_ACTIVATION_CHOICES, "auto",                                                   \
+                      "activation of the MLPs: quick_gelu for OpenAI's weights, gelu_tanh for SigLIP's, gelu for "     \
+                      "most others; auto: from a configuration beside the weights")
 
 /* The caller frees. "mini" is looked for in weights/ beside the executable, then
  * where make install puts it. */

@@ -15,103 +15,63 @@
 #include "models/backend_options.h"
 
 static const struct option model_options[] = {
-    {.name = "weights",
-     .synonyms = "arch|backbone|pretrained|checkpoint_path|ckpt|model_name",
-     .type = OPTION_TEXT,
-     .fallback = "mini",
-     .help = "weights of CLIP or SigLIP: a file (safetensors, .pt, .pth, .bin, or the index of shards), or mini, the "
-             "small model "
-             "that ships; with head.name: linear also an image tower alone, as timm, Hugging Face's ViT or mtil "
-             "classify save it, or scratch for random weights"},
-    {.name = "vocabulary",
-     .synonyms = "vocab|tokenizer|bpe_path",
-     .type = OPTION_TEXT,
-     .fallback = "mini",
-     .help = "vocabulary file of the tokenizer, SigLIP's is a .model; mini: the small model's"},
-    {.name = "heads",
-     .type = OPTION_LIST,
-     .fallback = "auto",
-     .help = "attention heads of the image tower and the text tower, as in 16,16; auto reads them from a configuration "
-             "beside the weights; from scratch one number, auto: width / 64"},
-    {.name = "activation",
-     .synonyms = "act|act_layer|hidden_act",
-     .type = OPTION_CHOICE,
-     .choices = CLIP_ACTIVATION_CHOICES,
-     .fallback = "auto",
-     .help = "activation of the MLPs: quick_gelu for OpenAI's weights, gelu_tanh for SigLIP's, gelu for most others; "
-             "auto reads it from a "
-             "configuration beside the weights, and is gelu from scratch"},
+    OPTION(TEXT, "weights", "mini",
+           "weights of CLIP or SigLIP: a file (safetensors, .pt, .pth, .bin, or the index of shards), or mini, the "
+           "small model that ships; with head.name: linear also an image tower alone, as timm, Hugging Face's ViT or "
+           "mtil classify save it, or scratch for random weights",
+           INTO(struct settings, weights), .synonyms = "arch|backbone|pretrained|checkpoint_path|ckpt|model_name",
+           .incidental = "*"),
+    OPTION(TEXT, "vocabulary", "mini",
+           "vocabulary file of the tokenizer, SigLIP's is a .model; mini: the small model's",
+           INTO(struct settings, vocabulary), .synonyms = "vocab|tokenizer|bpe_path", .incidental = "*"),
+    OPTION(LIST, "heads", "auto",
+           "attention heads of the image tower and the text tower, as in 16,16; auto reads them from a configuration "
+           "beside the weights; from scratch one number, auto: width / 64"),
+    OPTION_ONE_OF("activation", CLIP_ACTIVATION_CHOICES, "auto",
+                  "activation of the MLPs: quick_gelu for OpenAI's weights, gelu_tanh for SigLIP's, gelu for most "
+                  "others; auto reads it from a configuration beside the weights, and is gelu from scratch",
+                  .synonyms = "act|act_layer|hidden_act"),
     {0}};
 
-static const struct option head_options[] = {
-    {.name = "name",
-     .type = OPTION_TEXT,
-     .fallback = "text",
-     .help = "head that turns image features into scores; see mtil list heads"},
-    {0}};
+static const struct option head_options[] = {OPTION(TEXT, "name", "text",
+                                                    "head that turns image features into scores; see mtil list heads",
+                                                    .when = "name!=text"),
+                                             {0}};
 
-static const struct option method_options[] = {{.name = "name",
-                                                .type = OPTION_TEXT,
-                                                .fallback = "moe_adapters",
-                                                .help = "method that trains the tasks; see mtil list methods"},
-                                               {0}};
+static const struct option method_options[] = {
+    OPTION(TEXT, "name", "moe_adapters", "method that trains the tasks; see mtil list methods"), {0}};
 
 static const struct option run_options[] = {
-    {.name = "seeds", .synonyms = "random_seed", .type = OPTION_LIST, .fallback = "1", .help = "seeds, one run each"},
-    {.name = "row", .type = OPTION_TEXT, .help = "row of a suite with rows; it names the run in tables"},
-    {.name = "name", .type = OPTION_TEXT, .help = "name of the run, stored with it; --where run.name=NAME finds it"},
-    {.name = "note", .type = OPTION_TEXT, .help = "purpose of the run, stored with it"},
+    OPTION(LIST, "seeds", "1", "seeds, one run each", .synonyms = "random_seed", .incidental = "*"),
+    OPTION(TEXT, "row", NULL, "row of a suite with rows; it names the run in tables", .incidental = "*"),
+    OPTION(TEXT, "name", NULL, "name of the run, stored with it; --where run.name=NAME finds it", .incidental = "*"),
+    OPTION(TEXT, "note", NULL, "purpose of the run, stored with it", .incidental = "*"),
     BACKEND_OPTIONS("auto", "auto", "0"),
     GPUS_OPTION("1"),
-    {.name = "threads",
-     .synonyms = "num_threads|workers|num_workers",
-     .type = OPTION_INTEGER,
-     .maximum = 1024,
-     .fallback = "0",
-     .help = "number of threads; 0: one per core; results do not depend on it"},
-    {.name = "evaluation_batch",
-     .type = OPTION_INTEGER,
-     .maximum = 65536,
-     .fallback = "0",
-     .help =
-         "test images encoded at a time; 0: as many as GPU memory allows, 64 on the CPU; results do not depend on it, "
-         "except for rounding on a GPU"},
-    {.name = "keep_features",
-     .type = OPTION_BOOLEAN,
-     .fallback = "yes",
-     .help = "reuse of predictions that cannot have changed; results do not depend on it"},
+    OPTION_NUMBER(INTEGER, "threads", 0, 1024, "0", "number of threads; 0: one per core; results do not depend on it",
+                  INTO(struct settings, threads), .synonyms = "num_threads|workers|num_workers", .incidental = "*"),
+    OPTION_NUMBER(INTEGER, "evaluation_batch", 0, 65536, "0",
+                  "test images encoded at a time; 0: as many as GPU memory allows, 64 on the CPU; results do not "
+                  "depend on it, except for rounding on a GPU",
+                  INTO(struct settings, evaluation_batch), .incidental = "*"),
+    OPTION(BOOLEAN, "keep_features", "yes",
+           "reuse of predictions that cannot have changed; results do not depend on it",
+           INTO(struct settings, keep_features), .incidental = "*"),
     CACHE_OPTIONS,
-    {.name = "folder",
-     .synonyms = "output|output_dir|out_dir|save_dir|log_dir|outdir",
-     .type = OPTION_TEXT,
-     .fallback = "runs",
-     .help = "folder of resume files and weights"},
-    {.name = "database",
-     .synonyms = "db|results",
-     .type = OPTION_TEXT,
-     .fallback = SETTINGS_DATABASE,
-     .help = "database of the results"},
-    {.name = "checkpoints",
-     .type = OPTION_CHOICE,
-     .choices = "last|all|none",
-     .fallback = "last",
-     .help = "trained weights to save: the last, those after every task, or none"},
-    {.name = "checkpoint_every",
-     .type = OPTION_INTEGER,
-     .maximum = 1e9,
-     .fallback = "0",
-     .help = "iterations between resume points within a task; 0: none"},
-    {.name = "log_every",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e9,
-     .fallback = "10",
-     .help = "iterations between stored losses"},
-    {.name = "trajectory_every",
-     .type = OPTION_INTEGER,
-     .maximum = 1e9,
-     .fallback = "0",
-     .help = "iterations between stored sketches of experts, beside the start and the end of each task; 0: none"},
+    OPTION(TEXT, "folder", "runs", "folder of resume files and weights", INTO(struct settings, folder),
+           .synonyms = "output|output_dir|out_dir|save_dir|log_dir|outdir", .incidental = "*"),
+    OPTION(TEXT, "database", SETTINGS_DATABASE, "database of the results", INTO(struct settings, database),
+           .synonyms = "db|results", .incidental = "*"),
+    OPTION_ONE_OF("checkpoints", "last|all|none", "last",
+                  "trained weights to save: the last, those after every task, or none",
+                  INTO(struct settings, checkpoints), .incidental = "*"),
+    OPTION_NUMBER(INTEGER, "checkpoint_every", 0, 1e9, "0", "iterations between resume points within a task; 0: none",
+                  INTO(struct settings, checkpoint_every), .incidental = "*"),
+    OPTION_NUMBER(INTEGER, "log_every", 1, 1e9, "10", "iterations between stored losses",
+                  INTO(struct settings, log_every), .incidental = "*"),
+    OPTION_NUMBER(INTEGER, "trajectory_every", 0, 1e9, "0",
+                  "iterations between stored sketches of experts, beside the start and the end of each task; 0: none",
+                  INTO(struct settings, trajectory_every), .incidental = "*"),
     {0}};
 
 /* What the choosers know, by number. */
@@ -170,11 +130,9 @@ static status reader_keys(const char *name, const struct option **table, struct 
     return OK;
 }
 
-/* Paths of weights and images are incidental: their contents identify a run (harness/run/inputs.h). */
 const struct suite_section settings_sections[] = {
     {.name = "model",
      .options = model_options,
-     .incidental = "weights|vocabulary",
      .chooser = "weights",
      .chosen = model_choice_keys,
      .choice = weights_with_sizes,
@@ -188,61 +146,50 @@ const struct suite_section settings_sections[] = {
      .choice = head_name,
      .about = "head that turns image features into class scores",
      .preset_by = "method.ffn",
-     .preset = mixture_preset,
-     .used = settings_uses_head},
+     .preset = mixture_preset},
     {.name = "data",
      .options = settings_data_options,
-     .incidental = "root|order_name|setting|on_unreadable", /* the digests show which images are left out */
      .shorthand = settings_data_shorthand,
      .chooser = "split_by",
      .chosen = settings_split_keys,
      .choice = settings_split_name,
      .about = "tasks, their order and their images",
-     .used = settings_uses_data},
+     .used = settings_reads},
     {.name = "adapter",
      .options = adapter_options,
      .chooser = "freeze",
      .chosen = freeze_policy_keys,
      .choice = freezing_name,
      .about = "mixtures of experts: number, place, routers and freezing",
-     /* what runs did before there were these keys */
-     .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
-                   "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|start=copies|init_noise=0|"
-                   "router=noisy_topk|router_noise=0|capacity=0|aligned_output=none|score_steps=10|score_noise=0.001|"
-                   "noise_unit=deviation|"
-                   "share_across_blocks=0|share_routing=0",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
-     .used = settings_uses_adapter},
+     .used = settings_reads},
     {.name = "delta",
      .options = delta_options,
      .about = "low-rank deltas of the towers' matrices: rank, place and start",
-     .used = settings_uses_delta},
+     .used = settings_reads},
     {.name = "merge",
      .options = merge_options,
      .chooser = "policy",
      .chosen = merge_policy_keys,
      .choice = policy_name,
      .about = "choice of the experts to merge, and schedule of the merges",
-     .incidental =
-         "schedule=every|target=least_used|noise=0.01|least_fall=0.01|until=1" /* what runs did before these keys */
-         "|analysis|timeout",
      .free = "options",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
-     .used = settings_uses_merge},
+     .used = settings_reads},
     {.name = "combine",
      .options = combine_options,
      .chooser = "name",
      .chosen = merge_combiner_keys,
      .choice = combiner_name,
      .about = "combination of the merged experts",
-     .used = settings_uses_merge},
+     .when = "merge.policy!=none|ewa",
+     .used = settings_reads},
     {.name = "training",
      .options = training_options,
      .about = "steps, batches, optimizer, schedule and augmentation of every task",
-     .incidental = "epochs=0|warmup_epochs=0|loss=cross_entropy|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
-     .used = settings_uses_training},
+     .used = settings_reads},
     {.name = "method",
      .options = method_options,
      .chooser = "name",
@@ -250,82 +197,52 @@ const struct suite_section settings_sections[] = {
      .choice = method_name,
      .alias = "method=name",
      .free = "options",
-     .about = "method that trains the tasks",
-     .incidental = "ffn=dense|dropout=0|timeout"}, /* what runs did before there were the keys */
+     .about = "method that trains the tasks"},
     {.name = "selector",
      .options = selector_options,
      .alias = "selector=kind",
      .about = "choice of the router of a test image",
-     .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
      .preset_by = "selector.kind",
      .preset = selector_preset,
-     .used = settings_uses_selector},
+     .used = settings_reads},
     {.name = "evaluation",
      .options = settings_evaluation_options,
-     .about = "classes that test images are compared with, and what is stored",
-     .incidental = "patch_images",
-     .used = settings_uses_evaluation},
+     .about = "classes that test images are compared with, and what is stored"},
     {.name = "tasks",
      .options = task_options,
      .each_of = "data.order",
      .named = "path",
-     .inherits = "training|data.split|data.on_missing|data.on_unreadable|data.class_names|data.template",
-     .incidental = "root|path|on_unreadable",
+     .inherits = {{"training"},
+                  {"data", "split"},
+                  {"data", "on_missing"},
+                  {"data", "on_unreadable"},
+                  {"data", "class_names"},
+                  {"data", "template"}},
      .chooser = "reader",
      .chosen = reader_keys,
      .choice = reader_name,
-     .about = "settings of a single task, below its name",
-     .used = settings_uses_training},
+     .about = "settings of a single task, below its name"},
     {.name = "run",
      .options = run_options,
      .row = "row",
      .alias = "seed=seeds",
-     .about = "name, seeds, device, threads, caches, and where files lie",
-     .incidental = "seeds|row|name|note|" BACKEND_OPTION_NAMES
-                   "|gpus=1|threads|evaluation_batch|keep_features|folder|database|" CACHE_OPTION_NAMES
-                   "|checkpoints|checkpoint_every|log_every|trajectory_every"},
+     .about = "name, seeds, device, threads, caches, and where files lie"},
     {0}};
-
-/* Whether the table has the key of the section, and it names files. */
-static bool is_path(const struct option *table, const char *section, const char *key)
-{
-    size_t length = strlen(section);
-    bool within = strncmp(key, section, length) == 0 && key[length] == '.';
-    const struct option *option = within ? options_find(table, key + length + 1) : NULL;
-    return option != NULL && option_is_path(option);
-}
 
 bool settings_incidental(const char *key, const char *value)
 {
-    bool path = is_path(selector_options, "selector", key);
-    for (size_t i = 0; !path && method_at(i) != NULL; i++)
-        path = is_path(method_at(i)->options, "method", key);
-    for (size_t i = 0; !path && merge_policy_at(i) != NULL; i++)
-        path = is_path(merge_policy_at(i)->options, "merge", key);
-    return path || suite_key_incidental(settings_sections, key, value);
-}
-
-static size_t whole(const struct options *options, const char *name)
-{
-    return (size_t)options_integer(options, name);
+    return suite_key_incidental(settings_sections, key, value);
 }
 
 static void read_run(struct settings *s, const struct options *o)
 {
-    s->threads = whole(o, "threads");
+    options_fill(o, run_options, s);
+    s->gpus = (size_t)options_integer(o, "gpus");
     s->backend = backend_settings_of(o);
     s->backend.threads = s->threads;
-    s->backend.gpus = s->gpus = whole(o, "gpus");
-    s->evaluation_batch = whole(o, "evaluation_batch");
-    s->keep_features = options_boolean(o, "keep_features");
+    s->backend.gpus = s->gpus;
     s->cache = cache_settings_of(o);
     s->cache.threads = s->threads;
-    s->folder = options_text(o, "folder");
-    s->database = options_text(o, "database");
-    s->checkpoints = (enum checkpoints)options_choice(o, "checkpoints");
-    s->checkpoint_every = whole(o, "checkpoint_every");
-    s->log_every = whole(o, "log_every");
-    s->trajectory_every = whole(o, "trajectory_every");
 }
 
 static status check(const struct settings *s, struct error *error)
@@ -433,14 +350,12 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
                          *evaluation = suite_options(suite, "evaluation");
     TRY(check_seeds(suite, error));
     TRY(check_homes(suite_options(suite, "run"), error));
-    *s = (struct settings){.weights = options_text(model, "weights"),
-                           .vocabulary = options_text(model, "vocabulary"),
-                           .model_options = model,
+    TRY(suite_check_unread(suite, error));
+    *s = (struct settings){.model_options = model,
                            .head_options = suite_options(suite, "head"),
-                           .method_options = suite_options(suite, "method"),
-                           .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
-                           .patch_images = (size_t)options_integer(evaluation, "patch_images"),
-                           .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
+                           .method_options = suite_options(suite, "method")};
+    options_fill(model, model_options, s);
+    options_fill(evaluation, settings_evaluation_options, s);
     TRY(model_choice_scratch(&s->scratch, model, "model.heads", error));
     if (s->scratch.width == 0)
         TRY(model_choice_read(&s->stated, model, "model.heads", "model.activation", error));

@@ -1,5 +1,5 @@
-/* Parts of settings.c: the section `data` and the keys of `evaluation` (settings_data.c), the sections `training` and `tasks`
- * and which keys are read (settings_data.c). */
+/* Parts of settings.c in settings_data.c: the section `data`, the keys of `evaluation`, the checks of `training` and `tasks`, and
+ * which keys a method reads. */
 #pragma once
 
 #include "harness/run/settings.h"
@@ -22,16 +22,8 @@ status settings_count_parts(struct settings *settings, const struct suite *suite
 /* Checks conditions on several keys. The setting that a suite states must be the one that it computes. */
 status settings_check_data(const struct settings *settings, const struct options *data, struct error *error);
 
-/* Fills in the settings of `training` and `tasks`; method, head and `data`, which they depend on, are known by then.
- * Refuses a value that nothing reads beside the others: two runs that compute the same would have two identities. */
+/* Fills in the settings of `training` and `tasks`; method, head and `data`, which they depend on, are known by then. */
 status settings_read_training(struct settings *settings, const struct suite *suite, struct error *error);
 
-/* Which keys are read with the choices of a suite. A key that nothing reads is no part of a run's identity. */
-bool settings_uses_head(const struct suite *suite, const char *section, const char *key);
-bool settings_uses_data(const struct suite *suite, const char *section, const char *key);
-bool settings_uses_adapter(const struct suite *suite, const char *section, const char *key);
-bool settings_uses_delta(const struct suite *suite, const char *section, const char *key);
-bool settings_uses_merge(const struct suite *suite, const char *section, const char *key);    /* and combine */
-bool settings_uses_training(const struct suite *suite, const char *section, const char *key); /* and tasks */
-bool settings_uses_evaluation(const struct suite *suite, const char *section, const char *key);
-bool settings_uses_selector(const struct suite *suite, const char *section, const char *key);
+/* Whether the suite's choices read a key, beside the conditions of its row. */
+bool settings_reads(const struct suite *suite, const char *section, const char *key);

@@ -9,94 +9,47 @@
 #include "models/optimizers/optimizer.h"
 
 const struct option training_options[] = {
-    {.name = "iterations",
-     .synonyms = "iters|steps|max_steps|num_iterations|n_iter",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e9,
-     .fallback = "1000",
-     .replaces = "epochs",
-     .help = "optimizer steps per task"},
-    {.name = "epochs",
-     .synonyms = "epoch|num_epochs|n_epochs|max_epochs",
-     .type = OPTION_INTEGER,
-     .maximum = 1e6,
-     .fallback = "0",
-     .replaces = "iterations",
-     .help = "passes over a task's training images, in place of iterations; 0: iterations decide"},
-    {.name = "reference_iterations",
-     .type = OPTION_BOOLEAN,
-     .fallback = "no",
-     .help = "one more step per task, as in the public code"},
-    {.name = "batch",
-     .synonyms = "bs|batch_size|batchsize|train_batch_size",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 65536,
-     .fallback = "64",
-     .help = "images per iteration"},
-    {.name = "learning_rate",
-     .synonyms = "lr|eta|base_lr|step_size",
-     .type = OPTION_REAL,
-     .maximum = 100,
-     .fallback = "1e-3",
-     .help = "learning rate at the peak of the schedule"},
-    {.name = "warmup",
-     .synonyms = "warmup_steps|warmup_iters|num_warmup_steps|warmup_length",
-     .type = OPTION_INTEGER,
-     .maximum = 1e9,
-     .fallback = "100",
-     .replaces = "warmup_epochs",
-     .help = "iterations of linear warm-up"},
-    {.name = "warmup_epochs",
-     .type = OPTION_INTEGER,
-     .maximum = 1e6,
-     .fallback = "0",
-     .replaces = "warmup",
-     .help = "passes over a task's training images that the warm-up takes, in place of warmup; 0: warmup decides"},
-    {.name = "loss",
-     .synonyms = "criterion|loss_fn",
-     .type = OPTION_CHOICE,
-     .choices = "cross_entropy|contrastive",
-     .fallback = "cross_entropy",
-     .help = "loss of a batch: cross_entropy of its images over the task's classes, or contrastive, CLIP's, over its "
-             "images and the prompts of their labels"},
-    {.name = "label_smoothing",
-     .synonyms = "ls|smoothing",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "0.2",
-     .help = "label smoothing of the loss"},
-    {.name = "weight_decay",
-     .synonyms = "wd|decay",
-     .type = OPTION_REAL,
-     .maximum = 10,
-     .fallback = "0",
-     .help = "weight decay: decoupled in adamw and lamb, added to the gradient in sgd"},
-    {.name = "optimizer",
-     .synonyms = "opt|optim",
-     .type = OPTION_CHOICE,
-     .choices = OPTIMIZER_CHOICES,
-     .fallback = "adamw",
-     .help = "optimizer; see mtil list optimizers"},
-    {.name = "momentum", .type = OPTION_REAL, .maximum = 0.9999, .fallback = "0.9", .help = "momentum of sgd"},
-    {.name = "on_nan",
-     .type = OPTION_CHOICE,
-     .choices = "stop|skip",
-     .fallback = "stop",
-     .help = "response to an iteration whose loss or gradients are not finite: stop, or skip and count it"},
-    AUGMENT_OPTIONS,
+    OPTION_NUMBER(INTEGER, "iterations", 1, 1e9, "1000", "optimizer steps per task",
+                  INTO(struct task_settings, schedule_end), .synonyms = "iters|steps|max_steps|num_iterations|n_iter",
+                  .replaces = "epochs", .when = "epochs=0", .written = true),
+    OPTION_NUMBER(INTEGER, "epochs", 0, 1e6, "0",
+                  "passes over a task's training images, in place of iterations; 0: iterations decide",
+                  INTO(struct task_settings, epochs), .synonyms = "epoch|num_epochs|n_epochs|max_epochs",
+                  .replaces = "iterations", .incidental = "0"),
+    OPTION(BOOLEAN, "reference_iterations", "no", "one more step per task, as in the public code"),
+    OPTION_NUMBER(INTEGER, "batch", 1, 65536, "64", "images per iteration", INTO(struct task_settings, batch),
+                  .synonyms = "bs|batch_size|batchsize|train_batch_size"),
+    OPTION_NUMBER(REAL, "learning_rate", 0, 100, "1e-3", "learning rate at the peak of the schedule",
+                  INTO(struct task_settings, rate), .synonyms = "lr|eta|base_lr|step_size"),
+    OPTION_NUMBER(INTEGER, "warmup", 0, 1e9, "100", "iterations of linear warm-up", INTO(struct task_settings, warmup),
+                  .synonyms = "warmup_steps|warmup_iters|num_warmup_steps|warmup_length", .replaces = "warmup_epochs",
+                  .when = "warmup_epochs=0", .written = true),
+    OPTION_NUMBER(INTEGER, "warmup_epochs", 0, 1e6, "0",
+                  "passes over a task's training images that the warm-up takes, in place of warmup; 0: warmup decides",
+                  INTO(struct task_settings, warmup_epochs), .replaces = "warmup", .incidental = "0"),
+    OPTION_ONE_OF("loss", "cross_entropy|contrastive", "cross_entropy",
+                  "loss of a batch: cross_entropy of its images over the task's classes, or contrastive, CLIP's, over "
+                  "its images and the prompts of their labels",
+                  INTO(struct task_settings, contrastive), .synonyms = "criterion|loss_fn",
+                  .incidental = "cross_entropy"),
+    OPTION_NUMBER(REAL, "label_smoothing", 0, 1, "0.2", "label smoothing of the loss",
+                  INTO(struct task_settings, smoothing), .synonyms = "ls|smoothing"),
+    OPTION_NUMBER(REAL, "weight_decay", 0, 10, "0",
+                  "weight decay: decoupled in adamw and lamb, added to the gradient in sgd", .synonyms = "wd|decay"),
+    OPTION_ONE_OF("optimizer", OPTIMIZER_CHOICES, "adamw", "optimizer; see mtil list optimizers",
+                  .synonyms = "opt|optim", .incidental = "adamw"),
+    OPTION_NUMBER(REAL, "momentum", 0, 0.9999, "0.9", "momentum of sgd", .when = "optimizer=sgd", .written = true,
+                  .incidental = "0.9"),
+    OPTION_ONE_OF("on_nan", "stop|skip", "stop",
+                  "response to an iteration whose loss or gradients are not finite: stop, or skip and count it",
+                  INTO(struct task_settings, on_nan)),
+    AUGMENT_OPTIONS(struct task_settings, augmentation),
     {0}};
 
 const struct option task_options[] = {
-    {.name = "reader", .type = OPTION_TEXT, .help = "reader of the dataset; default: the task's own name"},
-    {.name = "root", .type = OPTION_TEXT, .help = "root folder of the task, in place of data.root"},
+    OPTION(TEXT, "reader", NULL, "reader of the dataset; default: the task's own name"),
+    OPTION(TEXT, "root", NULL, "root folder of the task, in place of data.root", .incidental = "*"),
     {0}};
-
-static size_t whole(const struct options *options, const char *name)
-{
-    return (size_t)options_integer(options, name);
-}
 
 size_t task_shots(const struct options *data, size_t k)
 {
@@ -130,19 +83,11 @@ static struct update_rule rule_of(const struct options *o)
 
 struct task_settings training_settings_of(const struct options *o)
 {
-    return (struct task_settings){.iterations =
-                                      whole(o, "iterations") + (options_boolean(o, "reference_iterations") ? 1 : 0),
-                                  .schedule_end = whole(o, "iterations"),
-                                  .epochs = whole(o, "epochs"),
-                                  .warmup = whole(o, "warmup"),
-                                  .warmup_epochs = whole(o, "warmup_epochs"),
-                                  .batch = whole(o, "batch"),
-                                  .rate = options_real(o, "learning_rate"),
-                                  .rule = rule_of(o),
-                                  .contrastive = options_choice(o, "loss") == 1,
-                                  .smoothing = (float)options_real(o, "label_smoothing"),
-                                  .on_nan = (enum on_nan)options_choice(o, "on_nan"),
-                                  .augmentation = augmentation_of(o)};
+    struct task_settings s = {.rule = rule_of(o)};
+    options_fill(o, training_options, &s);
+    s.iterations = s.schedule_end + (options_boolean(o, "reference_iterations") ? 1 : 0);
+    s.augmentation.unmixed = 1 - options_real(o, "mixup_probability");
+    return s;
 }
 
 /* Pairs of a whole batch are compared, an image with one prompt each. */

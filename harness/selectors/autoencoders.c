@@ -363,7 +363,6 @@ static status coders_read(struct selector *selector, const struct safetensors *f
 /* --- Kinds --- */
 
 #define CODER_FORMULA "x = sigmoid(features), r = sigmoid(W2 ReLU(W1 x + b1) + b2), error = mean (r - x)^2"
-#define CODER_KEYS "code|iterations|batch|learning_rate|l2|unrelated"
 #define CODER_FUNCTIONS                                                                                                \
     .most = coders_most, .open = coders_open, .close = coders_close, .before = coders_before, .fit = coders_fit,       \
     .errors = coders_errors, .keep = coders_keep, .write = coders_write, .read = coders_read
@@ -375,7 +374,6 @@ const struct selector_kind selector_clip = {
     .formula = CODER_FORMULA,
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_PATCHES,
-    .reads = CODER_KEYS,
     CODER_FUNCTIONS};
 
 /* Autoencoders on AlexNet's features, as published. */
@@ -386,5 +384,4 @@ const struct selector_kind selector_alexnet = {
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_PIXELS,
     .threshold = "0.0655",
-    .reads = CODER_KEYS "|alexnet",
     CODER_FUNCTIONS};

@@ -237,7 +237,6 @@ const struct selector_kind selector_gaussian = {
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_IMAGE,
     .shared = true,
-    .reads = "shrinkage",
     .open = open_gaussian,
     .close = close_gaussian,
     .fit = fit,

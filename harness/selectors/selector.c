@@ -18,97 +18,46 @@ static const char choices[] = SELECTORS(CHOICE);
 #undef CHOICE
 
 const struct option selector_options[] = {
-    {.name = "kind",
-     .type = OPTION_CHOICE,
-     .choices = choices + 1,
-     .fallback = "clip",
-     .help = "selector that chooses the router of a test image; see mtil list selectors"},
-    {.name = "decision",
-     .type = OPTION_CHOICE,
-     .choices = "per_image|per_batch",
-     .fallback = "per_image",
-     .help = "unit of a decision: an image, or a batch of one dataset"},
-    {.name = "decision_batch",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e6,
-     .fallback = "128",
-     .help = "images that decide together, with decision: per_batch"},
-    {.name = "code",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 65536,
-     .fallback = "100",
-     .help = "hidden units of an autoencoder"},
-    {.name = "iterations",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e6,
-     .fallback = "300",
-     .help = "training steps of an autoencoder"},
-    {.name = "batch",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 65536,
-     .fallback = "64",
-     .help = "images per training step of an autoencoder"},
-    {.name = "learning_rate",
-     .type = OPTION_REAL,
-     .maximum = 10,
-     .fallback = "0.01",
-     .help = "learning rate of an autoencoder, divided by 10 every 10 epochs"},
-    {.name = "l2",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "1e-4",
-     .help = "L2 penalty of an autoencoder, added to its gradient"},
-    {.name = "quantile",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "0.99",
-     .help = "quantile of a task's held-out losses that becomes its threshold"},
-    {.name = "threshold",
-     .type = OPTION_REAL,
-     .minimum = -1e9,
-     .maximum = 1e9,
-     .fallback = "0",
-     .help =
-         "fixed threshold of all tasks, below 0 for kind: task_gaussian alone; 0: the quantile; with kind: alexnet the "
-         "default is the published 0.0655"},
-    {.name = "shrinkage",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "0.1",
-     .help = "share of the covariance that is replaced by its mean variance, with kind: gaussian"},
-    {.name = "alexnet",
-     .type = OPTION_FILE,
-     .help = "file of AlexNet's weights under torchvision's names, for kind: alexnet"},
-    {.name = "unrelated",
-     .type = OPTION_FOLDER,
-     .help = "folder of images that belong to no task; their autoencoder competes as well, and where it wins zero-shot "
-             "CLIP answers"},
+    OPTION_ONE_OF("kind", choices + 1, "clip",
+                  "selector that chooses the router of a test image; see mtil list selectors"),
+    OPTION_ONE_OF("decision", "per_image|per_batch", "per_image",
+                  "unit of a decision: an image, or a batch of one dataset", INTO(struct selector_settings, decision),
+                  .when = "kind!=oracle|none"),
+    OPTION_NUMBER(INTEGER, "decision_batch", 1, 1e6, "128", "images that decide together, with decision: per_batch",
+                  INTO(struct selector_settings, decision_batch), .when = "decision=per_batch"),
+    OPTION_NUMBER(INTEGER, "code", 1, 65536, "100", "hidden units of an autoencoder",
+                  INTO(struct selector_settings, code), .when = "kind=clip|alexnet"),
+    OPTION_NUMBER(INTEGER, "iterations", 1, 1e6, "300", "training steps of an autoencoder",
+                  INTO(struct selector_settings, iterations), .when = "kind=clip|alexnet"),
+    OPTION_NUMBER(INTEGER, "batch", 1, 65536, "64", "images per training step of an autoencoder",
+                  INTO(struct selector_settings, batch), .when = "kind=clip|alexnet"),
+    OPTION_NUMBER(REAL, "learning_rate", 0, 10, "0.01",
+                  "learning rate of an autoencoder, divided by 10 every 10 epochs",
+                  INTO(struct selector_settings, rate), .when = "kind=clip|alexnet"),
+    OPTION_NUMBER(REAL, "l2", 0, 1, "1e-4", "L2 penalty of an autoencoder, added to its gradient",
+                  INTO(struct selector_settings, l2), .when = "kind=clip|alexnet"),
+    OPTION_NUMBER(REAL, "quantile", 0, 1, "0.99", "quantile of a task's held-out losses that becomes its threshold",
+                  INTO(struct selector_settings, quantile), .when = "threshold=0"),
+    OPTION_NUMBER(REAL, "threshold", -1e9, 1e9, "0",
+                  "fixed threshold of all tasks, below 0 for kind: task_gaussian alone; 0: the quantile; with kind: "
+                  "alexnet the default is the published 0.0655",
+                  INTO(struct selector_settings, threshold), .when = "kind!=oracle|none"),
+    OPTION_NUMBER(REAL, "shrinkage", 0, 1, "0.1",
+                  "share of the covariance that is replaced by its mean variance, with kind: gaussian",
+                  INTO(struct selector_settings, shrinkage), .when = "kind=gaussian", .incidental = "0.1"),
+    OPTION(FILE, "alexnet", NULL, "file of AlexNet's weights under torchvision's names, for kind: alexnet",
+           INTO(struct selector_settings, alexnet), .when = "kind=alexnet"),
+    OPTION(FOLDER, "unrelated", NULL,
+           "folder of images that belong to no task; their autoencoder competes as well, and where it wins zero-shot "
+           "CLIP answers",
+           INTO(struct selector_settings, unrelated), .when = "kind=clip|alexnet"),
     {0}};
-
-static size_t whole(const struct options *options, const char *name)
-{
-    return (size_t)options_integer(options, name);
-}
 
 struct selector_settings selector_settings_of(const struct options *o)
 {
-    return (struct selector_settings){.kind = selector_kind_at(options_choice(o, "kind")),
-                                      .decision = (enum selector_decision)options_choice(o, "decision"),
-                                      .decision_batch = whole(o, "decision_batch"),
-                                      .code = whole(o, "code"),
-                                      .iterations = whole(o, "iterations"),
-                                      .batch = whole(o, "batch"),
-                                      .rate = options_real(o, "learning_rate"),
-                                      .l2 = options_real(o, "l2"),
-                                      .quantile = options_real(o, "quantile"),
-                                      .threshold = options_real(o, "threshold"),
-                                      .shrinkage = options_real(o, "shrinkage"),
-                                      .alexnet = options_text(o, "alexnet"),
-                                      .unrelated = options_text(o, "unrelated")};
+    struct selector_settings s = {.kind = selector_kind_at(options_choice(o, "kind"))};
+    options_fill(o, selector_options, &s);
+    return s;
 }
 
 const char *selector_preset(const char *name, const char *section, const char *key)
@@ -124,22 +73,6 @@ const char *selector_preset(const char *name, const char *section, const char *k
 #define ALEXNET                                                                                                        \
     "AlexNet's weights: torchvision's alexnet-owt-7be5be79.pth, from https://download.pytorch.org/models/; without "   \
     "them leave out rows with kind alexnet, as in row=Park-clip, or set selector.kind=clip"
-
-bool selector_settings_read(const struct options *o, const char *key)
-{
-    const struct selector_settings s = selector_settings_of(o);
-    if (strcmp(key, "kind") == 0)
-        return true;
-    if (s.kind->route != ROUTE_BY_ERRORS)
-        return false;
-    if (strcmp(key, "decision") == 0 || strcmp(key, "threshold") == 0)
-        return true;
-    if (strcmp(key, "decision_batch") == 0)
-        return s.decision == DECIDE_PER_BATCH;
-    if (strcmp(key, "quantile") == 0)
-        return s.threshold == 0;
-    return s.kind->reads != NULL && text_has_word(s.kind->reads, key);
-}
 
 status selector_settings_check(const struct selector_settings *s, struct error *error)
 {

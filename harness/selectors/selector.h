@@ -26,9 +26,6 @@ struct selector_settings selector_settings_of(const struct options *options);
 /* The default that a key has with this kind; NULL: the key's own. For suite_section.preset. */
 const char *selector_preset(const char *kind, const char *section, const char *key);
 
-/* Whether the kind and the decision that the options name read the key. */
-bool selector_settings_read(const struct options *options, const char *key);
-
 /* ERROR_ARGUMENT where a value that the kind needs is missing, or a value is given that it does not use. */
 status selector_settings_check(const struct selector_settings *settings, struct error *error);
 
@@ -83,7 +80,6 @@ struct selector_kind {
     enum selector_features features;
     bool shared;           /* a new task changes the errors of the earlier ones, too */
     const char *threshold; /* the default of selector.threshold; NULL: 0, the quantile */
-    const char *reads;     /* "code|batch": its own keys of section selector; NULL: none */
 
     /* Training images of a task that it learns from, at most; the held-out tenth is not among them. NULL: all. */
     size_t (*most)(const struct selector_settings *settings);

@@ -221,14 +221,59 @@ TEST(arena_grows_by_what_is_needed)
     arena_destroy(&arena);
 }
 
+enum moments { KEEP, AVERAGE, RESET };
+
+struct members {
+    size_t every, unnamed;
+    double rate;
+    float share;
+    enum moments moments;
+    const char *name;
+    bool quiet, averaged;
+};
+
 static const struct option table[] = {
-    {.name = "every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1000, .fallback = "100", .help = "cycle"},
-    {.name = "rate", .type = OPTION_REAL, .fallback = "0.5", .help = "rate"},
-    {.name = "moments", .type = OPTION_CHOICE, .choices = "keep|average|reset", .fallback = "keep", .help = "moments"},
-    {.name = "size", .type = OPTION_INTEGER, .maximum = 9, .choices = "auto", .fallback = "auto", .help = "size"},
-    {.name = "order", .type = OPTION_LIST, .help = "tasks"},
-    {.name = "quiet", .type = OPTION_BOOLEAN, .fallback = "no", .help = "no progress"},
+    OPTION_NUMBER(INTEGER, "every", 1, 1000, "100", "cycle", INTO(struct members, every)),
+    OPTION(REAL, "rate", "0.5", "rate", INTO(struct members, rate)),
+    OPTION_ONE_OF("moments", "keep|average|reset", "keep", "moments", INTO(struct members, moments)),
+    OPTION_NUMBER(INTEGER, "size", 0, 9, "auto", "size", .choices = "auto"),
+    OPTION(LIST, "order", NULL, "tasks"),
+    OPTION(BOOLEAN, "quiet", "no", "no progress", INTO(struct members, quiet), .incidental = "*"),
+    OPTION(REAL, "share", "0.25", "share", INTO(struct members, share), .incidental = "0.25|1"),
+    OPTION_ONE_OF("sums", "sum|mean", "sum", "sums", INTO(struct members, averaged)),
+    OPTION(TEXT, "name", NULL, "name", INTO(struct members, name)),
+    OPTION(FILE, "file", NULL, "file"),
     {0}};
+
+TEST(options_fill_the_members_that_rows_name)
+{
+    static const char *const set[][2] = {{"every", "7"},    {"rate", "2"},    {"moments", "reset"}, {"quiet", "yes"},
+                                         {"share", "0.75"}, {"sums", "mean"}, {"name", "a"}};
+    struct members members = {.unnamed = 3};
+    struct options *options;
+    assert_ok(options_create(&options, table, &error));
+    options_fill(options, table, &members);
+    assert_true(members.every == 100 && members.unnamed == 3 && members.rate == 0.5 && members.share == 0.25f &&
+                members.moments == KEEP && members.name == NULL && !members.quiet && !members.averaged);
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        assert_ok(options_set(options, set[i][0], set[i][1], "suite.yaml:3", &error));
+    options_fill(options, table, &members);
+    assert_true(members.every == 7 && members.unnamed == 3 && members.rate == 2 && members.share == 0.75f &&
+                members.moments == RESET && members.quiet && members.averaged);
+    assert_string_equal(members.name, "a");
+    options_destroy(options);
+}
+
+TEST(options_identify_a_run_or_not)
+{
+    static const struct {
+        const char *name, *value;
+        bool identifies;
+    } cases[] = {{"rate", "1", true},   {"quiet", "yes", false}, {"quiet", NULL, false}, {"share", "0.25", false},
+                 {"share", "1", false}, {"share", "0.5", true},  {"share", NULL, true},  {"file", "a", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(option_identifies(options_find(table, cases[i].name), cases[i].value), cases[i].identifies);
+}
 
 /* What is refused leaves the value as it was. */
 TEST(options_check_names_types_and_ranges)

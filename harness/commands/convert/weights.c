@@ -14,14 +14,11 @@
 enum { NAME_MOST = 160 };
 
 static const struct option options[] = {
-    {.name = "only",
-     .type = OPTION_TEXT,
-     .fallback = "all",
-     .help =
-         "tensors to write: all, adapters (experts, routers and selector), or weights, which leaves the adapters out"},
-    {.name = "base",
-     .type = OPTION_TEXT,
-     .help = "file of the CLIP that adapters belong to, to write its weights beside them; mini: the one that ships"},
+    OPTION(
+        TEXT, "only", "all",
+        "tensors to write: all, adapters (experts, routers and selector), or weights, which leaves the adapters out"),
+    OPTION(TEXT, "base", NULL,
+           "file of the CLIP that adapters belong to, to write its weights beside them; mini: the one that ships"),
     {0},
 };
 

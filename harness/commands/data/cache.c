@@ -9,10 +9,8 @@
 #include "harness/evaluate/shared_features.h"
 
 #define FOLDER_OPTION                                                                                                  \
-    {                                                                                                                  \
-        .name = "folder", .type = OPTION_TEXT,                                                                         \
-        .help = "folder of the cache, as in run.cache_folder (default $XDG_CACHE_HOME/mtil or ~/.cache/mtil)"          \
-    }
+    OPTION(TEXT, "folder", NULL,                                                                                       \
+           "folder of the cache, as in run.cache_folder (default $XDG_CACHE_HOME/mtil or ~/.cache/mtil)")
 
 /* The caller frees folder. */
 static status choose_folder(const struct command_call *call, char **folder, struct error *error)

@@ -7,7 +7,7 @@
 #include "harness/commands/command.h"
 
 static const struct option get_options[] = {
-    {.name = "from", .type = OPTION_TEXT, .help = "another mirror, asked alone for DATASET/FILE: http://server/data"},
+    OPTION(TEXT, "from", NULL, "another mirror, asked alone for DATASET/FILE: http://server/data"),
     {0},
 };
 
@@ -91,7 +91,7 @@ const struct command command_data_get = {
 /* --- mtil data mini --- */
 
 static const struct option mini_options[] = {
-    {.name = "seed", .type = OPTION_INTEGER, .maximum = 1e15, .fallback = "1", .help = "seed of the drawings"},
+    OPTION_NUMBER(INTEGER, "seed", 0, 1e15, "1", "seed of the drawings"),
     THREADS_OPTION,
     {0},
 };

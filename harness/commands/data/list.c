@@ -12,15 +12,11 @@
 enum format { FORMAT_JSON, FORMAT_CSV };
 
 static const struct option options[] = {
-    {.name = "format",
-     .type = OPTION_CHOICE,
-     .choices = "json|csv",
-     .fallback = "json",
-     .help = "json: lines of JSON, a task with its classes and prompts, then its items; csv: the items alone"},
-    {.name = "images",
-     .type = OPTION_TEXT,
-     .help = "folder for PNG files of images that lie in larger files, as CIFAR's; paths lead there then"},
-    {.name = "seed", .type = OPTION_INTEGER, .maximum = 1e15, .help = "the same as run.seeds=N: its few shots"},
+    OPTION_ONE_OF("format", "json|csv", "json",
+                  "json: lines of JSON, a task with its classes and prompts, then its items; csv: the items alone"),
+    OPTION(TEXT, "images", NULL,
+           "folder for PNG files of images that lie in larger files, as CIFAR's; paths lead there then"),
+    OPTION_NUMBER(INTEGER, "seed", 0, 1e15, NULL, "the same as run.seeds=N: its few shots"),
     {0}};
 
 /* As in the inputs of a run. */

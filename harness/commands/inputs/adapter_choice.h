@@ -1,6 +1,6 @@
 /* --adapters FILE --router WHICH, shared by several commands.
  *
- *     static const struct option options[] = {ADAPTERS_OPTION, {.name = "router", .type = OPTION_TEXT, .help = "…"}, {0}};
+ *     static const struct option options[] = {ADAPTERS_OPTION, OPTION(TEXT, "router", NULL, "…"), {0}};
  *     struct adapter_choice choice;
  *     TRY(adapter_choice_read(&choice, call->options, ROUTER_WORDS_ONE, error));
  *     choice.saved …, choice.router …
@@ -13,10 +13,7 @@
 #include "harness/evaluate/predictor.h"
 #include "models/vit.h"
 
-#define ADAPTERS_OPTION                                                                                                \
-    {                                                                                                                  \
-        .name = "adapters", .type = OPTION_TEXT, .help = "safetensors file of adapters, with the public key names"     \
-    }
+#define ADAPTERS_OPTION OPTION(TEXT, "adapters", NULL, "safetensors file of adapters, with the public key names")
 
 /* Besides ROUTER_NONE (harness/selectors/saved_adapters.h) and numbers */
 #define ROUTER_AUTO (-2)     /* the selector that was saved with the adapters chooses */

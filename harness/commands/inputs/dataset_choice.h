@@ -14,10 +14,7 @@ struct dataset_choice {
     bool skip_missing; /* leave out listed images that are missing */
 };
 
-#define OPTION_PATH                                                                                                    \
-    {                                                                                                                  \
-        .name = "path", .type = OPTION_TEXT, .help = "folder of the dataset \"folder\", below the root"                \
-    }
+#define OPTION_PATH OPTION(TEXT, "path", NULL, "folder of the dataset \"folder\", below the root")
 
 /* dataset_open with the options of the choice. The caller closes the dataset. */
 status dataset_choice_open(const struct dataset_choice *choice, const struct log *log, struct dataset **dataset,

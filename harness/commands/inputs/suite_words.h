@@ -19,10 +19,8 @@ void suite_words_add(struct strings *words, const struct command_call *call);
 
 /* Commands that a suite's file names are run only with this option; those on the command line are always run. */
 #define ALLOW_COMMANDS_OPTION                                                                                          \
-    {                                                                                                                  \
-        .name = "allow-commands", .type = OPTION_BOOLEAN, .fallback = "no",                                            \
-        .help = "run the programs that the suite's file names (method.command, merge.command)"                         \
-    }
+    OPTION(BOOLEAN, "allow-commands", "no",                                                                            \
+           "run the programs that the suite's file names (method.command, merge.command)")
 status suite_words_consent(const struct command_call *call, const struct suite *suite, const struct strings *words,
                            struct error *error);
 

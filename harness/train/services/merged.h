@@ -54,19 +54,12 @@ struct merge_rule {
 
 /* Keys under `method`: what is trained; where a task's training starts, and the scale, for merged_evaluation_begin. */
 #define MERGED_TRAIN                                                                                                   \
-    {                                                                                                                  \
-        .name = "train", .type = OPTION_CHOICE, .choices = "weights|deltas", .fallback = "weights",                    \
-        .help = "trained parameters: all weights, or A and B of low-rank deltas"                                       \
-    }
+    OPTION_ONE_OF("train", "weights|deltas", "weights",                                                                \
+                  "trained parameters: all weights, or A and B of low-rank deltas")
 #define MERGED_START(default)                                                                                          \
-    {                                                                                                                  \
-        .name = "start", .type = OPTION_CHOICE, .choices = "initial|previous", .fallback = default,                    \
-        .help = "weights from which a task is trained: the initial ones, or those of the task before"                  \
-    }
-#define MERGED_SCALE(default, text)                                                                                    \
-    {                                                                                                                  \
-        .name = "scale", .type = OPTION_REAL, .maximum = 10, .fallback = default, .help = text                         \
-    }
+    OPTION_ONE_OF("start", "initial|previous", default,                                                                \
+                  "weights from which a task is trained: the initial ones, or those of the task before")
+#define MERGED_SCALE(default, text) OPTION_NUMBER(REAL, "scale", 0, 10, default, text)
 
 #define MERGED_HOOKS                                                                                                   \
     .one_delta = true, .groups = merged_groups, .begin_task = merged_begin_task, .end_task = merged_end_task,          \

@@ -407,6 +407,14 @@ TEST(keys_belong_to_choices)
         {"selector: {kind: oracle}\n", "", "selector.decision=per_batch"},
         {"data: {shots: 0}\n", "", "data.short_classes=repeat"},
         {"data: {shots: 5}\n", "data.short_classes=repeat", ""},
+        {"data: {order: [dtd], task_shots: [5]}\n", "data.short_classes=repeat", ""},
+        {"merge: {policy: most_used}\n", "", "merge.least_fall=0.5"},
+        {"merge: {policy: ewa}\n", "", "merge.schedule=once merge.moments=reset combine.name=ties"},
+        {"method: {name: zero_shot}\n", "",
+         "training.mixup=0.5 training.randaugment=2 training.iterations=7 tasks.dtd.flip=0.5"},
+        {"method: {name: rail_primal}\n", "", "training.randaugment=2"},
+        {"data: {order: [dtd]}\n", "data.template=photo tasks.dtd.template=photo", ""},
+        {CLASSIFIER("{name: supervised}"), "", "data.template=photo tasks.dtd.template=photo"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         expect_use(cases[i].text, cases[i].read, true);
@@ -454,6 +462,14 @@ TEST(what_does_not_change_numbers_is_not_in_the_hash)
                    "tasks.dtd.mixup=0.8 training.crop_scale=0.05 training.flip=0.5 "
                    "training.autoaugment=cifar10 training.warmup_epochs=1",
                    true);
+    /* A task's value that is not that of all tasks counts, whatever it is. */
+    assert_false(same_hash(must_read("data: {order: [dtd]}\ntraining: {epochs: 2}\n", NULL),
+                           must_read("data: {order: [dtd]}\ntraining: {epochs: 2}\n", "tasks.dtd.epochs=0")));
+    assert_true(suite_key_incidental(settings_sections, "training.epochs", "0"));
+    assert_false(suite_key_incidental(settings_sections, "tasks.dtd.epochs", "0"));
+    assert_true(suite_key_incidental(settings_sections, "tasks.dtd.on_unreadable", "skip"));
+    assert_true(suite_key_incidental(settings_sections, "tasks.dtd.path", "a"));
+    assert_true(suite_key_incidental(settings_sections, "merge.files", "a"));
     assert_true(suite_key_incidental(settings_sections, "run.row", "ZSCL"));
     assert_true(suite_key_incidental(settings_sections, "evaluation.patch_images", "4")); /* also where it is read */
 }
