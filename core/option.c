@@ -327,11 +327,30 @@ const struct option *options_table(const struct options *options)
     return options->table;
 }
 
+/* Whether a value of that type fits the member. */
+static bool fits(enum option_type type, enum option_member member)
+{
+    switch (member) {
+    case MEMBER_SIZE:
+        return type == OPTION_INTEGER;
+    case MEMBER_FLOAT:
+    case MEMBER_DOUBLE:
+        return type == OPTION_REAL;
+    case MEMBER_BOOL:
+        return type == OPTION_BOOLEAN || type == OPTION_CHOICE;
+    case MEMBER_ENUM:
+        return type == OPTION_CHOICE;
+    default:
+        return true;
+    }
+}
+
 void options_fill(const struct options *options, const struct option *rows, void *members)
 {
     for (const struct option *row = rows; row->name != NULL; row++) {
         const struct value *value = value_of(options, row->name);
         void *at = (char *)members + row->offset;
+        assert(fits(row->type, row->member));
         switch (row->member) {
         case MEMBER_NONE:
             break;

@@ -72,7 +72,7 @@ struct option {
     }
 
 /* INTO(struct task_settings, batch), behind the help: the member gets the value. Of a choice a bool is whether it is not the
- * first one, and an enum its position. */
+ * first one, and an enum its position; a member of another type does not compile. */
 #define INTO(struct_, member_)                                                                                         \
     .member = _Generic(((struct_ *)0)->member_,                                                                        \
     size_t: MEMBER_SIZE,                                                                                               \
@@ -80,7 +80,7 @@ struct option {
     double: MEMBER_DOUBLE,                                                                                             \
     bool: MEMBER_BOOL,                                                                                                 \
     const char *: MEMBER_TEXT,                                                                                         \
-    default: MEMBER_ENUM),                                                                                             \
+    unsigned: MEMBER_ENUM),                                                                                             \
     .offset = offsetof(struct_, member_)
 
 enum { OPTION_WORD = -1 }; /* integers that may be words are never below 0 */

@@ -234,9 +234,13 @@ static status note_unread(const struct command_call *call, const struct suite *s
                           struct error *error)
 {
     char *key;
+    struct text needed = {0};
     status result = suite_word_key(&key, word, error);
-    if (result == OK && !suite_reads(suite, key))
-        log_info(call->log, "%s changes nothing: nothing reads it with these settings", key);
+    if (result == OK && !suite_reads(suite, key, &needed))
+        log_info(call->log, "%s changes nothing: %s%s", key,
+                 needed.size > 0 ? "it is read only with " : "nothing reads it with these settings",
+                 needed.size > 0 ? needed.data : "");
+    text_free(&needed);
     free(key);
     return result;
 }

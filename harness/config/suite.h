@@ -4,7 +4,7 @@
  *         {.name = "data", .options = data_options},
  *         {.name = "training", .options = training_options},
  *         {.name = "merge", .options = merge_options, .chooser = "policy", .chosen = policy_options},
- *         {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = {{"training"}, {"data", "split"}}},
+ *         {.name = "tasks", .options = task_options, .each_of = "data.order", .inherits = {{"training", NULL}, {"data", "split"}}},
  *         {.name = "run", .options = run_options}, {0}};
  *     TRY(suite_load(&suite, "mini", sections, overrides, count, error));        // overrides: "merge.every=50"
  *     int64_t every = options_integer(suite_options(suite, "merge"), "every");
@@ -120,8 +120,10 @@ const char *suite_settings_hash(const struct suite *suite);
 /* ERROR_ARGUMENT where a key that is written down, but not read, has another value than its default. */
 status suite_check_unread(const struct suite *suite, struct error *error);
 
-/* Whether a key, "merge.every", is read with the suite's choices; otherwise its value changes nothing. */
-bool suite_reads(const struct suite *suite, const char *key);
+/* Whether a key, "merge.every", is read with the suite's choices; otherwise its value changes nothing, and needed, unless
+ * NULL, receives what would make something read it, "merge.policy!=none|ewa", or nothing where that is a matter of the
+ * method. */
+bool suite_reads(const struct suite *suite, const char *key, struct text *needed);
 
 /* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value);

@@ -1,8 +1,10 @@
 /* Which keys are read with a suite's values: conditions of rows and sections (core/option.h), and what the sections' owners say. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
 
@@ -44,22 +46,32 @@ static bool is_one_of(const struct options *options, const struct option *option
     return found;
 }
 
+/* The row of a word's key and its part, which is at first that of the condition; the word is cut into its key and *values. */
+static const struct option *row_of(const struct suite *suite, const struct part **part, char *word, char **values,
+                                   bool *negated)
+{
+    char *dot = strchr(word, '.');
+    *values = strchr(word, '=');
+    assert(*values != NULL);
+    *negated = (*values)[-1] == '!';
+    (*values)[*negated ? -1 : 0] = 0;
+    ++*values;
+    if (dot != NULL) {
+        *dot = 0;
+        *part = suite_part(suite, word, NULL);
+    }
+    assert(*part != NULL);
+    return options_find((*part)->table, dot != NULL ? dot + 1 : word);
+}
+
 /* "mixup!=0", "adapter.routing=per_token"; false for a key that the suite lacks, or that nothing reads itself. */
 static bool word_holds(const struct suite *suite, const struct part *part, const struct option *of, char *word)
 {
-    char *values = strchr(word, '='), *dot = strchr(word, '.');
-    assert(values != NULL);
-    bool negated = values[-1] == '!';
-    values[negated ? -1 : 0] = 0;
-    if (dot != NULL) {
-        *dot = 0;
-        part = suite_part(suite, word, NULL);
-        word = dot + 1;
-    }
-    assert(part != NULL);
-    const struct option *option = options_find(part->table, word);
+    char *values;
+    bool negated;
+    const struct option *option = row_of(suite, &part, word, &values, &negated);
     return option != NULL && (option == of || suite_part_reads(suite, part, option)) &&
-           is_one_of(part->options, option, values + 1) != negated;
+           is_one_of(part->options, option, values) != negated;
 }
 
 /* A condition of `of`, a row of the part, or of a section (NULL); when NULL: it holds always. */
@@ -116,7 +128,44 @@ static const struct part *part_of(const struct suite *suite, const char *key)
     return NULL;
 }
 
-bool suite_reads(const struct suite *suite, const char *key)
+/* "training.mixup!=0" of "mixup!=0". */
+static void add_condition(struct text *text, const char *section, const char *when)
+{
+    char word[KEY_LENGTH];
+    while (next_word(&when, word)) {
+        size_t key = strcspn(word, "!=");
+        bool own = word[key] != 0 && memchr(word, '.', key) == NULL;
+        text_add(text, "%s%s%s%s", text->size > 0 ? " " : "", own ? section : "", own ? "." : "", word);
+    }
+}
+
+/* What would make something read the row; nothing where that is a matter of the method. A key that decides and that nothing
+ * reads itself comes first. */
+static void add_needed(struct text *needed, const struct suite *suite, const struct part *part,
+                       const struct option *option)
+{
+    char word[KEY_LENGTH], *values;
+    bool negated;
+    if (!section_reads(suite, part, option)) {
+        const struct suite_section *section = owner_of(suite, part, option)->section;
+        if (section->when != NULL && (section->used == NULL || section->used(suite, section->name, option->name)))
+            add_condition(needed, section->name, section->when);
+        return;
+    }
+    for (const char *when = option->when; next_word(&when, word);) {
+        const struct part *of = part;
+        const struct option *deciding = strchr(word, '=') != NULL ? row_of(suite, &of, word, &values, &negated) : NULL;
+        if (deciding != NULL && deciding != option && !suite_part_reads(suite, of, deciding)) {
+            add_needed(needed, suite, of, deciding);
+            return;
+        }
+    }
+    char *section = part->entry != NULL ? path_format("%s.%s", part->section->name, part->entry) : NULL;
+    add_condition(needed, section != NULL ? section : part->section->name, option->when);
+    free(section);
+}
+
+bool suite_reads(const struct suite *suite, const char *key, struct text *needed)
 {
     const struct part *part = part_of(suite, key);
     for (const struct suite_section *section = suite->sections; part == NULL && section->name != NULL; section++)
@@ -126,7 +175,10 @@ bool suite_reads(const struct suite *suite, const char *key)
         return true;
     const char *name = part->entry != NULL ? strrchr(key, '.') + 1 : suite_key_in(part->section, key);
     const struct option *option = options_find(part->table, name);
-    return option == NULL || suite_part_reads(suite, part, option);
+    bool read = option == NULL || suite_part_writes(suite, part, option); /* or refused unless it has its default */
+    if (!read && needed != NULL)
+        add_needed(needed, suite, part, option);
+    return read;
 }
 
 /* Whether an entry, "tasks.dtd", reads the key of this section, whose value is its default. */
@@ -141,27 +193,17 @@ static bool entry_reads(const struct suite *suite, const struct part *part, cons
     return false;
 }
 
-/* "training.mixup!=0" of "mixup!=0". */
-static void add_condition(struct text *text, const char *section, const char *when)
+static status refuse(const struct suite *suite, const struct part *part, const struct option *option,
+                     const char *fallback, struct error *error)
 {
-    char word[KEY_LENGTH];
-    while (next_word(&when, word)) {
-        size_t key = strcspn(word, "!=");
-        bool own = word[key] != 0 && memchr(word, '.', key) == NULL;
-        text_add(text, "%s%s%s%s", text->size > 0 ? " " : "", own ? section : "", own ? "." : "", word);
-    }
-}
-
-static status refuse(const struct part *part, const struct option *option, const char *fallback, struct error *error)
-{
-    struct text section = {0}, condition = {0};
-    const char *entry = part->entry, *value = options_as_text(part->options, option->name);
-    text_add(&section, "%s%s%s", part->section->name, entry != NULL ? "." : "", entry != NULL ? entry : "");
-    add_condition(&condition, section.data, option->when);
-    error_set(error, ERROR_ARGUMENT, "suite: %s.%s is %s, but it is read only with %s; set that, or %s.%s=%s",
-              section.data, option->name, value, condition.data, section.data, option->name, fallback);
-    text_free(&section);
-    text_free(&condition);
+    struct text key = {0}, needed = {0};
+    text_add(&key, "%s.%s%s%s", part->section->name, part->entry != NULL ? part->entry : "",
+             part->entry != NULL ? "." : "", option->name);
+    add_needed(&needed, suite, part, option);
+    error_set(error, ERROR_ARGUMENT, "suite: %s is %s, but it is read only with %s; set that, or %s=%s", key.data,
+              options_as_text(part->options, option->name), needed.data, key.data, fallback);
+    text_free(&key);
+    text_free(&needed);
     return ERROR_ARGUMENT;
 }
 
@@ -185,7 +227,7 @@ status suite_check_unread(const struct suite *suite, struct error *error)
                        *value = options_as_text(part->options, option->name);
             double a, b;
             if (strcmp(value, fallback) != 0 && !(parse_real(value, &a) && parse_real(fallback, &b) && a == b))
-                return refuse(part, option, fallback, error);
+                return refuse(suite, part, option, fallback, error);
         }
     return OK;
 }

@@ -212,7 +212,7 @@ const struct suite_section settings_sections[] = {
      .options = task_options,
      .each_of = "data.order",
      .named = "path",
-     .inherits = {{"training"},
+     .inherits = {{"training", NULL},
                   {"data", "split"},
                   {"data", "on_missing"},
                   {"data", "on_unreadable"},

@@ -134,7 +134,7 @@ static bool find_unread(struct sweep *sweep, struct sweep_configuration *c, cons
 {
     bool repeats = false;
     for (size_t i = 0; i < sweep->grid.count; i++)
-        if (!sweep->grid.axes[i].seeds && !suite_reads(suite, sweep->grid.axes[i].key)) {
+        if (!sweep->grid.axes[i].seeds && !suite_reads(suite, sweep->grid.axes[i].key, NULL)) {
             c->unread |= UINT64_C(1) << i;
             repeats |= !is_first(sweep, i, c->combination);
         }
