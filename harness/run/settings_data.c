@@ -80,9 +80,10 @@ static const struct option class_order_options[] = {
     OPTION_NUMBER(INTEGER, "parts", 1, SETTINGS_TASKS - 1, "10",
                   "number of tasks of equal size, or larger by one class where they do not divide; with "
                   "data.increment, if not given, as many as that makes of the classes"),
-    OPTION_NUMBER(INTEGER, "increment", 0, UINT16_MAX, "0",
-                  "classes of each of the parts, of which the last has what is left; 0: parts of equal size",
-                  .when = "increment!=0"),
+    OPTION(LIST, "increment", "0",
+           "classes of each of the parts, of which the last has what is left; a list has the size of each part, "
+           "and all classes in sum; 0: parts of equal size",
+           .when = "increment!=0"),
     {0}};
 
 static const struct option *const split_options[] = {
@@ -217,6 +218,7 @@ status settings_check_data(const struct settings *s, const struct options *data,
                 "suite: data.order: expected names of tasks without quotes, backslashes and brackets, found %s", name);
     }
     TRY(check_shots(s, data, error));
+    TRY(s->split.cut == CUT_BY_ORDER ? class_order_check(data, error) : OK);
     if (s->shared_classes && (s->split.cut != CUT_NONE || s->label_space != LABEL_SPACE_TASK))
         return error_set(error, ERROR_ARGUMENT,
                          "suite: data.shared_classes makes one label space of all tasks, but %s; leave it out",

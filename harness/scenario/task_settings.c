@@ -246,49 +246,84 @@ static status read_order(const struct options *data, const char *dataset, size_t
     return OK;
 }
 
+/* The classes of part k: item k of increment, of which a single one stands for all; 0: parts are of equal size. */
+static size_t size_of_part(const struct options *data, size_t k)
+{
+    size_t listed = options_list_size(data, "increment");
+    int64_t size = 0;
+    bool number = k < listed || listed == 1
+                      ? parse_integer(options_list_item(data, "increment", listed == 1 ? 0 : k), &size)
+                      : false;
+    return number && size > 0 ? (size_t)size : 0;
+}
+
+status class_order_check(const struct options *data, struct error *error)
+{
+    size_t listed = options_list_size(data, "increment");
+    int64_t size;
+    for (size_t k = 0; k < listed; k++)
+        if (!parse_integer(options_list_item(data, "increment", k), &size) || size < (listed > 1) || size > UINT16_MAX)
+            return error_set(error, ERROR_ARGUMENT,
+                             "suite: data.increment: expected whole numbers from %d to %d, found \"%s\"", listed > 1,
+                             UINT16_MAX, options_list_item(data, "increment", k));
+    return OK;
+}
+
 bool class_order_counts(const struct options *data)
 {
-    return !options_given(data, "parts") &&
-           (options_integer(data, "increment") > 0 || options_integer(data, "first") > 0);
+    return !options_given(data, "parts") && (size_of_part(data, 0) > 0 || options_integer(data, "first") > 0);
+}
+
+/* Parts that increment makes of the classes after the first task. */
+static size_t parts_of_size(const struct options *data, size_t rest)
+{
+    size_t listed = options_list_size(data, "increment"), size = size_of_part(data, 0);
+    return listed > 1 ? listed : size > 0 ? (rest + size - 1) / size : 0;
 }
 
 size_t class_order_parts(const struct options *data, size_t classes)
 {
-    size_t first = (size_t)options_integer(data, "first"), increment = (size_t)options_integer(data, "increment"),
-           rest = classes > first ? classes - first : 0;
-    bool counted = class_order_counts(data) && (increment > 0 || first == classes);
-    return !counted ? (size_t)options_integer(data, "parts") : increment > 0 ? (rest + increment - 1) / increment : 0;
+    size_t first = (size_t)options_integer(data, "first"), rest = classes > first ? classes - first : 0;
+    bool counted = class_order_counts(data) && (size_of_part(data, 0) > 0 || first == classes);
+    return counted ? parts_of_size(data, rest) : (size_t)options_integer(data, "parts");
 }
 
 static status check_cut(const struct options *data, const char *dataset, size_t classes, struct error *error)
 {
     size_t first = (size_t)options_integer(data, "first"), parts = class_order_parts(data, classes),
-           increment = (size_t)options_integer(data, "increment"), rest = classes > first ? classes - first : 0;
+           rest = classes > first ? classes - first : 0, listed = options_list_size(data, "increment"), sum = 0;
     if (rest < parts || first > classes)
         return error_set(error, ERROR_ARGUMENT,
                          "data.parts: %s has %zu classes; after a first task of %zu (data.first) they cannot be cut "
                          "into %zu tasks",
                          dataset, classes, first, parts);
-    if (increment > 0 && (rest + increment - 1) / increment != parts)
+    if (size_of_part(data, 0) > 0 && parts_of_size(data, rest) != parts)
         return error_set(error, ERROR_ARGUMENT,
-                         "data.increment: %s has %zu classes; after a first task of %zu (data.first) tasks of %zu "
+                         "data.increment: %s has %zu classes; after a first task of %zu (data.first) tasks of %s "
                          "classes are %zu, but data.parts is %zu",
-                         dataset, classes, first, increment, (rest + increment - 1) / increment, parts);
-    return OK;
+                         dataset, classes, first, options_as_text(data, "increment"), parts_of_size(data, rest), parts);
+    for (size_t k = 0; k < listed; k++)
+        sum += size_of_part(data, k);
+    return listed < 2 || sum == rest
+               ? OK
+               : error_set(error, ERROR_ARGUMENT,
+                           "data.increment: %s has %zu classes; after a first task of %zu (data.first) %zu are left, "
+                           "but the sizes %s sum to %zu",
+                           dataset, classes, first, rest, options_as_text(data, "increment"), sum);
 }
 
 status class_order_cut(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                        uint32_t *task_of, struct error *error)
 {
-    size_t first = (size_t)options_integer(data, "first"), parts = class_order_parts(data, classes),
-           increment = (size_t)options_integer(data, "increment"), place = first;
+    size_t first = (size_t)options_integer(data, "first"), parts = class_order_parts(data, classes), place = first;
     TRY(read_order(data, dataset, classes, order, task_of, error));
     TRY(check_cut(data, dataset, classes, error));
     for (size_t i = 0; i < first; i++)
         task_of[order[i]] = 0;
     for (size_t k = 0; k < parts; k++) {
         size_t equal = (classes - first) / parts + (k < (classes - first) % parts ? 1 : 0),
-               size = increment == 0 ? equal : increment, end = place + size < classes ? place + size : classes;
+               given = size_of_part(data, k), size = given == 0 ? equal : given,
+               end = place + size < classes ? place + size : classes;
         for (; place < end; place++)
             task_of[order[place]] = (uint32_t)(k + (first > 0 ? 1 : 0));
     }

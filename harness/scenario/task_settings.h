@@ -75,12 +75,13 @@ const char *class_order_numbers(const char *name);
 /* Tasks after the first one: the key parts, or as many as increment makes of the classes where parts is not given;
  * none where `first` has all classes. */
 size_t class_order_parts(const struct options *data, size_t classes);
+status class_order_check(const struct options *data, struct error *error); /* whether increment has numbers */
 bool class_order_counts(const struct options *data); /* whether that depends on the number of classes */
 
 /* Cuts the classes of a dataset into tasks as the keys class_order, first, parts and increment of data say. order
  * [classes]: the classes, task after task; task_of [classes]. The order "numpy-1993" is NumPy's permutation of that
  * seed, as PyCIL and the code built on it shuffle classes. Where the classes do not divide evenly, tasks differ by
- * one class, the larger ones first (100 in 3: 34, 33, 33); with increment, PyCIL's rule, only the last may be
- * smaller. ERROR_ARGUMENT if the order is not one of these classes, each once, or the cut does not fit them. */
+ * one class, the larger ones first (100 in 3: 34, 33, 33); with an increment, PyCIL's rule, only the last may be
+ * smaller; a list of increments has the size of each. ERROR_ARGUMENT if the order is not one of these classes, each once, or the cut does not fit them. */
 status class_order_cut(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                        uint32_t *task_of, struct error *error);

@@ -99,6 +99,9 @@ TEST(parts_that_do_not_divide)
                  {7, "4", NULL, "2", {4, 2, 1}},
                  {7, "7", NULL, "3", {7}},
                  {7, "7", NULL, "0", {7}},
+                 {100, "0", NULL, "30,20,50", {30, 20, 50}},
+                 {10, "3", NULL, "1 4 2", {3, 1, 4, 2}},
+                 {10, "0", "2", "4 6", {4, 6}},
                  {100, "50", NULL, "0", {50, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t found[12] = {0};
@@ -130,6 +133,9 @@ TEST(what_is_no_order)
         {10, "", "0", "3", "3", {"toy has 10 classes", "of 3 classes are 4", "is 3"}},
         {10, "", "4", "2", "2", {"first task of 4", "of 2 classes are 3"}},
         {10, "", "0", "4", "10", {"of 10 classes are 1"}},
+        {10, "", "0", NULL, "4,5", {"0 (data.first) 10 are left", "4, 5 sum to 9"}},
+        {10, "", "1", NULL, "4,6", {"9 are left", "sum to 10"}},
+        {10, "", "0", "3", "4,6", {"of 4, 6 classes are 2", "is 3"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_refusal(cut(cases[i].classes, cases[i].order, cases[i].first, cases[i].parts, cases[i].increment),
