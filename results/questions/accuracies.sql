@@ -34,6 +34,16 @@ FROM means
 JOIN labels USING (hash)
 JOIN (SELECT 0 AS spread UNION ALL SELECT 1)
 ORDER BY labels.run, line, place, spread
+-- === seen-unseen
+-- title: after each task, accuracy on the classes seen so far and on those to come, each among all classes, and their harmonic mean
+-- empty: all classes compete in none of them; evaluation.label_space=all makes a run in which they do
+-- column: run,row,suite,method,policy,seed once
+SELECT chosen.run AS run, label AS row, suite, method, policy, seed, tasks.name AS after, seen, unseen, harmonic, accuracy
+FROM chosen
+JOIN seen_unseen USING (run)
+JOIN tasks ON tasks.run = chosen.run AND task = after_task
+JOIN labels ON labels.hash = chosen.suite_hash
+ORDER BY chosen.run, after_task
 -- === tasks
 -- title: metrics of each task, its images, and how many of them were missing or unreadable
 -- empty: no column of their accuracy matrix is whole; mtil query matrix shows what there is

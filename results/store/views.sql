@@ -35,6 +35,18 @@ WHERE NOT weighted OR after_task NOT BETWEEN 0 AND task - 1
 GROUP BY run, after_task
 HAVING count(*) = iif(weighted AND after_task >= 0, after_task + 1, tasks);
 
+-- Where all classes compete: images of classes seen so far, and of those to come, each compared with all of them.
+CREATE VIEW seen_unseen AS
+SELECT run, after_task, seen, unseen, CASE WHEN seen + unseen = 0 THEN 0 ELSE 2 * seen * unseen / (seen + unseen) END AS harmonic, accuracy
+FROM (SELECT run, after_task, 100.0 * sum(correct) / sum(images) AS accuracy,
+             100.0 * sum(correct) FILTER (WHERE task <= after_task) / sum(images) FILTER (WHERE task <= after_task) AS seen,
+             100.0 * sum(correct) FILTER (WHERE task > after_task) / sum(images) FILTER (WHERE task > after_task) AS unseen
+      FROM runs
+      JOIN evaluations USING (run)
+      WHERE setting = 'x_tail' AND after_task >= 0
+      GROUP BY run, after_task
+      HAVING count(*) = tasks);
+
 CREATE VIEW metric_list AS
 SELECT 0 AS place, '' AS name, '' AS title, '' AS formula, '' AS source, '' AS best, 0.0 AS low, 0.0 AS high, '' AS tags WHERE false
 -- each: UNION ALL SELECT {place}, '{name}', '{title}', '{formula}', '{source}', '{best}', {low}, {high}, '{tags}'
