@@ -150,6 +150,10 @@ status store_run_erase(struct store *store, int64_t run, struct error *error);
  * −1. */
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error);
 
+/* Gives a run the rows of a finished one of fewer tasks whose settings, inputs and seed are the same, after its tasks were added:
+ * all that training and tests of these tasks wrote, but for zero-shot CLIP's, and for the experts of the last test. */
+status store_run_extend(struct store *store, int64_t run, int64_t from, struct error *error);
+
 /* A digest of the rows of a run from before such a checkpoint, which store_run_rewind would keep, without the tables that
  * depend on the clock or the machine's folders. Not negative. */
 status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,

@@ -22,6 +22,9 @@ static const struct option options[] = {
     GPUS_OPTION(NULL),
     OPTION(LIST, "seed", NULL, "the same as run.seeds=1,2,3"),
     ALLOW_COMMANDS_OPTION,
+    OPTION(BOOLEAN, "extend", "no",
+           "go on from a finished run of the first tasks of data.order, which had run.checkpoints=states, and train the "
+           "others alone"),
     OPTION(
         BOOLEAN, "dry-run", "no",
         "print the resolved suite and, where data and weights are there, the tasks, time, memory and disk; do nothing"),
@@ -74,6 +77,7 @@ static status run_opened(const struct command_call *call, struct run *run, doubl
                                 .store = *store,
                                 .progress = call->progress,
                                 .stop = call->stop,
+                                .extends = options_boolean(call->options, "extend"),
                                 .opening_seconds = clock_seconds() - start};
     stop_hold(call->stop);
     status result = sequence_run(&sequence, error);

@@ -11,7 +11,7 @@
 
 enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */
 
-enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE };
+enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE, CHECKPOINTS_STATES /* and all weights */ };
 
 enum label_space_kind { LABEL_SPACE_TASK, LABEL_SPACE_ALL, LABEL_SPACE_SEEN, LABEL_SPACE_OPEN };
 

@@ -416,6 +416,7 @@ const struct method method_seed = {.name = "seed",
                                               "· cross-entropy + alpha · mean (f − f_before)²; score = mean over "
                                               "experts of softmax of log N(f; μ, Σ) / temperature",
                                    .options = options,
+                                   .counts_tasks = true, /* as many experts at most */
                                    .own_classes = true,
                                    .head = "linear",
                                    .loss_repeats = true,

@@ -62,7 +62,7 @@ static status pass_adapters(const struct serializer *p, struct adapters *adapter
 
 static status pass_selector(const struct serializer *p, struct selector *selector, size_t trained, struct error *error)
 {
-    size_t tasks = selector->data->task_count;
+    size_t tasks = p->tasks_before > 0 ? p->tasks_before : selector->data->task_count;
     selector->trained = trained;
     selector->prepared = trained > 0;
     TRY(selector->kind->keep(selector, p, trained, error));
@@ -76,7 +76,7 @@ static status pass_all(const struct serializer *p, struct run *run, struct selec
     const struct method *method = run->model.settings.method;
     struct trained_group group;
     bool optimizer = place->iteration > 0;
-    if (place->task == run->data.task_count)
+    if (place->task == run->data.task_count && !place->lasts)
         return OK;
     if (optimizer)
         TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *run->model.guard / sizeof(int32_t),
@@ -230,7 +230,7 @@ static status read_place(const struct archive *archive, const struct run *run, c
         return error_set(error, ERROR_FORMAT,
                          "%s: resume file without a valid task and iteration; delete it to start this run afresh",
                          path);
-    *place = (struct checkpoint_place){(size_t)t, (size_t)i, n};
+    *place = (struct checkpoint_place){.task = (size_t)t, .iteration = (size_t)i, .rows = n};
     return OK;
 }
 
@@ -262,6 +262,25 @@ status checkpoint_load(struct run *run, struct selector *selector, const char *p
     status result = read_labels(archive, run, path, place, error);
     struct serializer p = {.archive = archive, .backend = run->model.backend};
     NEXT(result, pass_all(&p, run, selector, place, error));
+    archive_close(archive);
+    return result;
+}
+
+status checkpoint_load_shorter(struct run *run, struct selector *selector, const char *path, const char *identity,
+                               size_t tasks, struct checkpoint_place *place, struct error *error)
+{
+    struct archive *archive;
+    TRY(archive_open(&archive, path, error));
+    memcpy(run->identity_before, identity, sizeof run->identity_before);
+    status result = read_labels(archive, run, path, place, error);
+    struct serializer p = {
+        .archive = archive, .backend = run->model.backend, .tasks = run->data.task_count, .tasks_before = tasks};
+    if (result == OK && (result = pass_all(&p, run, selector, place, error)) == ERROR_FORMAT)
+        error_context(error,
+                      "%s: what the run keeps depends on the number of tasks, and it cannot go on with more; "
+                      "leave --extend out",
+                      path);
+    memset(run->identity_before, 0, sizeof run->identity_before);
     archive_close(archive);
     return result;
 }

@@ -16,10 +16,11 @@
 #include "harness/selectors/selector.h"
 
 /* `iteration` iterations of `task` are done; 0: the task has not begun, everything before it is done and evaluated. A file
- * behind the last task has no state. */
+ * behind the last task has no state, unless longer runs go on from it. */
 struct checkpoint_place {
     size_t task, iteration;
     int64_t rows; /* digest of the database's rows at this point: store_digest_rows */
+    bool lasts;   /* to save: also behind the last task */
 };
 
 /* Writes the file. selector may be NULL. */
@@ -52,6 +53,11 @@ status checkpoint_writer_finish(struct checkpoint_writer *writer, struct error *
  * error; nothing of it is used then. */
 status checkpoint_load(struct run *run, struct selector *selector, const char *path, struct checkpoint_place *place,
                        bool *found, struct error *error);
+
+/* Reads the state of a run of the first `tasks` tasks, which identity identifies. ERROR_FORMAT where something in it, but for what
+ * each task has of its own, depends on the number of tasks. */
+status checkpoint_load_shorter(struct run *run, struct selector *selector, const char *path, const char *identity,
+                               size_t tasks, struct checkpoint_place *place, struct error *error);
 
 /* Removes the file if it states that every task is done, as after a kill between the last row and the file's removal.
  * The file of an unfinished run, recorded in another database, stays. */

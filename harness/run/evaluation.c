@@ -64,7 +64,8 @@ static bool is_last_test(const struct session *s, size_t checkpoint)
            (s->run->model.settings.method->alone || checkpoint + 1 == s->run->data.task_count);
 }
 
-static status matrix_row(struct session *s, size_t checkpoint, struct error *error)
+/* From task `from` on. */
+static status matrix_row(struct session *s, size_t checkpoint, size_t from, struct error *error)
 {
     double start = clock_seconds();
     int64_t images = 0;
@@ -73,7 +74,7 @@ static status matrix_row(struct session *s, size_t checkpoint, struct error *err
     TRY(evaluator_refresh(s->evaluator, error));
     s->evaluator->labels.seen = checkpoint + 1;
     s->evaluator->counts_experts = is_last_test(s, checkpoint);
-    for (size_t j = first; j < end; j++) {
+    for (size_t j = first > from ? first : from; j < end; j++) {
         TRY(evaluate_task(s, checkpoint, j, error));
         s->work.done[WORK_EVALUATION] += workload_evaluation(s->run, checkpoint, j);
         images += (int64_t)s->evaluator->sets[j].n;
@@ -103,22 +104,23 @@ static status save_weights(struct session *s, size_t task, struct error *error)
     bool adapters = groups_beside_towers(s->run->model.groups);
     double start = clock_seconds();
     const char *kind = adapters ? "adapters" : "weights";
-    char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", s->folder, task, kind)
-                                         : path_format("%s/%s.safetensors", s->folder, kind);
+    bool all = keep != CHECKPOINTS_LAST;
+    char *path = all ? path_format("%s/task%02zu.%s.safetensors", s->folder, task, kind)
+                     : path_format("%s/%s.safetensors", s->folder, kind);
     status result = adapters ? saved_adapters_write(&s->run->model, &s->run->data, s->selector, task, path, error)
                              : s->run->model.head->save(&s->run->model, &s->run->data, path, error);
-    NEXT(result, record_file(&s->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error));
+    NEXT(result, record_file(&s->recorder, all ? (int64_t)task : -1, kind, path, error));
     free(path);
     s->took.files += clock_seconds() - start;
     return result;
 }
 
-status session_evaluate_and_save(struct session *s, size_t task, struct error *error)
+status session_evaluate_and_save(struct session *s, size_t task, size_t from, struct error *error)
 {
     const struct method *method = s->run->model.settings.method;
     if (method->evaluation_begin != NULL)
         TRY(method->evaluation_begin(&s->run->method, error));
-    TRY(matrix_row(s, task, error));
+    TRY(matrix_row(s, task, from, error));
     TRY(save_weights(s, task, error));
     return method->evaluation_end != NULL ? method->evaluation_end(&s->run->method, error) : OK;
 }

@@ -173,6 +173,11 @@ char *run_scores_file(const char *folder)
     return path_format("%s/layer_scores.safetensors", folder);
 }
 
+char *run_state_file(const char *folder, size_t task)
+{
+    return path_format("%s/task%02zu.state.safetensors", folder, task);
+}
+
 char *run_folder(const struct run *run)
 {
     return path_format("%s/%s-%.12s/seed%llu", run->model.settings.folder, suite_name(run->suite), run->identity,

@@ -53,6 +53,7 @@ void run_close(struct run *run); /* NULL is allowed */
 char *run_folder(const struct run *run);
 char *run_resume_file(const char *folder);
 char *run_scores_file(const char *folder);
+char *run_state_file(const char *folder, size_t task); /* with run.checkpoints: states, after that task */
 
 /* --- The files of runs --- */
 

@@ -36,6 +36,21 @@ static status explain_write(const struct session *s, status written, struct erro
     return written == ERROR_IO && check_folder(s, error) != OK ? ERROR_IO : written;
 }
 
+/* Longer runs go on from it. */
+static status save_state(const struct session *s, const struct checkpoint_place *place, struct error *error)
+{
+    const struct settings *settings = &s->run->model.settings;
+    if (settings->checkpoints != CHECKPOINTS_STATES || settings->method->own != NULL || place->task == 0 ||
+        place->iteration > 0)
+        return OK;
+    char *path = run_state_file(s->folder, place->task - 1);
+    status result =
+        checkpoint_save(s->run, s->selector, path,
+                        &(struct checkpoint_place){.task = place->task, .rows = place->rows, .lasts = true}, error);
+    free(path);
+    return result;
+}
+
 /* The rows first, then the file with their digest, written while the run goes on: rows without the file are computed
  * again. */
 status session_save_place(struct session *s, size_t task, size_t iteration, struct error *error)
@@ -47,6 +62,7 @@ status session_save_place(struct session *s, size_t task, size_t iteration, stru
     TRY(store_commit(s->sequence->store, error));
     TRY(store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)task, (int64_t)iteration, &place.rows, error));
     status written = checkpoint_writer_save(&s->writer, s->run, s->selector, s->resume, &place, error);
+    NEXT(written, save_state(s, &place, error));
     TRY(explain_write(s, written, error));
     s->saved = clock_seconds();
     s->took.files += s->saved - start;
@@ -135,6 +151,7 @@ static void close_session(struct session *s)
         close(s->folder_lock);
     image_watch_close(&s->images);
     inputs_free(&s->inputs);
+    free(s->extension.folder);
     free(s->resume);
     free(s->folder);
 }
@@ -151,7 +168,7 @@ static status run_tasks(struct session *s, struct checkpoint_place place, struct
         s->task = joint_or(&s->run->data, task);
         TRY(trains ? session_train(s, task, task == place.task ? place.iteration : 0, error) : OK);
         TRY(session_train_selector(s, task, error));
-        TRY(session_evaluate_and_save(s, task, error));
+        TRY(session_evaluate_and_save(s, task, 0, error));
         TRY(session_save_place(s, task + 1, 0, error));
         if (stop_requested(s->sequence->stop) && task + 1 < s->run->data.task_count)
             return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, s->run->data.task_count);
@@ -221,14 +238,19 @@ static status resume(struct session *s, struct checkpoint_place *place, struct e
                  s->recorder.id, store_path(s->sequence->store), s->resume);
     workload_count(s->run, place->task, place->iteration, &s->work);
     TRY(record_tasks(&s->recorder, error));
+    bool extends = !resumed && s->extension.run != 0;
+    if (extends)
+        TRY(store_run_extend(s->sequence->store, s->recorder.id, s->extension.run, error));
     store_begin(s->sequence->store);
     TRY(record_operations(s, error));
     if (s->run->model.settings.method->own != NULL)
         TRY(session_start_own(s, place->task, resumed, error));
     else
         TRY(session_zero_shot_row(s, !resumed, error));
-    TRY(resumed ? OK : record_sketches(&s->recorder, joint_first(&s->run->data, 0), 0, error));
-    return resumed ? OK : session_save_place(s, 0, 0, error);
+    if (resumed || extends)
+        return extends ? session_extend(s, place, error) : OK;
+    TRY(record_sketches(&s->recorder, joint_first(&s->run->data, 0), 0, error));
+    return session_save_place(s, 0, 0, error);
 }
 
 static status finish(struct session *s, struct error *error)
@@ -314,6 +336,8 @@ static status identify(struct session *s, struct error *error)
     memcpy(s->run->identity, s->inputs.hash, sizeof s->run->identity);
     TRY(continuation_choose(&s->continuation, sequence->store, s->run, &s->inputs, error));
     memcpy(s->run->identity_before, s->continuation.before, sizeof s->run->identity_before);
+    if (sequence->extends)
+        TRY(extension_find(&s->extension, sequence->store, s->run, &s->inputs, error));
     s->took.inputs = clock_seconds() - start;
     return OK;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "harness/run/checkpoint.h"
+#include "harness/run/extension.h"
 #include "harness/run/identity/image_watch.h"
 #include "harness/run/sequence.h"
 #include "harness/terminal/progress.h"
@@ -16,6 +17,7 @@ struct session {
     struct evaluator *evaluator;
     struct inputs inputs;
     struct continuation continuation;
+    struct extension extension;
     struct image_watch images;
     struct checkpoint_writer writer; /* of the resume file */
     char *folder, *resume;
@@ -59,7 +61,13 @@ status session_train(struct session *s, size_t task, size_t first, struct error 
 void session_report_evaluation(struct session *s, const char *activity, size_t j);
 status session_zero_shot_row(struct session *s, bool record, struct error *error);
 status session_train_selector(struct session *s, size_t task, struct error *error);
-status session_evaluate_and_save(struct session *s, size_t task, struct error *error);
+/* After a task, of the tasks from `from` on. */
+status session_evaluate_and_save(struct session *s, size_t task, size_t from, struct error *error);
+
+/* --- extension.c --- */
+
+/* Tests the further tasks with each state of the run that is extended, and leaves the last one; the rows of that run are there. */
+status session_extend(struct session *s, struct checkpoint_place *place, struct error *error);
 
 /* --- own.c --- */
 

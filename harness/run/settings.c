@@ -62,8 +62,9 @@ static const struct option run_options[] = {
            .synonyms = "output|output_dir|out_dir|save_dir|log_dir|outdir", .incidental = "*"),
     OPTION(TEXT, "database", SETTINGS_DATABASE, "database of the results", INTO(struct settings, database),
            .synonyms = "db|results", .incidental = "*"),
-    OPTION_ONE_OF("checkpoints", "last|all|none", "last",
-                  "trained weights to save: the last, those after every task, or none",
+    OPTION_ONE_OF("checkpoints", "last|all|none|states", "last",
+                  "trained weights to save: the last, those after every task, or none; states: those after every task, "
+                  "and the whole state there, from which mtil run --extend goes on with more tasks",
                   INTO(struct settings, checkpoints), .incidental = "*"),
     OPTION_NUMBER(INTEGER, "checkpoint_every", 0, 1e9, "0", "iterations between resume points within a task; 0: none",
                   INTO(struct settings, checkpoint_every), .incidental = "*"),

@@ -275,7 +275,9 @@ static void add_storage(const struct run *run, double largest, struct estimate *
     double trained = 4.0 * (double)trained_values(&run->model),
            weights = 4.0 * (double)cost_weights(&run->model.clip->dimensions), moments = s->one_moment ? 1 : 2,
            copies = run->model.groups == GROUPS_NONE ? 0 : 1 + moments, /* beside the values */
-        kept = s->checkpoints == CHECKPOINTS_ALL ? (double)run->data.task_count : s->checkpoints == CHECKPOINTS_LAST,
+        kept = s->checkpoints == CHECKPOINTS_LAST   ? 1
+               : s->checkpoints == CHECKPOINTS_NONE ? 0
+                                                    : (double)run->data.task_count,
            used = (double)run->model.memory.used;
     struct trained_group group; /* values beside those of the towers */
     for (size_t i = 0; trained_group_at(&run->model, i, &group); i++)
@@ -286,7 +288,7 @@ static void add_storage(const struct run *run, double largest, struct estimate *
     estimate->memory = used + own.memory + largest + copied_bytes(run, own.teachers) + (double)run->model.backend->held;
     if (!run->model.backend->asynchronous)
         estimate->memory += program_bytes + resume;
-    estimate->disk = trained * kept;
+    estimate->disk = trained * kept + (s->checkpoints == CHECKPOINTS_STATES ? resume * kept : 0);
     estimate->resume = 2 * resume;
 }
 

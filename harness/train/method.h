@@ -108,7 +108,8 @@ struct method {
     bool
         own_classes; /* it scores the classes of all tasks by itself: a head of weights has those of the trained task */
     bool alone;      /* every task starts from the initial weights and is tested on itself only */
-    bool joint;      /* one training on all tasks together (scenario/data.h), hence one row of results */
+    bool counts_tasks; /* what it trains for a task depends on how many there are */
+    bool joint;        /* one training on all tasks together (scenario/data.h), hence one row of results */
     /* loss runs the same operations for every batch of one size and nothing on the host, so that it can be recorded */
     bool loss_repeats;
     size_t state_size;

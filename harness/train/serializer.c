@@ -1,5 +1,6 @@
 #include "harness/train/serializer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,8 +132,27 @@ status serializer_device(const struct serializer *p, const char *name, enum safe
     return p->backend->ops->upload(p->backend, device, found->data, bytes, error);
 }
 
+/* Values of a tensor that the archive has. */
+static size_t stored_values(const struct serializer *p, const char *name, const struct parameter *tensor)
+{
+    const struct safetensor *found;
+    struct error none;
+    size_t fewer = p->tasks > 0 ? tensor->size / p->tasks * p->tasks_before : 0;
+    bool shorter = !p->saving && p->tasks > 0 && tensor->shape[0] == p->tasks &&
+                   find(p->archive, name, SAFETENSOR_F32, fewer, &found, &none) == OK;
+    return shorter ? fewer : tensor->size;
+}
+
 status serializer_weights(const struct serializer *p, const char *name, struct parameters *group, struct error *error)
 {
-    float *values = p->saving ? (float *)group->values : parameters_write_all(group);
-    return serializer_device(p, name, SAFETENSOR_F32, group->values_count, values, error);
+    char full[256];
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *tensor = &group->list[i];
+        snprintf(full, sizeof full, "%s.%s", name, tensor->name);
+        size_t count = stored_values(p, full, tensor);
+        float *values =
+            p->saving ? (float *)group->values + tensor->offset : parameters_write(group, tensor->offset, count);
+        TRY(serializer_device(p, full, SAFETENSOR_F32, count, values, error));
+    }
+    return OK;
 }

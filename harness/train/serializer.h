@@ -45,12 +45,15 @@ struct serializer {
     struct archive *archive;
     struct backend *backend; /* of the device arrays */
     bool saving;             /* otherwise restoring: the arrays must exist with this type and count */
+    size_t tasks,
+        tasks_before; /* restoring the state of a run of fewer tasks: those of the run, and of the file; else 0 */
 };
 
 status serializer_host(const struct serializer *serializer, const char *name, enum safetensor_type type, size_t count,
                        void *values, struct error *error);
 status serializer_device(const struct serializer *serializer, const char *name, enum safetensor_type type, size_t count,
                          void *device, struct error *error);
-/* The values of a group. Restoring marks them as changed. */
+/* The values of a group, tensor by tensor. Restoring marks them as changed. Of a run of fewer tasks, a tensor whose first axis is
+ * the tasks has those of the file, and keeps the others. */
 status serializer_weights(const struct serializer *serializer, const char *name, struct parameters *group,
                           struct error *error);

@@ -208,6 +208,18 @@ static status add_need(const struct model *model, const struct task *task, struc
                          images, texts->count, (bytes >> 20) + 1);
 }
 
+status train_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    struct model *model = run->model;
+    const struct method *method = model->settings.method;
+    int32_t router =
+        model->adapters != NULL ? adapters_router(&model->adapters->settings, task->index) : (int32_t)task->index;
+    arena_reset(&model->task_memory);
+    TRY(model->head->begin_task(model, task, router, &model->task_memory, &model->classes, error));
+    TRY(model_fill(model, &model->task_memory, task->settings.batch, router, &model->routers, error));
+    return method->begin_task != NULL ? method->begin_task(run, task, resumed, error) : OK;
+}
+
 /* The iterations of one rank. */
 static status train_share(const struct training *training, struct error *error)
 {
@@ -227,13 +239,7 @@ static status train_share(const struct training *training, struct error *error)
                                             .body = compute,
                                             .context = &iterations,
                                             .plainly = method->loss != NULL && !method->loss_repeats};
-    int32_t router =
-        model->adapters != NULL ? adapters_router(&model->adapters->settings, task->index) : (int32_t)task->index;
-    arena_reset(&model->task_memory);
-    TRY(model->head->begin_task(model, task, router, &model->task_memory, &model->classes, error));
-    TRY(model_fill(model, &model->task_memory, task->settings.batch, router, &model->routers, error));
-    if (method->begin_task != NULL)
-        TRY(method->begin_task(run, task, training->first > 0, error));
+    TRY(train_begin_task(run, task, training->first > 0, error));
     TRY(batches_open_task(&iterations.batches, model, run->data, task, training->first, task->settings.iterations,
                           error));
     status result = run_iterations(&iterations, error);

@@ -27,6 +27,9 @@ struct training {
     void *context;
 };
 
+/* Prepares model and method for the iterations of a task, or (resumed) for the tests after some or all of them. */
+status train_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error);
+
 /* Iterations first … iterations − 1 and then, unless stopped, the method's end_task. It stops (ERROR_STOPPED)
  * between two iterations, after `after`. With OK, loss, gradients, weights and moments are finite (guard.h). */
 status train_task(const struct training *training, struct error *error);

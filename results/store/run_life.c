@@ -312,6 +312,23 @@ status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t 
     return database_end(store->database, began, result, error);
 }
 
+/* A cell's results per image go before it. */
+status store_run_extend(struct store *store, int64_t run, int64_t from, struct error *error)
+{
+    static const char *const dropped[] = {"DELETE FROM per_image WHERE run = ?1 AND after_task < 0",
+                                          "DELETE FROM router_choices WHERE run = ?1 AND after_task < 0",
+                                          "DELETE FROM evaluations WHERE run = ?1 AND after_task < 0",
+                                          "DELETE FROM class_experts WHERE run = ?1",
+                                          "DELETE FROM patch_experts WHERE run = ?1"};
+    bool began;
+    TRY(database_begin(store->database, &began, error));
+    status result = run_rows_copy_tasks(store->database, from, run, error);
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        NEXT(result, database_run(store->database, dropped[i], VALUES(value_integer(run)), error));
+    NEXT(result, read_held(store, store->database, &store->rows, error));
+    return database_end(store->database, began, result, error);
+}
+
 /* In a transaction, which reads even after a request to stop: a stopped run asks before it saves its place. */
 status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
                          struct error *error)

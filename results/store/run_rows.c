@@ -164,6 +164,18 @@ status run_rows_copy(struct run_rows *source, int64_t run, struct run_rows *targ
     return OK;
 }
 
+status run_rows_copy_tasks(struct database *database, int64_t from, int64_t to, struct error *error)
+{
+    struct run_rows source = {database, database_path(database), {{0}}}, target = source;
+    status result = OK;
+    for (size_t table = 0; result == OK && table < STORE_TABLES; table++)
+        if (store_tables[table].after != NULL && !store_tables[table].local)
+            result = copy_table(&source, from, &target, table, &to, error);
+    run_rows_close(&source);
+    run_rows_close(&target);
+    return result;
+}
+
 /* --- Digests and deleting --- */
 
 static status add_row(void *context, struct statement *row, struct error *error)

@@ -102,6 +102,9 @@ status run_rows_compare_table(struct run_rows *first, int64_t first_run, struct 
 status run_rows_copy(struct run_rows *source, int64_t run, struct run_rows *target, int64_t *number,
                      struct error *error);
 
+/* The same within a database, of all that a run has of its tasks and that does not depend on clock and machine. */
+status run_rows_copy_tasks(struct database *database, int64_t from, int64_t to, struct error *error);
+
 enum run_part {
     RUN_ALL,
     RUN_HELD,   /* tables that only store_commit and store_run_rewind change while the run is held */

@@ -240,7 +240,7 @@ status small_run_train(struct small_run *run, size_t task, struct small_training
 void small_run_save(const struct small_run *run, const char *name, size_t task, size_t iteration)
 {
     must(checkpoint_save(run->experiment, NULL, small_run_file(run, name),
-                         &(struct checkpoint_place){task, iteration, 77}, &error));
+                         &(struct checkpoint_place){.task = task, .iteration = iteration, .rows = 77}, &error));
 }
 
 void small_run_go_on(struct small_run *run, size_t task, size_t iteration, const char *const *overrides)

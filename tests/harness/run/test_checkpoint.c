@@ -93,7 +93,7 @@ RUN_TEST(only_finished_runs_are_removed, NULL)
         assert_int_equal(!file_exists(small_run_file(run, "resume")), cases[i].removed);
     }
     checkpoint_remove_finished(run->experiment, small_run_file(run, "none"));
-    struct checkpoint_place place = {9, 9, 9}; /* no file is a fresh start */
+    struct checkpoint_place place = {.task = 9, .iteration = 9, .rows = 9}; /* no file is a fresh start */
     bool found = true;
     must(checkpoint_load(run->experiment, NULL, small_run_file(run, "none"), &place, &found, &error));
     assert_true(!found && place.task == 0 && place.iteration == 0);
@@ -189,8 +189,8 @@ RUN_TEST(written_beside_the_training, NULL)
     const char *path = small_run_format("%s/resume", run->scratch.path);
     for (size_t task = 0; task < 2; task++) {
         must(small_run_train(run, task, NULL));
-        must(checkpoint_writer_save(&writer, run->experiment, NULL, path, &(struct checkpoint_place){task, 6, 77},
-                                    &error));
+        must(checkpoint_writer_save(&writer, run->experiment, NULL, path,
+                                    &(struct checkpoint_place){.task = task, .iteration = 6, .rows = 77}, &error));
         small_run_save(run, "expected", task, 6);
     }
     must(small_run_train(run, 2, NULL));
@@ -204,7 +204,7 @@ RUN_TEST(written_beside_the_training, NULL)
 RUN_TEST(failures_are_told, NULL)
 {
     struct checkpoint_writer writer = {0};
-    const struct checkpoint_place place = {1, 6, 77};
+    const struct checkpoint_place place = {.task = 1, .iteration = 6, .rows = 77};
     const char *path = small_run_format("%s/missing/resume", run->scratch.path);
     must(checkpoint_writer_save(&writer, run->experiment, NULL, path, &place, &error));
     while (checkpoint_writer_check(&writer, &error) == OK)

@@ -6,6 +6,7 @@
 
 #include "harness/methods/methods.h"
 #include "results/query.h"
+#include "results/store/repeat.h"
 #include "results/store/store_internal.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/whole_run.h"
@@ -174,4 +175,125 @@ RUN_TEST(every_method_goes_on_after_every_iteration, NULL)
             choose(words, run, &gpus[g], method_at(i));
             goes_on_after_every_iteration(run, words, g + 1);
         }
+}
+
+/* --- One more task --- */
+
+/* In "shorter.db", which has the first two. */
+static status extend(struct small_run *run)
+{
+    struct store *store;
+    must(store_open(&store, small_run_file(run, "shorter.db"), STORE_WRITE, &error));
+    status result = sequence_run(&(struct sequence){.run = run->experiment, .store = store, .extends = true}, &error);
+    store_close(store);
+    return result;
+}
+
+static void expect_same_rows(const struct small_run *run)
+{
+    struct repeat repeat = {.first_run = 1, .second_run = 2};
+    struct table table = {0};
+    char number[TABLE_NUMBER];
+    must(store_open(&repeat.first, small_run_file(run, "whole.db"), STORE_READ, &error));
+    must(store_open(&repeat.second, small_run_file(run, "shorter.db"), STORE_READ, &error));
+    must(repeat_compare(&repeat, &table, &error));
+    for (size_t i = 0; !repeat.agrees && i < table.count; i++)
+        print_message("%s ", table_cell_text(&table.cell[i], 9, number));
+    assert_true(repeat.agrees);
+    table_free(&table);
+    text_free(&repeat.machines);
+    store_close(repeat.first);
+    store_close(repeat.second);
+    expect_text(run, "shorter.db", "SELECT group_concat(task || kind || digest) FROM artifacts WHERE run = 2",
+                whole_run_text(run, "whole.db", "SELECT group_concat(task || kind || digest) FROM artifacts"));
+}
+
+static bool can_extend(const struct method *method)
+{
+    return !method->joint && !method->alone && !method->counts_tasks && !method->two_deltas;
+}
+
+static void check_extension(struct small_run *run, const struct setting *setting, const struct method *method)
+{
+    const char *words[WORDS_MOST], *shorter[WORDS_MOST];
+    size_t count = 0;
+    choose(words, run, setting, method);
+    while (words[count] != NULL)
+        count++;
+    words[count++] = "run.checkpoints=states";
+    memcpy(shorter, words, sizeof words);
+    shorter[count] = "data.order=first,second";
+    small_run_reopen(run, 1, shorter);
+    must(whole_run(run, "shorter.db", NULL));
+    small_run_reopen(run, 1, words);
+    if (can_extend(method)) {
+        must(extend(run));
+        small_run_reopen(run, 1, words);
+        must(whole_run(run, "whole.db", NULL));
+        expect_same_rows(run);
+        remove_database(run, "whole.db");
+    } else {
+        must_refuse(extend(run), ERROR_ARGUMENT, "--extend", "its method");
+    }
+    remove_database(run, "shorter.db");
+}
+
+/* Of a finished run, with its states, of these settings; the refused run is another one afterwards. */
+RUN_TEST(what_cannot_go_on, NULL)
+{
+    static const struct {
+        const char *before, *after, *words[4];
+    } cases[] = {
+        {"run.checkpoints=all", "run.checkpoints=states", {"--extend", "left no state after task 1", "=states"}},
+        {"run.checkpoints=states", "training.iterations=7", {"--extend", "no finished run", "leave --extend out"}},
+        {"run.checkpoints=states", "data.order=second,first,third", {"no finished run of the first tasks"}},
+        {"run.checkpoints=states", "evaluation.label_space=all", {"--extend", "all every test compares"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        small_run_reopen(run, 1, WORDS("data.order=first,second", cases[i].before));
+        must(whole_run(run, "shorter.db", NULL));
+        small_run_reopen(run, 1, WORDS("run.checkpoints=states", cases[i].after));
+        check_refusal(extend(run), ERROR_ARGUMENT, cases[i].words);
+        expect_number(run, "shorter.db", "SELECT count(*) FROM runs", 1);
+        remove_database(run, "shorter.db");
+    }
+}
+
+/* A run that was stopped after it went on resumes without the shorter one. */
+RUN_TEST(a_longer_run_is_resumed, "run.checkpoints=states", NULL)
+{
+    struct backend_spy spy = {.stop_at_update = 3};
+    struct stop stop = {0};
+    struct store *store;
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states", "data.order=first,second"));
+    must(whole_run(run, "shorter.db", NULL));
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    spy.stop = &stop;
+    small_run_watch(run, &spy);
+    must(store_open_stoppable(&store, small_run_file(run, "shorter.db"), STORE_WRITE, &stop, &error));
+    status stopped = sequence_run(
+        &(struct sequence){.run = run->experiment, .store = store, .stop = &stop, .extends = true}, &error);
+    store_close(store);
+    assert_int_equal(stopped, ERROR_STOPPED);
+    expect_number(run, "shorter.db", "SELECT count(DISTINCT task) FROM steps WHERE run = 2", 3);
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    must(whole_run(run, "shorter.db", NULL));
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    must(whole_run(run, "whole.db", NULL));
+    expect_same_rows(run);
+}
+
+RUN_TEST(every_method_goes_on_with_one_more_task, NULL)
+{
+    static const struct setting extended[] = {
+        {.words = {"run.gpus=1"}},
+        {.words = {"evaluation.label_space=seen", ONE_ROUTER}, .one_space = true},
+        {.words = {"evaluation.label_space=open", "merge.policy=random", "merge.every=2"}, .one_space = true}};
+    draw_references(run);
+    for (size_t s = 0; s < sizeof extended / sizeof *extended; s++)
+        for (size_t i = 0; method_at(i) != NULL; i++)
+            if (goes_with(&extended[s], method_at(i))) {
+                print_message("%s, %s\n", extended[s].words[0], method_at(i)->name);
+                check_extension(run, &extended[s], method_at(i));
+            }
 }

@@ -313,7 +313,7 @@ static void from_adapters(struct small_run *run, struct selector *selector, floa
  * given; and a file of adapters holds what choosing needs. */
 static void a_kind_survives(struct small_run *run, const char *const *overrides)
 {
-    struct checkpoint_place place = {2, 0, 77}, found_place;
+    struct checkpoint_place place = {.task = 2, .rows = 77}, found_place;
     bool found;
     float errors[3][12];
     small_run_reopen(run, 1, overrides);
