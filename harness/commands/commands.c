@@ -29,7 +29,7 @@ const struct command command_data = {
     .subcommands = of_data,
 };
 
-#define OF_CONVERT(X) X(convert_rmoe) X(convert_weights)
+#define OF_CONVERT(X) X(convert_peft) X(convert_rmoe) X(convert_weights)
 OF_CONVERT(DECLARE)
 static const struct command *const of_convert[] = {OF_CONVERT(ENTRY) NULL};
 
