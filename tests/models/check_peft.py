@@ -121,6 +121,31 @@ def expect_padded(own, theirs):
             assert a[i] == (b[y * shape[1] + x] if y < shape[0] and x < shape[1] else 0), name
 
 
+def refused(folder):
+    """Each change of the fixture's configuration, and each other file, is an error that says why."""
+    changed, out = os.path.join(folder, "changed"), os.path.join(folder, "out.safetensors")
+    os.mkdir(changed)
+    os.symlink(os.path.join(os.path.abspath(FIXTURE), "adapter_model.safetensors"),
+               os.path.join(changed, "adapter_model.safetensors"))
+    config = json.load(open(os.path.join(FIXTURE, "adapter_config.json")))
+    for change, words in (({"use_dora": True}, "use_dora is set"), ({"alpha_pattern": {"fc1": 2}}, "alpha_pattern is set"),
+                          ({"bias": "all"}, "bias is all"), ({"peft_type": "IA3"}, "found IA3"),
+                          ({"r": 8}, "matrices of one rank")):
+        json.dump({**config, **change}, open(os.path.join(changed, "adapter_config.json"), "w"))
+        expect_refusal(words, changed, out)
+    expect_refusal("expected low-rank deltas", os.path.join(FIXTURE, "clip.safetensors"), os.path.join(folder, "none"))
+    json.dump(config, open(os.path.join(changed, "adapter_config.json"), "w"))
+    os.remove(os.path.join(changed, "adapter_model.safetensors"))
+    os.symlink(os.path.join(os.path.abspath(FIXTURE), "clip.safetensors"), os.path.join(changed, "adapter_model.safetensors"))
+    expect_refusal("0 of its ", changed, out)
+    assert not os.path.exists(out) and not os.path.exists(os.path.join(folder, "none"))
+
+
+def expect_refusal(words, *arguments):
+    said = subprocess.run([MTIL, "convert", "peft", *arguments], capture_output=True, text=True)
+    assert said.returncode in (1, 2) and words in said.stderr, (words, said.stderr)
+
+
 def main():
     expected = json.load(open(os.path.join(FIXTURE, "features.json")))
     with tempfile.TemporaryDirectory() as folder:
@@ -139,6 +164,7 @@ def main():
         assert (config["r"], config["lora_alpha"]) == (8, 12), config
         run("convert", "peft", peft, again)
         assert read(deltas) == read(again), "deltas there and back"
+        refused(folder)
         if "--peft" in sys.argv:
             expect_peft_reads(peft, expected["adapted"])
     print("equal")

@@ -50,10 +50,22 @@ struct conversion {
     struct safetensor *tensors; /* with their names and values */
     struct safetensors_metadata metadata[METADATA_MOST];
     size_t metadata_count;
-    size_t rank;     /* of all matrices; 0: none was seen */
-    double scale;    /* of B A */
-    json_t *modules; /* names of those with a delta */
+    size_t rank, tasks; /* of all matrices, 0: none was seen; deltas that each has */
+    double scale;       /* of B A */
+    json_t *modules;    /* names of those with a delta */
 };
+
+/* The halves of a delta: a [rank, in], b [rank, out]. */
+struct pair {
+    size_t rank, in, out; /* 0: there is none */
+    float *a, *b;
+};
+
+static void free_pair(struct pair *pair)
+{
+    free(pair->a);
+    free(pair->b);
+}
 
 /* A tensor of two dimensions to write, zeros, whose values are returned. */
 static float *add(struct conversion *c, const char *name, size_t rows, size_t columns)
@@ -65,36 +77,39 @@ static float *add(struct conversion *c, const char *name, size_t rows, size_t co
     return values;
 }
 
-/* values: for the caller to free. NULL: the file has no such tensor. */
-static status read_half(struct conversion *c, const char *name, size_t shape[2], float **values, struct error *error)
+static status read_values(struct conversion *c, const struct safetensor *tensor, float *values, struct error *error)
 {
-    const struct safetensor *found = safetensors_find(c->from, name);
-    *values = NULL;
-    if (found == NULL)
-        return OK;
-    if (found->rank != 2)
-        return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected two dimensions, found %d",
-                         safetensors_path(c->from), name, found->rank);
-    size_t n = safetensor_elements(found);
-    memcpy(shape, found->shape, 2 * sizeof *shape);
-    *values = xmalloc(array_size(n, sizeof **values));
     c->used++;
-    status result = safetensor_to_floats(found, *values, error);
-    NEXT(result, safetensors_expect_finite(c->from, name, *values, n, error));
-    if (result != OK) {
-        free(*values);
-        *values = NULL;
-    }
-    return result;
+    TRY(safetensor_to_floats(tensor, values, error));
+    return safetensors_expect_finite(c->from, tensor->name, values, safetensor_elements(tensor), error);
 }
 
-static status expect_shape(const struct conversion *c, const char *name, const float *values, const size_t shape[2],
-                           size_t rows, size_t columns, struct error *error)
+/* Both of them or none; B is [out, rank] in the file where it is transposed. The caller frees, after a failure too. */
+static status read_pair(struct conversion *c, const char *name_a, const char *name_b, bool transposed,
+                        struct pair *pair, struct error *error)
 {
-    if (values != NULL && shape[0] == rows && shape[1] == columns)
+    const struct safetensor *a = safetensors_find(c->from, name_a), *b = safetensors_find(c->from, name_b);
+    *pair = (struct pair){0};
+    if (a == NULL && b == NULL)
         return OK;
-    return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected [%zu, %zu], found %s", safetensors_path(c->from),
-                     name, rows, columns, values != NULL ? shape_text(2, shape).text : "none");
+    if (a == NULL || b == NULL || a->rank != 2 || b->rank != 2 || b->shape[transposed] != a->shape[0] ||
+        a->shape[0] != (c->rank > 0 ? c->rank : a->shape[0]))
+        return error_set(
+            error, ERROR_FORMAT, "%s: expected %s and %s, matrices of one rank in the whole file, found %s and %s",
+            safetensors_path(c->from), name_a, name_b, a != NULL ? shape_text(a->rank, a->shape).text : "none",
+            b != NULL ? shape_text(b->rank, b->shape).text : "none");
+    *pair = (struct pair){.rank = c->rank = a->shape[0], .in = a->shape[1], .out = b->shape[!transposed]};
+    pair->a = xmalloc(array_size(pair->rank, pair->in * sizeof *pair->a));
+    pair->b = xmalloc(array_size(pair->rank, pair->out * sizeof *pair->b));
+    TRY(read_values(c, a, pair->a, error));
+    if (!transposed)
+        return read_values(c, b, pair->b, error);
+    float *columns = xmalloc(array_size(pair->rank, pair->out * sizeof *columns));
+    status result = read_values(c, b, columns, error);
+    for (size_t i = 0; result == OK && i < pair->rank * pair->out; i++)
+        pair->b[i % pair->rank * pair->out + i / pair->rank] = columns[i];
+    free(columns);
+    return result;
 }
 
 /* Every tensor of the file has to be one that was converted. */
@@ -110,58 +125,54 @@ static status expect_all_used(const struct conversion *c, const char *what, stru
 
 /* --- Deltas as an adapter of PEFT --- */
 
-/* Rows of A [rank, in] and columns of B [out, rank] from those of a task. */
-static status stack(struct conversion *c, const struct place *place, size_t task, size_t tasks, float **a, float **b,
-                    struct error *error)
+/* Rows of A [rank, in] and columns of B [out, rank], from those of every task; the first task names the matrices. */
+static status stack(struct conversion *c, const struct place *place, struct error *error)
 {
-    char names[2][NAME_MOST + 24], to[2][NAME_MOST + 48];
-    float *halves[2] = {NULL, NULL};
-    size_t shapes[2][2] = {{0}};
+    char name_a[NAME_MOST + 48], name_b[NAME_MOST + 48];
+    float *a = NULL, *b = NULL;
     status result = OK;
-    for (int h = 0; h < 2; h++) {
-        snprintf(names[h], sizeof names[h], "%s.delta_%c.%zu", place->own, "ab"[h], task);
-        snprintf(to[h], sizeof to[h], "base_model.model.%s.lora_%c.weight", place->module, "AB"[h]);
-        NEXT(result, read_half(c, names[h], shapes[h], &halves[h], error));
-    }
-    if (task > 0 || halves[0] != NULL) { /* the first names the matrices */
-        size_t r = c->rank = c->rank > 0 ? c->rank : shapes[0][0],
-               in = task > 0 ? c->tensors[c->count - 2].shape[1] : shapes[0][1],
-               out = task > 0 ? c->tensors[c->count - 1].shape[0] : shapes[1][1];
-        NEXT(result, expect_shape(c, names[0], halves[0], shapes[0], r, in, error));
-        NEXT(result, expect_shape(c, names[1], halves[1], shapes[1], r, out, error));
-        if (result == OK && task == 0) {
-            *a = add(c, to[0], tasks * r, in);
-            *b = add(c, to[1], out, tasks * r);
+    for (size_t t = 0, in = 0, out = 0; result == OK && t < c->tasks && (t == 0 || a != NULL); t++) {
+        struct pair pair;
+        snprintf(name_a, sizeof name_a, "%s.delta_a.%zu", place->own, t);
+        snprintf(name_b, sizeof name_b, "%s.delta_b.%zu", place->own, t);
+        result = read_pair(c, name_a, name_b, false, &pair, error);
+        if (result == OK && t == 0 && pair.rank > 0) {
+            snprintf(name_a, sizeof name_a, "base_model.model.%s.lora_A.weight", place->module);
+            snprintf(name_b, sizeof name_b, "base_model.model.%s.lora_B.weight", place->module);
+            a = add(c, name_a, c->tasks * pair.rank, in = pair.in);
+            b = add(c, name_b, out = pair.out, c->tasks * pair.rank);
             json_array_append_new(c->modules, json_string(place->module));
         }
-        if (result == OK)
-            memcpy(*a + task * r * in, halves[0], r * in * sizeof **a);
-        for (size_t i = 0; result == OK && i < r * out; i++)
-            (*b)[i % out * tasks * r + task * r + i / out] = halves[1][i];
+        if (result == OK && (pair.in != in || pair.out != out))
+            result = error_set(error, ERROR_FORMAT, "%s: %s: expected the size of task 0's, found another or none",
+                               safetensors_path(c->from), name_a);
+        if (result == OK && a != NULL)
+            memcpy(a + t * pair.rank * in, pair.a, pair.rank * in * sizeof *a);
+        for (size_t i = 0; result == OK && a != NULL && i < pair.rank * out; i++)
+            b[(i % out * c->tasks + t) * pair.rank + i / out] = pair.b[i];
+        free_pair(&pair);
     }
-    free(halves[0]);
-    free(halves[1]);
     return result;
 }
 
-static status read_own(struct conversion *c, size_t *tasks, struct error *error)
+static status read_own(struct conversion *c, struct error *error)
 {
     const char *gate = safetensors_metadata_value(c->from, "delta_gate"),
-               *count = safetensors_metadata_value(c->from, "delta_tasks"),
+               *tasks = safetensors_metadata_value(c->from, "delta_tasks"),
                *scale = safetensors_metadata_value(c->from, "delta_scale");
     int64_t number;
     if (gate != NULL && strcmp(gate, gate_none.name) != 0)
         return error_set(
             error, ERROR_ARGUMENT,
-            "%s: its deltas have the gate %s between their halves, which PEFT's have not; only those without "
+            "%s: its deltas have the gate %s between their halves, which PEFT's do not; only deltas without "
             "one can be converted",
             safetensors_path(c->from), gate);
-    if (count == NULL || !parse_integer(count, &number) || number < 1 || number > 1 << 20 || scale == NULL ||
+    if (tasks == NULL || !parse_integer(tasks, &number) || number < 1 || number > 1 << 20 || scale == NULL ||
         !parse_real(scale, &c->scale) || c->scale == 0)
         return error_set(error, ERROR_FORMAT,
                          "%s: expected low-rank deltas, as methods with the section delta save them, found none",
                          safetensors_path(c->from));
-    *tasks = (size_t)number;
+    c->tasks = (size_t)number;
     c->scale = (float)c->scale;
     return OK;
 }
@@ -181,14 +192,14 @@ static status take_metadata(struct conversion *c, struct error *error)
     return OK;
 }
 
-static status write_peft(struct conversion *c, size_t tasks, const char *folder, struct error *error)
+static status write_peft(struct conversion *c, const char *folder, struct error *error)
 {
-    double rank = (double)(tasks * c->rank), alpha = c->scale * rank;
-    json_t *config = json_pack(
-        "{s:s, s:i, s:o, s:O, s:f, s:s, s:b, s:n, s:b, s:b, s:b, s:n}", "peft_type", "LORA", "r", (int)rank,
-        "lora_alpha", alpha == floor(alpha) && fabs(alpha) < 1e9 ? json_integer((json_int_t)alpha) : json_real(alpha),
-        "target_modules", c->modules, "lora_dropout", 0.0, "bias", "none", "fan_in_fan_out", 0, "task_type",
-        "inference_mode", 1, "use_rslora", 0, "use_dora", 0, "modules_to_save");
+    double rank = (double)(c->tasks * c->rank), alpha = c->scale * rank;
+    json_t *number = alpha == floor(alpha) && fabs(alpha) < 1e9 ? json_integer((json_int_t)alpha) : json_real(alpha),
+           *config = json_pack("{s:s, s:i, s:o, s:O, s:f, s:s, s:b, s:n, s:b, s:b, s:b, s:n}", "peft_type", "LORA", "r",
+                               (int)rank, "lora_alpha", number, "target_modules", c->modules, "lora_dropout", 0.0,
+                               "bias", "none", "fan_in_fan_out", 0, "task_type", "inference_mode", 1, "use_rslora", 0,
+                               "use_dora", 0, "modules_to_save");
     char *text = json_dumps(config, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)),
          *weights = path_format("%s/adapter_model.safetensors", folder),
          *path = path_format("%s/adapter_config.json", folder);
@@ -204,32 +215,27 @@ static status write_peft(struct conversion *c, size_t tasks, const char *folder,
 
 static status to_peft(struct conversion *c, const char *folder, struct error *error)
 {
-    size_t tasks;
-    TRY(read_own(c, &tasks, error));
+    TRY(read_own(c, error));
     TRY(take_metadata(c, error));
     for (size_t p = 0; p < PLACES; p++) {
         const struct place place = place_at(p);
-        size_t before = c->count;
-        float *a = NULL, *b = NULL;
-        for (size_t t = 0; t == 0 || (t < tasks && c->count > before); t++)
-            TRY(stack(c, &place, t, tasks, &a, &b, error));
+        TRY(stack(c, &place, error));
     }
     TRY(expect_all_used(c, "halves of deltas", error));
-    return write_peft(c, tasks, folder, error);
+    return write_peft(c, folder, error);
 }
 
 /* --- And back --- */
 
-static bool is_empty(const json_t *value)
+static bool is_set(const json_t *value)
 {
-    return value == NULL || json_is_null(value) || json_is_false(value) ||
-           json_object_size(value) + json_array_size(value) == 0;
+    return json_is_true(value) || json_is_string(value) || json_object_size(value) + json_array_size(value) > 0;
 }
 
 static status read_config(struct conversion *c, const char *path, const json_t *config, struct error *error)
 {
-    static const char *const plain[] = {"use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern",
-                                        "modules_to_save"};
+    static const char *const foreign[] = {"use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern",
+                                          "modules_to_save"};
     const char *type = json_string_value(json_object_get(config, "peft_type")),
                *bias = json_string_value(json_object_get(config, "bias"));
     double r = json_number_value(json_object_get(config, "r")),
@@ -238,14 +244,12 @@ static status read_config(struct conversion *c, const char *path, const json_t *
         return error_set(error, ERROR_FORMAT,
                          "%s: expected \"peft_type\": \"LORA\" with r and lora_alpha, found %s, %g and %g", path,
                          type != NULL ? type : "none", r, alpha);
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-        const json_t *value = json_object_get(config, plain[i]);
-        if (json_is_true(value) || !is_empty(value))
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (is_set(json_object_get(config, foreign[i])))
             return error_set(error, ERROR_ARGUMENT,
                              "%s: %s is set, which deltas here do not have; only LoRA with one rank and scale can be "
                              "converted",
-                             path, plain[i]);
-    }
+                             path, foreign[i]);
     if (bias != NULL && strcmp(bias, "none") != 0)
         return error_set(error, ERROR_ARGUMENT, "%s: bias is %s, but deltas here are of matrices alone", path, bias);
     c->rank = (size_t)r;
@@ -272,27 +276,19 @@ static status read_config_file(struct conversion *c, const char *folder, struct 
 /* Ranks here are multiples of RANK_UNIT; the rows that are added are zero, and so is what they compute. */
 static status unstack(struct conversion *c, const struct place *place, struct error *error)
 {
-    char names[2][NAME_MOST + 48], to[2][NAME_MOST + 24];
-    float *halves[2] = {NULL, NULL};
-    size_t shapes[2][2] = {{0}}, rank = (c->rank + RANK_UNIT - 1) / RANK_UNIT * RANK_UNIT;
-    status result = OK;
-    for (int h = 0; h < 2; h++) {
-        snprintf(names[h], sizeof names[h], "base_model.model.%s.lora_%c.weight", place->module, "AB"[h]);
-        snprintf(to[h], sizeof to[h], "%s.delta_%c.0", place->own, "ab"[h]);
-        NEXT(result, read_half(c, names[h], shapes[h], &halves[h], error));
+    char name_a[NAME_MOST + 48], name_b[NAME_MOST + 48];
+    size_t rank = (c->rank + RANK_UNIT - 1) / RANK_UNIT * RANK_UNIT;
+    struct pair pair;
+    snprintf(name_a, sizeof name_a, "base_model.model.%s.lora_A.weight", place->module);
+    snprintf(name_b, sizeof name_b, "base_model.model.%s.lora_B.weight", place->module);
+    status result = read_pair(c, name_a, name_b, true, &pair, error);
+    if (result == OK && pair.rank > 0) {
+        snprintf(name_a, sizeof name_a, "%s.delta_a.0", place->own);
+        snprintf(name_b, sizeof name_b, "%s.delta_b.0", place->own);
+        memcpy(add(c, name_a, rank, pair.in), pair.a, pair.rank * pair.in * sizeof *pair.a);
+        memcpy(add(c, name_b, rank, pair.out), pair.b, pair.rank * pair.out * sizeof *pair.b);
     }
-    if (result == OK && (halves[0] != NULL || halves[1] != NULL)) {
-        size_t in = shapes[0][1], out = shapes[1][0];
-        result = expect_shape(c, names[0], halves[0], shapes[0], c->rank, in, error);
-        NEXT(result, expect_shape(c, names[1], halves[1], shapes[1], out, c->rank, error));
-        float *a = result == OK ? add(c, to[0], rank, in) : NULL, *b = result == OK ? add(c, to[1], rank, out) : NULL;
-        if (result == OK)
-            memcpy(a, halves[0], c->rank * in * sizeof *a);
-        for (size_t i = 0; result == OK && i < out * c->rank; i++)
-            b[i % c->rank * out + i / c->rank] = halves[1][i];
-    }
-    free(halves[0]);
-    free(halves[1]);
+    free_pair(&pair);
     return result;
 }
 
