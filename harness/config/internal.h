@@ -89,6 +89,7 @@ const struct suite_section *suite_section_find(const struct suite_section *secti
 struct part {
     const struct suite_section *section;
     char *entry;                           /* NULL for a section without each_of */
+    char *first;                           /* the entry's name without "@2", whose values are this one's defaults */
     struct option *table;                  /* the section's keys, the inherited ones, and those of the choice */
     struct strings free;                   /* names of free keys, which the table borrows */
     size_t inherited_begin, inherited_end; /* positions in table */

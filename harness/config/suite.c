@@ -68,7 +68,9 @@ static status find_chosen(const struct suite_source *source, const struct part *
     const struct option *chooser = options_find(section->options, section->chooser);
     assert(chooser != NULL);
     const struct assignment *assignment = suite_source_last(source, section, part->entry, section->chooser);
-    const char *name = chooser->fallback != NULL ? default_of(source, section, chooser) : part->entry;
+    if (assignment == NULL)
+        assignment = suite_source_last(source, section, part->first, section->chooser);
+    const char *name = chooser->fallback != NULL ? default_of(source, section, chooser) : part->first;
     if (assignment != NULL)
         name = assignment->value;
     if (name == NULL || section->chosen(name, table, error) == OK)
@@ -161,15 +163,14 @@ static void make_table(const struct suite *suite, const struct suite_source *sou
     for (size_t i = 0; i < count; i++)
         if (part->table[i].fallback == NULL &&
             (suite_same(part->table[i].name, section->chooser) || suite_same(part->table[i].name, section->named)))
-            part->table[i].fallback = part->entry;
+            part->table[i].fallback = part->first;
 }
 
-static status assign(const struct suite_source *source, struct part *part, struct error *error)
+static status assign(const struct suite_source *source, struct part *part, const char *entry, struct error *error)
 {
     for (size_t i = 0; i < source->count; i++) {
         const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section != part->section || !suite_same(assignment->entry, part->entry) ||
-            assignment->key == NULL)
+        if (assignment->section != part->section || !suite_same(assignment->entry, entry) || assignment->key == NULL)
             continue;
         char where[512];
         suite_source_where(source, assignment, where, sizeof where);
@@ -182,20 +183,34 @@ static status assign(const struct suite_source *source, struct part *part, struc
     return OK;
 }
 
+/* "mnist" of "mnist@2", its second visit; of another name a copy. */
+static char *first_visit(const char *entry)
+{
+    size_t length = strlen(entry), name = strcspn(entry, "@"),
+           digits = name < length ? strspn(entry + name + 1, "0123456789") : 0;
+    return xstrndup(entry, name > 0 && digits > 0 && name + 1 + digits == length ? name : length);
+}
+
 /* Adds the values of a section (entry NULL) or of one of its entries to the suite. */
 static status resolve(struct suite *suite, const struct suite_source *source, const struct suite_section *section,
                       const char *entry, struct error *error)
 {
     GROW(suite->parts, suite->count);
     struct part *part = &suite->parts[suite->count++];
-    *part = (struct part){.section = section, .entry = entry != NULL ? xstrdup(entry) : NULL};
+    *part = (struct part){.section = section};
+    if (entry != NULL) {
+        part->entry = xstrdup(entry);
+        part->first = first_visit(entry);
+    }
     const struct option *chosen;
     TRY(find_chosen(source, part, &chosen, error));
     make_table(suite, source, part, chosen);
     for (size_t i = 0; part->table[i].name != NULL; i++)
         part->table[i].fallback = default_of(source, section, &part->table[i]);
     TRY(options_create(&part->options, part->table, error));
-    return assign(source, part, error);
+    if (!suite_same(part->first, part->entry))
+        TRY(assign(source, part, part->first, error));
+    return assign(source, part, part->entry, error);
 }
 
 /* The list that section->each_of names: its values and its key. */
@@ -295,8 +310,9 @@ static status resolve_entries(struct suite *suite, const struct suite_source *so
     for (size_t i = 0; i < count; i++) {
         const char *name = options_list_item(list, key, i);
         if (suite_part(suite, section->name, name) != NULL)
-            return error_set(error, ERROR_ARGUMENT, "%s: %s: \"%s\" is repeated; names must differ", source->file,
-                             section->each_of, name);
+            return error_set(error, ERROR_ARGUMENT,
+                             "%s: %s: \"%s\" is repeated; names must differ, a second visit is called %s@2",
+                             source->file, section->each_of, name, name);
         TRY(resolve(suite, source, section, name, error));
     }
     return OK;
@@ -412,6 +428,7 @@ void suite_destroy(struct suite *suite)
         return;
     for (size_t i = 0; i < suite->count; i++) {
         free(suite->parts[i].entry);
+        free(suite->parts[i].first);
         options_destroy(suite->parts[i].options);
         free(suite->parts[i].table);
         strings_free(&suite->parts[i].free);

@@ -34,7 +34,9 @@ const struct option settings_evaluation_options[] = {
 const struct option settings_data_options[] = {
     OPTION(TEXT, "root", "data/mini", "folder that contains the datasets", INTO(struct settings, data_root),
            .synonyms = "data_dir|data_root|data_path|dataset_root|data_location", .incidental = "*"),
-    OPTION(LIST, "order", ORDER_I, "tasks in the order of training: a list, or I or II for MTIL's orders",
+    OPTION(LIST, "order", ORDER_I,
+           "tasks in the order of training: a list, or I or II for MTIL's orders; mnist@2 is a second visit of mnist, "
+           "with its settings",
            .synonyms = "tasks|datasets|dataset|dataset_order"),
     OPTION(TEXT, "order_name", NULL, "name of the order in the results; default: I, II or the list", .incidental = "*"),
     OPTION_SPLIT,
@@ -216,6 +218,12 @@ status settings_check_data(const struct settings *s, const struct options *data,
             return error_set(
                 error, ERROR_ARGUMENT,
                 "suite: data.order: expected names of tasks without quotes, backslashes and brackets, found %s", name);
+        if (strchr(name, '@') != NULL && s->label_space != LABEL_SPACE_TASK)
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "suite: data.order: %s has the classes of an earlier task, which would compete with one another; "
+                "set evaluation.label_space=task",
+                name);
     }
     TRY(check_shots(s, data, error));
     TRY(s->split.cut == CUT_BY_ORDER ? class_order_check(data, error) : OK);

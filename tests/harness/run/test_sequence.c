@@ -360,3 +360,23 @@ RUN_TEST(the_time_left_is_known_in_the_first_task, "training.iterations=4", "tra
     assert_non_null(strstr(line, " left"));
     free(said);
 }
+
+/* A second visit has the data and settings of the first, a column of its own, and what is set for it alone. */
+RUN_TEST(a_task_comes_twice, "data.order=first,second,first@2", "tasks.first.batch=3", "tasks.first@2.iterations=2",
+         "run.log_every=1", NULL)
+{
+    must(whole_run(run, "a.db", NULL));
+    expect_text(run, "a.db",
+                "SELECT group_concat(name || classes || training_images, ' ') FROM (SELECT * FROM tasks ORDER BY task)",
+                "first212 second318 first@2212");
+    expect_number(run, "a.db", "SELECT count(DISTINCT test_digest) FROM tasks", 2);
+    expect_number(run, "a.db", "SELECT count(*) FROM evaluations", 12);
+    expect_text(run, "a.db",
+                "SELECT group_concat(value, ' ') FROM (SELECT value FROM settings WHERE key LIKE 'tasks.first%.batch' "
+                "ORDER BY key)",
+                "3 3");
+    expect_number(run, "a.db", "SELECT max(iteration) FROM steps WHERE task = 2", 2);
+    assert_int_equal(whole_run_faults(run, "a.db", whole_run_cells), 0);
+    must_refuse(small_run_try(run, 1, WORDS("data.order=first,first@2", "evaluation.label_space=seen")), ERROR_ARGUMENT,
+                "first@2", "label_space=task");
+}
