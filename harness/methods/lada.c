@@ -15,7 +15,6 @@
  * here all tasks have `steps`. It is in half precision, here in double on the host, on which a step of X-TAIL's last task takes
  * 70 GFLOP. The schedule, OneCycleLR with its cycle of AdamW's beta1, is the same.
  */
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,16 +248,6 @@ static status keep(struct method_run *run, const struct serializer *serializer, 
 
 /* --- Scores --- */
 
-/* known: the number of columns that are learned; own: their scores by the vectors */
-static void add_own(float *row, size_t columns, size_t known, const double *own)
-{
-    size_t best = 0;
-    for (size_t c = 1; c < columns; c++)
-        best = row[c] > row[best] ? c : best;
-    for (size_t c = 0; best < known && c < columns; c++)
-        row[c] = c < known ? (float)((double)row[c] + own[c]) : -FLT_MAX;
-}
-
 static status scores(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
                      float *scores, struct error *error)
 {
@@ -276,23 +265,18 @@ static status scores(struct method_run *run, const struct task *task, const floa
             linear_unit(x + i * m->width, m->width);
         memset(own, 0, count * m->classes * sizeof *own);
         label_memory_scores(m, x, count, affinities, own);
-        for (size_t i = 0; i < count; i++)
-            add_own(scores + (done + i) * classes, classes, known, own + i * m->classes + first);
+        for (size_t i = 0; i < count; i++) {
+            float *row = scores + (done + i) * classes;
+            double *mine = own + i * m->classes + first;
+            for (size_t c = 0; c < known; c++)
+                mine[c] += (double)row[c];
+            frozen_classes_decide(row, classes, known, mine);
+        }
     }
     free(x);
     free(affinities);
     free(own);
     return OK;
-}
-
-/* Vectors are those of a class of one task. */
-static status check(const struct settings *settings, struct error *error)
-{
-    return settings->shared_classes
-               ? error_set(error, ERROR_ARGUMENT,
-                           "suite: method.name: lada learns every class once, but with data.shared_classes all tasks "
-                           "have the same classes; choose another method, as ran_pac")
-               : OK;
 }
 
 const struct method method_lada = {.name = "lada",
@@ -302,7 +286,7 @@ const struct method method_lada = {.name = "lada",
                                               "text names a learned class, else by text",
                                    .options = options,
                                    .state_size = sizeof(struct label_memory),
-                                   .check = check,
+                                   .check = frozen_classes_once,
                                    .open = open,
                                    .close = close,
                                    .end_task = end_task,

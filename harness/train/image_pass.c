@@ -1,5 +1,6 @@
 #include "harness/train/image_pass.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -221,6 +222,25 @@ size_t frozen_classes_images(const struct data *data)
     for (size_t k = 0; k < data->task_count; k++)
         images += dataset_size(data->tasks[k].dataset, SPLIT_TRAIN);
     return images;
+}
+
+status frozen_classes_once(const struct settings *settings, struct error *error)
+{
+    return settings->shared_classes
+               ? error_set(error, ERROR_ARGUMENT,
+                           "suite: method.name: %s learns every class once, but with data.shared_classes all tasks "
+                           "have the same classes; choose another method, as ran_pac",
+                           settings->method->name)
+               : OK;
+}
+
+void frozen_classes_decide(float *row, size_t columns, size_t known, const double *own)
+{
+    size_t best = 0;
+    for (size_t c = 1; c < columns; c++)
+        best = row[c] > row[best] ? c : best;
+    for (size_t c = 0; best < known && c < columns; c++)
+        row[c] = c < known ? (float)own[c] : -FLT_MAX;
 }
 
 status frozen_rows_read(struct frozen_rows *rows, const struct method_run *run, const struct task *task,

@@ -96,3 +96,8 @@ void frozen_rows_free(struct frozen_rows *rows); /* after a failure, too */
  * first. */
 size_t frozen_classes_column(const struct method_run *run, const struct task *task);
 size_t frozen_classes_images(const struct data *data); /* training images of all tasks */
+/* The hook `check` of a method that learns the classes of a task in this task alone. */
+status frozen_classes_once(const struct settings *settings, struct error *error);
+/* Of a row of that hook, the first `known` columns are learned classes. Where one of them has the highest score, they compete alone, by
+ * own [known]. */
+void frozen_classes_decide(float *row, size_t columns, size_t known, const double *own);

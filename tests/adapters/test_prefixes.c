@@ -3,6 +3,7 @@
 #include "adapters/prefixes.h"
 #include "tests/models/clip/groups.h"
 #include "tests/models/files/tensor_set.h"
+#include "tests/recorded.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +12,11 @@
 
 enum { WIDTH = 128, HEADS = 2, POSITIONS = 7, BATCH = 3, TASKS = 3, LENGTH = 4 };
 
-/* scale · u, u in ± 1/2 of 16 bits, as in record_prefixes.py */
 static float *draw_public(struct device *d, uint64_t *drawn, size_t n, double scale)
 {
     float *host = host_room(d, n * sizeof *host);
     for (size_t i = 0; i < n; i++, ++*drawn)
-        host[i] = (float)(((double)((uint32_t)(*drawn * 2654435761u + 12345u) >> 16) / 65536 - 0.5) * scale);
+        host[i] = recorded_draw(*drawn, scale);
     return to_device(d, host, n * sizeof *host);
 }
 

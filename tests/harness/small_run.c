@@ -50,6 +50,15 @@ char *small_run_format(const char *format, ...)
     return small_run_keep(text);
 }
 
+float *small_run_recorded(const struct safetensors *file, const char *name)
+{
+    const struct safetensor *found = safetensors_find(file, name);
+    assert_non_null(found);
+    float *values = small_run_keep(malloc(safetensor_elements(found) * sizeof *values));
+    must(safetensor_to_floats(found, values, &error));
+    return values;
+}
+
 const char *small_run_file(const struct small_run *run, const char *name)
 {
     return scratch_file(&run->scratch, name);

@@ -72,6 +72,9 @@ void small_run_expect_same(const char *path, const char *expected);
 void *small_run_keep(void *memory);
 __attribute__((format(printf, 1, 2))) char *small_run_format(const char *format, ...);
 
+/* The floats of a recorded tensor. */
+float *small_run_recorded(const struct safetensors *file, const char *name);
+
 /* n floats from the device; all values of a group; the adapters' values of a tower. */
 float *small_run_values(const struct small_run *run, const float *device, size_t n);
 float *small_run_group(const struct parameters *group);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "harness/train/services/host_step.h"
 
 /* --- Clusters --- */
 
@@ -259,30 +260,12 @@ void label_memory_scores(const struct label_memory *m, const double *x, size_t n
 
 /* --- Training --- */
 
-/* The loss, and in place of the scores its gradient. */
-static double cross_entropy(const struct label_batch *b, size_t classes)
-{
-    double loss = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        double *row = b->scores + i * classes, share = b->weights[i] / (double)b->n, highest = row[0], sum = 0;
-        size_t label = (size_t)b->labels[i];
-        for (size_t c = 1; c < classes; c++)
-            highest = row[c] > highest ? row[c] : highest;
-        for (size_t c = 0; c < classes; c++)
-            sum += exp(row[c] - highest);
-        loss += share * (highest + log(sum) - row[label]);
-        for (size_t c = 0; c < classes; c++)
-            row[c] = share * (exp(row[c] - highest) / sum - (c == label));
-    }
-    return loss;
-}
-
 double label_memory_loss(const struct label_memory *m, struct label_batch *b, size_t first, double *gradient)
 {
     size_t n = b->n, count = m->vectors.count;
     double *affinities = b->work, *turned = affinities + n * count, *across = turned + (count - first) * n;
     label_memory_scores(m, b->x, n, affinities, b->scores);
-    double loss = cross_entropy(b, m->classes);
+    double loss = host_cross_entropy(b->scores, n, m->classes, b->labels, b->weights);
     for (size_t v = first; v < count; v++)
         for (size_t i = 0; i < n; i++)
             turned[(v - first) * n + i] = m->weight * m->sharpness * affinities[i * count + v] *
@@ -305,20 +288,13 @@ static double along_cosine(double from, double to, double share)
 void label_memory_step(struct label_memory *m, size_t first, const struct one_cycle *cycle, size_t step,
                        const double *gradient, double *moments)
 {
-    static const double beta2 = 0.999, epsilon = 1e-8;
     double top = 0.3 * (double)cycle->steps - 1, at = (double)step, end = (double)cycle->steps - 1;
     bool rises = at <= top;
-    double share = rises ? at / top : (at - top) / (end - top),
-           rate = rises ? along_cosine(cycle->peak / 25, cycle->peak, share)
-                        : along_cosine(cycle->peak, cycle->peak / 25e4, share),
-           beta1 = rises ? along_cosine(0.95, 0.85, share) : along_cosine(0.85, 0.95, share),
-           scale1 = 1 - pow(beta1, at + 1), scale2 = 1 - pow(beta2, at + 1);
-    size_t n = (m->vectors.count - first) * m->width;
-    double *values = m->vectors.values + first * m->width, *mean = moments, *square = moments + n;
-    for (size_t i = 0; i < n; i++) {
-        mean[i] = beta1 * mean[i] + (1 - beta1) * gradient[i];
-        square[i] = beta2 * square[i] + (1 - beta2) * gradient[i] * gradient[i];
-        values[i] =
-            (1 - rate * cycle->decay) * values[i] - rate / scale1 * mean[i] / (sqrt(square[i] / scale2) + epsilon);
-    }
+    double share = rises ? at / top : (at - top) / (end - top);
+    const struct host_adam adam = {.rate = rises ? along_cosine(cycle->peak / 25, cycle->peak, share)
+                                                 : along_cosine(cycle->peak, cycle->peak / 25e4, share),
+                                   .decay = cycle->decay,
+                                   .beta1 = rises ? along_cosine(0.95, 0.85, share) : along_cosine(0.85, 0.95, share)};
+    host_adam(m->vectors.values + first * m->width, (m->vectors.count - first) * m->width, gradient, moments, &adam,
+              step);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "harness/methods/methods.h"
+#include "harness/train/image_pass.h"
 #include "results/query.h"
 #include "results/store/repeat.h"
 #include "results/store/store_internal.h"
@@ -35,7 +36,8 @@ static const struct setting {
 
 /* What a method asks for, or is quicker or shows more with. */
 static const char *const own_options[][2] = {{"exemplars", "9"},     {"hidden", "30"},   {"fisher_iterations", "4"},
-                                             {"average_every", "2"}, {"sentences", "7"}, {"steps", "20"}};
+                                             {"average_every", "2"}, {"sentences", "7"}, {"steps", "20"},
+                                             {"epochs", "4"}};
 
 static bool goes_with(const struct setting *setting, const struct method *method)
 {
@@ -45,7 +47,7 @@ static bool goes_with(const struct setting *setting, const struct method *method
         return false;
     if (strstr(setting->words[0], "run.gpus") != NULL)
         return method->begin_task != NULL && small_run_gpus() >= 2;
-    return strstr(setting->words[0], "shared_classes") == NULL || strcmp(method->name, "lada") != 0;
+    return strstr(setting->words[0], "shared_classes") == NULL || method->check != frozen_classes_once;
 }
 
 static void choose(const char *words[WORDS_MOST], const struct small_run *run, const struct setting *setting,

@@ -14,6 +14,7 @@
 #include "tests/harness/train/plain.h"
 #include "tests/harness/whole_run.h"
 #include "tests/models/files/tensor_set.h"
+#include "tests/recorded.h"
 
 /* --- The public code --- */
 
@@ -21,21 +22,11 @@ enum { DRAWN_WIDTH = 5, ROWS = 24, TESTS = 7, CLASSES = 6, EXPERTS = 2, BATCH = 
 
 static uint64_t drawn;
 
-/* scale · u, u in ± 1/2 of 16 bits, as in record_seed.py */
 static float *draw(size_t n, double scale)
 {
     float *values = small_run_keep(malloc(n * sizeof *values));
     for (size_t i = 0; i < n; i++, drawn++)
-        values[i] = (float)(((double)((uint32_t)(drawn * 2654435761u + 12345u) >> 16) / 65536 - 0.5) * scale);
-    return values;
-}
-
-static float *recorded(const struct safetensors *file, const char *name)
-{
-    const struct safetensor *found = safetensors_find(file, name);
-    assert_non_null(found);
-    float *values = small_run_keep(malloc(safetensor_elements(found) * sizeof *values));
-    must(safetensor_to_floats(found, values, &error));
+        values[i] = recorded_draw(drawn, scale);
     return values;
 }
 
@@ -66,8 +57,8 @@ RUN_TEST(the_arithmetic_is_the_public_codes, NULL)
 {
     static float gaussians[EXPERTS][CLASSES][DRAWN_WIDTH * (DRAWN_WIDTH + 3) / 2];
     struct safetensors *file = open_file(FIXTURES "/seed.safetensors");
-    const float *aware = recorded(file, "aware"), *agnostic = recorded(file, "agnostic"),
-                *overlap = recorded(file, "overlap"), *mutual = recorded(file, "mutual");
+    const float *aware = small_run_recorded(file, "aware"), *agnostic = small_run_recorded(file, "agnostic"),
+                *overlap = small_run_recorded(file, "overlap"), *mutual = small_run_recorded(file, "mutual");
     const struct gaussian_rule rule = {.width = DRAWN_WIDTH, .ridge = 1e-8};
     double sums[TESTS][CLASSES] = {{0}}, own[TESTS][2] = {{0}}, out[TESTS * CLASSES];
     (void)run;
