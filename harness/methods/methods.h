@@ -33,6 +33,7 @@
     X(ran_pac)                                                                                                         \
     X(simple_cil)                                                                                                      \
     X(lada)                                                                                                            \
+    X(rapf)                                                                                                            \
     X(diki)                                                                                                            \
     X(supervised)                                                                                                      \
     X(seed)                                                                                                            \

@@ -26,9 +26,10 @@ static double log_determinant(const float *gaussian, size_t width)
 }
 
 /* μ, and S in covariance [width, width] */
-static void take_moments(float *mean, const float *features, size_t n, size_t width, struct threads *pool,
-                         double *covariance)
+static void take_moments(float *mean, const struct gaussian_rule *rule, const float *features, size_t n,
+                         struct threads *pool, double *covariance)
 {
+    size_t width = rule->width, count = rule->unbiased && n > 1 ? n - 1 : n;
     double *gaps = xmalloc(array_size(n, width * sizeof *gaps)); /* [width, n] */
     for (size_t k = 0; k < width; k++) {
         double sum = 0;
@@ -36,7 +37,7 @@ static void take_moments(float *mean, const float *features, size_t n, size_t wi
             sum += (double)features[i * width + k];
         mean[k] = (float)(sum / (double)n);
         for (size_t i = 0; i < n; i++)
-            gaps[k * n + i] = ((double)features[i * width + k] - sum / (double)n) / sqrt((double)n);
+            gaps[k * n + i] = ((double)features[i * width + k] - sum / (double)n) / sqrt((double)count);
     }
     linear_multiply(pool, &(struct linear_product){
                               .rows = width, .columns = width, .inner = n, .a = gaps, .b = gaps, .out = covariance});
@@ -52,6 +53,19 @@ static void shrink(double *covariance, size_t width, double shrinkage)
         covariance[k] *= 1 - shrinkage;
     for (size_t k = 0; k < width; k++)
         covariance[k * width + k] += shrinkage * trace / (double)width;
+}
+
+static void widen(double *covariance, size_t width, double ridge)
+{
+    double sum = 0, trace = 0;
+    for (size_t k = 0; k < width * width; k++) {
+        sum += covariance[k];
+        trace += k % (width + 1) == 0 ? covariance[k] : 0;
+    }
+    double variance = trace / (double)width + ridge,
+           other = width > 1 ? (sum - trace) / (double)(width * (width - 1)) : 0;
+    for (size_t k = 0; k < width * width; k++)
+        covariance[k] += k % (width + 1) == 0 ? variance : other;
 }
 
 /* covariance becomes L. false: no ridge helps. */
@@ -77,8 +91,10 @@ status gaussian_fit(float *gaussian, const struct gaussian_rule *rule, const flo
     size_t width = rule->width, square = array_size(width, width);
     double *covariance = xmalloc(array_size(square, sizeof *covariance)),
            *inverse = xmalloc(array_size(square, sizeof *inverse));
-    take_moments(gaussian, features, n, width, pool, covariance);
+    take_moments(gaussian, rule, features, n, pool, covariance);
     shrink(covariance, width, rule->shrinkage);
+    if (rule->widened)
+        widen(covariance, width, rule->ridge);
     bool done = factor(covariance, width, rule->ridge);
     if (done)
         linear_invert_lower(covariance, width, inverse, NULL);
@@ -121,6 +137,18 @@ void gaussian_log_densities(const float *gaussian, size_t width, const float *fe
     free(whitening);
     free(gaps);
     free(white);
+}
+
+void gaussian_draw(const float *gaussian, size_t width, double *values)
+{
+    for (size_t r = 0; r < width; r++) {
+        const float *row = row_of(gaussian, width, r);
+        for (size_t k = 0; k < r; k++)
+            values[r] -= (double)row[k] * values[k];
+        values[r] /= (double)row[r];
+    }
+    for (size_t k = 0; k < width; k++)
+        values[k] += (double)gaussian[k];
 }
 
 static void soften(double *row, size_t n, double temperature)

@@ -5,12 +5,16 @@
  *     TRY(gaussian_fit(class, &rule, features, n, pool, error));
  *     gaussian_log_densities(class, d, features, n, pool, densities, 1);
  *     double apart = gaussian_divergence(class, other, d);
+ *     gaussian_draw(class, d, values);                              // standard normal numbers become a draw
  *
- * Σ = (1 − shrinkage) · S + shrinkage · (mean variance) · 1 + ridge · 1, S the covariance with n in its denominator. Where it is not
- * positive definite, the ridge grows tenfold until it is. Computed in double precision; kept as float: μ [width], then L⁻¹ with
- * Σ = L Lᵀ, row by row up to its diagonal.
+ * Σ = (1 − shrinkage) · S + shrinkage · (mean variance) · 1 + ridge · 1, S the covariance with n in its denominator, or, as RAPF has it
+ * (Huang et al., ECCV 2024, arXiv 2407.14143), n − 1 where n > 1 (`unbiased`); to Σ is added the mean of its diagonal there, and the
+ * mean of its other entries there (`widened`). Where Σ is not positive definite, the ridge grows tenfold until it is. Computed in double
+ * precision; kept as float: μ [width], then L⁻¹ with Σ = L Lᵀ, row by row up to its diagonal.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "core/status.h"
 #include "core/threads.h"
@@ -18,6 +22,7 @@
 struct gaussian_rule {
     size_t width;
     double ridge, shrinkage; /* ridge: above 0; shrinkage: 0 to 1 */
+    bool unbiased, widened;
 };
 
 size_t gaussian_values(size_t width);
@@ -34,6 +39,9 @@ void gaussian_log_densities(const float *gaussian, size_t width, const float *fe
  * temperature */
 void gaussian_posteriors(const float *gaussians, size_t classes, size_t width, double temperature,
                          const float *features, size_t n, struct threads *pool, double *out);
+
+/* values [width] = μ + L · values */
+void gaussian_draw(const float *gaussian, size_t width, double *values);
 
 /* KL(p ‖ q) = ½ (tr Σq⁻¹ Σp + (μp − μq)ᵀ Σq⁻¹ (μp − μq) − width + log |Σq| / |Σp|), and its mean over all pairs of
  * classes, including each class with itself */

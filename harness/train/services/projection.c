@@ -1,0 +1,117 @@
+#include "harness/train/services/projection.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "harness/train/services/host_step.h"
+
+static const double text_length = 100;
+
+static void multiply(const struct projection *p, size_t rows, size_t columns, size_t inner, const double *a,
+                     const double *b, double *out)
+{
+    linear_multiply(p->pool, &(struct linear_product){
+                                 .rows = rows, .columns = columns, .inner = inner, .a = a, .b = b, .out = out});
+}
+
+static void transpose(const double *a, size_t rows, size_t columns, double *out)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            out[c * rows + r] = a[r * columns + c];
+}
+
+static double dot(const double *a, const double *b, size_t n)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
+/* u of every row, and ‖W x‖ unless NULL */
+static void apply(const struct projection *p, const double *x, size_t n, double *units, double *lengths)
+{
+    multiply(p, n, p->width, p->width, x, p->weights, units);
+    for (size_t i = 0; i < n; i++) {
+        double *u = units + i * p->width;
+        if (lengths != NULL)
+            lengths[i] = sqrt(dot(u, u, p->width));
+        linear_unit(u, p->width);
+    }
+}
+
+/* The rows that two classes' texts share; adds their gradient in u. */
+static double add_margins(const struct projection *p, const struct projection_texts *texts,
+                          const struct projection_batch *b, double margin, const double *units, double *slopes)
+{
+    double loss = 0, share = 1 / (double)(b->n - b->labelled);
+    for (size_t i = b->labelled; i < b->n; i++) {
+        const double *own = texts->rows + (size_t)b->labels[i] * p->width,
+                     *other = texts->rows + (size_t)b->others[i] * p->width, *u = units + i * p->width;
+        double short_of = margin - (dot(u, own, p->width) - dot(u, other, p->width)) / text_length;
+        loss += short_of > 0 ? share * short_of : 0;
+        for (size_t k = 0; k < p->width; k++)
+            slopes[i * p->width + k] = short_of > 0 ? share * (other[k] - own[k]) / text_length : 0;
+    }
+    return loss;
+}
+
+double projection_loss(const struct projection *p, const struct projection_texts *texts,
+                       const struct projection_batch *b, double margin, double *gradient)
+{
+    size_t width = p->width, classes = texts->classes;
+    double *units = b->work, *slopes = units + b->n * width, *turned = slopes + b->n * width,
+           *across = turned + b->n * width, *scores = across + b->n * width, *lengths = scores + b->n * classes;
+    apply(p, b->x, b->n, units, lengths);
+    multiply(p, b->labelled, classes, width, units, texts->rows, scores);
+    double loss = host_cross_entropy(scores, b->labelled, classes, b->labels, NULL);
+    multiply(p, b->labelled, width, classes, scores, texts->columns, slopes);
+    if (b->n > b->labelled)
+        loss += add_margins(p, texts, b, margin, units, slopes);
+    for (size_t i = 0; i < b->n; i++) {
+        double *slope = slopes + i * width, along = dot(slope, units + i * width, width);
+        for (size_t k = 0; k < width; k++) /* a length of 0 has no direction */
+            slope[k] = lengths[i] > 0 ? (slope[k] - along * units[i * width + k]) / lengths[i] : 0;
+    }
+    transpose(slopes, b->n, width, turned);
+    transpose(b->x, b->n, width, across);
+    multiply(p, width, width, b->n, turned, across, gradient);
+    return loss;
+}
+
+status projection_fuse(struct projection *p, const double *before, double keep, struct error *error)
+{
+    size_t width = p->width, count = width * width;
+    double *change = xmalloc(array_size(3 * count, sizeof *change)), *turned = change + count, *parts = turned + count,
+           most = 0;
+    struct svd svd;
+    memcpy(change, before, count * sizeof *change);
+    status result = svd_create(&svd, change, width, width, error);
+    if (result == OK) {
+        for (size_t i = 0; i < count; i++)
+            change[i] = p->weights[i] - before[i];
+        transpose(change, width, width, turned);
+        transpose(svd.u, width, width, change);
+        multiply(p, width, width, width, turned, change, parts); /* Dᵀ */
+        for (size_t i = 0; i < count; i++)
+            most = fmax(most, fabs(parts[i]));
+        for (size_t i = 0; i < count && most > 0; i++)
+            parts[i] *= fmin(1, fabs(parts[i]) / most + keep);
+        multiply(p, width, width, width, svd.u, parts, change);
+        for (size_t i = 0; i < count; i++)
+            p->weights[i] = before[i] + change[i];
+    }
+    svd_free(&svd);
+    free(change);
+    return result;
+}
+
+void projection_scores(const struct projection *p, const struct projection_texts *texts, const double *x, size_t n,
+                       double *units, double *scores)
+{
+    apply(p, x, n, units, NULL);
+    multiply(p, n, texts->classes, p->width, units, texts->rows, scores);
+}
