@@ -34,6 +34,7 @@
     X(simple_cil)                                                                                                      \
     X(lada)                                                                                                            \
     X(rapf)                                                                                                            \
+    X(engine)                                                                                                          \
     X(diki)                                                                                                            \
     X(supervised)                                                                                                      \
     X(seed)                                                                                                            \

@@ -94,7 +94,8 @@ static status open(struct method_run *run, struct error *error)
     struct state *s = run->state;
     size_t width = run->model->clip->dimensions.embed;
     struct rng rng = rng_make(run->model->seed, RNG_DIRECTIONS, 0, 0);
-    s->layer = (struct projection){.width = width, .weights = xmalloc(array_size(width, width * sizeof(double)))};
+    s->layer = (struct projection){
+        .width = width, .inputs = width, .weights = xmalloc(array_size(width, width * sizeof(double)))};
     for (size_t i = 0; i < width * width; i++) /* PyTorch's initial values of a linear layer */
         s->layer.weights[i] = (2 * (double)rng_uniform(&rng, i) - 1) / sqrt((double)width);
     return threads_create(&s->layer.pool, run->model->settings.threads, error);

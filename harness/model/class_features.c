@@ -6,6 +6,8 @@
 #include "harness/model/model.h"
 #include "harness/model/routed_encoding.h"
 
+enum { PROMPTS = 256 }; /* encoded at a time */
+
 size_t class_prompts(const struct task *task)
 {
     return dataset_classes(task->dataset) * dataset_templates(task->dataset);
@@ -43,24 +45,30 @@ static status weigh(struct routed_encoding *routed, struct error *error)
     return result;
 }
 
-/* features [classes, embed] of `classes` classes, tokens class by class */
-static status encode_classes(struct model *model, const int32_t *tokens, size_t classes, size_t templates, int router,
-                             int32_t *chosen, void *features, struct error *error)
+/* each [prompts, embed] in the step's arena, which is reset */
+static status encode_prompts(struct model *model, const int32_t *tokens, size_t prompts, int router, int32_t *chosen,
+                             struct tensor *each, struct error *error)
 {
     struct routed_encoding routed;
     struct encoding encoding;
     struct texts texts;
     struct tower_pass pass;
-    struct tensor each;
-    size_t prompts = classes * templates;
     arena_reset(&model->step_memory);
     TRY(texts_create(&texts, model->clip, &model->step_memory, tokens, prompts, error));
     TRY(routed_encoding_begin(&routed, model, TOWER_TEXT, prompts, router, &encoding, error));
     status result = weigh(&routed, error);
-    NEXT(result, clip_encode_texts(model->clip, &encoding, &texts, &pass, &each, error));
+    NEXT(result, clip_encode_texts(model->clip, &encoding, &texts, &pass, each, error));
     routed_encoding_end(&routed);
     TRY(result);
-    TRY(chosen != NULL ? routed_encoding_chosen(&routed, chosen, error) : OK);
+    return chosen != NULL ? routed_encoding_chosen(&routed, chosen, error) : OK;
+}
+
+/* features [classes, embed] of `classes` classes, tokens class by class */
+static status encode_classes(struct model *model, const int32_t *tokens, size_t classes, size_t templates, int router,
+                             int32_t *chosen, void *features, struct error *error)
+{
+    struct tensor each;
+    TRY(encode_prompts(model, tokens, classes * templates, router, chosen, &each, error));
     return mean_of_templates(model, &each, classes, features, error);
 }
 
@@ -84,7 +92,6 @@ static status not_finite(const struct model *model, const struct task *task, int
 status class_features(struct model *model, const struct task *task, int router, struct arena *arena, int32_t *chosen,
                       struct tensor *features, struct error *error)
 {
-    enum { PROMPTS = 256 }; /* encoded at a time */
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
            context = model->clip->dimensions.context, embed = model->clip->dimensions.embed;
     size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1,
@@ -101,6 +108,25 @@ status class_features(struct model *model, const struct task *task, int router, 
     bool finite;
     TRY(model_finite(model, features->data, tensor_elements(features), &finite, error));
     return finite ? OK : not_finite(model, task, router, features, error);
+}
+
+status text_features_host(struct model *model, const int32_t *tokens, size_t count, float *values, struct error *error)
+{
+    size_t context = model->clip->dimensions.context, embed = model->clip->dimensions.embed;
+    for (size_t first = 0; first < count; first += PROMPTS) {
+        size_t n = count - first < PROMPTS ? count - first : PROMPTS;
+        struct tensor each;
+        TRY(stop_check(model->stop, "texts were encoded", error));
+        TRY(encode_prompts(model, tokens + first * context, n, -1, NULL, &each, error));
+        TRY(model->backend->ops->download(model->backend, values + first * embed, each.data, tensor_bytes(&each),
+                                          error));
+    }
+    size_t at = not_finite_at(values, count * embed);
+    return at == count * embed ? OK
+                               : error_set(error, ERROR_FORMAT,
+                                           "the features of text %zu of %zu are not finite: numbers overflow on their "
+                                           "way through the model; are these the right weights?",
+                                           at / embed + 1, count);
 }
 
 status class_features_host(struct model *model, const struct task *task, float **values, struct error *error)

@@ -17,3 +17,6 @@ status class_features(struct model *model, const struct task *task, int router, 
 
 /* The same on the host, without adapters: values [classes, embed], which the caller frees. */
 status class_features_host(struct model *model, const struct task *task, float **values, struct error *error);
+
+/* Features of texts without adapters, not normalised: tokens [count, context] and values [count, embed] on the host. */
+status text_features_host(struct model *model, const int32_t *tokens, size_t count, float *values, struct error *error);

@@ -33,3 +33,12 @@ void host_adam(double *values, size_t n, const double *gradient, double *moments
                     adam->rate / scale1 * mean[i] / (sqrt(square[i] / scale2) + epsilon);
     }
 }
+
+void host_sgd(double *values, size_t n, const double *gradient, double *velocity, double rate, double momentum,
+              double decay)
+{
+    for (size_t i = 0; i < n; i++) {
+        velocity[i] = momentum * velocity[i] + gradient[i] + decay * values[i];
+        values[i] -= rate * velocity[i];
+    }
+}

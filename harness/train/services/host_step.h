@@ -11,6 +11,10 @@
 /* mean over rows of weights (NULL: 1) · cross-entropy; scores [n, classes] become the gradient in them. */
 double host_cross_entropy(double *scores, size_t n, size_t classes, const int32_t *labels, const double *weights);
 
+/* SGD with momentum, weight decay in the gradient; velocity [n], zeros before the first step. */
+void host_sgd(double *values, size_t n, const double *gradient, double *velocity, double rate, double momentum,
+              double decay);
+
 /* AdamW of this rate and weight decay; beta2 is 0.999, epsilon 1e-8. */
 struct host_adam {
     double rate, decay, beta1;

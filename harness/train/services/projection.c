@@ -9,14 +9,14 @@
 
 static const double text_length = 100;
 
-static void multiply(const struct projection *p, size_t rows, size_t columns, size_t inner, const double *a,
-                     const double *b, double *out)
+void projection_multiply(const struct projection *p, size_t rows, size_t columns, size_t inner, const double *a,
+                         const double *b, double *out)
 {
     linear_multiply(p->pool, &(struct linear_product){
                                  .rows = rows, .columns = columns, .inner = inner, .a = a, .b = b, .out = out});
 }
 
-static void transpose(const double *a, size_t rows, size_t columns, double *out)
+void projection_transpose(const double *a, size_t rows, size_t columns, double *out)
 {
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++)
@@ -31,16 +31,29 @@ static double dot(const double *a, const double *b, size_t n)
     return sum;
 }
 
-/* u of every row, and ‖W x‖ unless NULL */
-static void apply(const struct projection *p, const double *x, size_t n, double *units, double *lengths)
+void projection_apply(const struct projection *p, const double *x, size_t n, double *units, double *lengths)
 {
-    multiply(p, n, p->width, p->width, x, p->weights, units);
+    projection_multiply(p, n, p->width, p->inputs, x, p->weights, units);
     for (size_t i = 0; i < n; i++) {
         double *u = units + i * p->width;
         if (lengths != NULL)
             lengths[i] = sqrt(dot(u, u, p->width));
         linear_unit(u, p->width);
     }
+}
+
+void projection_gradient(const struct projection *p, const double *x, size_t n, const double *units,
+                         const double *lengths, double *slopes, double *work, double *gradient)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double *u = units + i * p->width;
+        double *slope = slopes + i * p->width, along = dot(slope, u, p->width);
+        for (size_t k = 0; k < p->width; k++) /* a length of 0 has no direction */
+            slope[k] = lengths[i] > 0 ? (slope[k] - along * u[k]) / lengths[i] : 0;
+    }
+    projection_transpose(slopes, n, p->width, work);
+    projection_transpose(x, n, p->inputs, work + n * p->width);
+    projection_multiply(p, p->width, p->inputs, n, work, work + n * p->width, gradient);
 }
 
 /* The rows that two classes' texts share; adds their gradient in u. */
@@ -64,21 +77,14 @@ double projection_loss(const struct projection *p, const struct projection_texts
 {
     size_t width = p->width, classes = texts->classes;
     double *units = b->work, *slopes = units + b->n * width, *turned = slopes + b->n * width,
-           *across = turned + b->n * width, *scores = across + b->n * width, *lengths = scores + b->n * classes;
-    apply(p, b->x, b->n, units, lengths);
-    multiply(p, b->labelled, classes, width, units, texts->rows, scores);
+           *scores = turned + 2 * b->n * width, *lengths = scores + b->n * classes;
+    projection_apply(p, b->x, b->n, units, lengths);
+    projection_multiply(p, b->labelled, classes, width, units, texts->rows, scores);
     double loss = host_cross_entropy(scores, b->labelled, classes, b->labels, NULL);
-    multiply(p, b->labelled, width, classes, scores, texts->columns, slopes);
+    projection_multiply(p, b->labelled, width, classes, scores, texts->columns, slopes);
     if (b->n > b->labelled)
         loss += add_margins(p, texts, b, margin, units, slopes);
-    for (size_t i = 0; i < b->n; i++) {
-        double *slope = slopes + i * width, along = dot(slope, units + i * width, width);
-        for (size_t k = 0; k < width; k++) /* a length of 0 has no direction */
-            slope[k] = lengths[i] > 0 ? (slope[k] - along * units[i * width + k]) / lengths[i] : 0;
-    }
-    transpose(slopes, b->n, width, turned);
-    transpose(b->x, b->n, width, across);
-    multiply(p, width, width, b->n, turned, across, gradient);
+    projection_gradient(p, b->x, b->n, units, lengths, slopes, turned, gradient);
     return loss;
 }
 
@@ -93,14 +99,14 @@ status projection_fuse(struct projection *p, const double *before, double keep, 
     if (result == OK) {
         for (size_t i = 0; i < count; i++)
             change[i] = p->weights[i] - before[i];
-        transpose(change, width, width, turned);
-        transpose(svd.u, width, width, change);
-        multiply(p, width, width, width, turned, change, parts); /* Dᵀ */
+        projection_transpose(change, width, width, turned);
+        projection_transpose(svd.u, width, width, change);
+        projection_multiply(p, width, width, width, turned, change, parts); /* Dᵀ */
         for (size_t i = 0; i < count; i++)
             most = fmax(most, fabs(parts[i]));
         for (size_t i = 0; i < count && most > 0; i++)
             parts[i] *= fmin(1, fabs(parts[i]) / most + keep);
-        multiply(p, width, width, width, svd.u, parts, change);
+        projection_multiply(p, width, width, width, svd.u, parts, change);
         for (size_t i = 0; i < count; i++)
             p->weights[i] = before[i] + change[i];
     }
@@ -112,6 +118,6 @@ status projection_fuse(struct projection *p, const double *before, double keep, 
 void projection_scores(const struct projection *p, const struct projection_texts *texts, const double *x, size_t n,
                        double *units, double *scores)
 {
-    apply(p, x, n, units, NULL);
-    multiply(p, n, texts->classes, p->width, units, texts->rows, scores);
+    projection_apply(p, x, n, units, NULL);
+    projection_multiply(p, n, texts->classes, p->width, units, texts->rows, scores);
 }

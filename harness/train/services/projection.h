@@ -1,4 +1,4 @@
-/* A square linear layer behind a frozen tower, compared with texts, on the host in double precision (RAPF: Huang et al., ECCV 2024,
+/* A linear layer behind a frozen tower, compared with texts, on the host in double precision (RAPF: Huang et al., ECCV 2024,
  * arXiv 2407.14143). With features x as they are and texts that are 100 times unit vectors:
  *
  *     u = W x / ‖W x‖,  scores = u · textᵀ
@@ -6,6 +6,8 @@
  *     double loss = projection_loss(&layer, &texts, &batch, 0.1, gradient);     // training, with host_adam
  *     TRY(projection_fuse(&layer, before, 0.6, error));                        // after a task
  *     projection_scores(&layer, &texts, x, n, units, scores);
+ *
+ * The loss and its fusion are RAPF's, of a square layer.
  */
 #pragma once
 
@@ -14,10 +16,20 @@
 #include "core/linear.h"
 
 struct projection {
-    size_t width;
-    double *weights; /* W [width, width] */
+    size_t width, inputs;
+    double *weights; /* W [width, inputs] */
     struct threads *pool;
 };
+
+/* units [n, width] = u of x [n, inputs]; lengths [n] = ‖W x‖, unless NULL */
+void projection_apply(const struct projection *layer, const double *x, size_t n, double *units, double *lengths);
+/* gradient [width, inputs] in W from slopes [n, width], the gradient in u, which are overwritten; work: n · (width + inputs) */
+void projection_gradient(const struct projection *layer, const double *x, size_t n, const double *units,
+                         const double *lengths, double *slopes, double *work, double *gradient);
+/* out [rows, columns] = a bᵀ on the layer's threads; a [rows, inner], b [columns, inner] */
+void projection_multiply(const struct projection *layer, size_t rows, size_t columns, size_t inner, const double *a,
+                         const double *b, double *out);
+void projection_transpose(const double *a, size_t rows, size_t columns, double *out);
 
 struct projection_texts {
     size_t classes;

@@ -263,6 +263,7 @@ RUN_TEST(others_keep_their_answers, NULL)
                                              {"method.name=simple_cil"},
                                              {"method.name=lada", "method.rate=0.05"},
                                              {"method.name=rapf", "method.rate=0.003", "method.epochs=600"},
+                                             {"method.name=engine"},
                                              {"method.name=rail_primal", "method.hidden=300", "method.fusion=1"}};
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
         small_run_reopen(run, 1, WORDS(methods[m][0], methods[m][1], methods[m][2]));

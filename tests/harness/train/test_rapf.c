@@ -52,7 +52,7 @@ static void make(struct plain *p, size_t width)
     static int32_t labels[2][MOST_ROWS];
     assert_true(width <= WIDEST);
     p->rule = (struct gaussian_rule){.width = width, .ridge = 1e-4, .unbiased = true, .widened = p->rule.widened};
-    p->layer = (struct projection){.width = width, .weights = room(width * width)};
+    p->layer = (struct projection){.width = width, .inputs = width, .weights = room(width * width)};
     p->texts = (struct projection_texts){.rows = room(MOST_CLASSES * width), .columns = room(MOST_CLASSES * width)};
     p->batch = (struct projection_batch){.x = room(MOST_ROWS * width),
                                          .labels = labels[0],
@@ -284,7 +284,7 @@ RUN_TEST(corners_are_finite, NULL)
     double draws[3] = {1, -1, 1}, work[13 + 2], gradient[9], weights[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1},
            texts[6] = {100, 0, 0, 0, 100, 0}, columns[6] = {100, 0, 0, 100, 0, 0}, zeros[3] = {0};
     int32_t label = 1;
-    struct projection layer = {.width = 3, .weights = weights};
+    struct projection layer = {.width = 3, .inputs = 3, .weights = weights};
     struct projection_batch batch = {.n = 1, .labelled = 1, .x = zeros, .labels = &label, .work = work};
     (void)run;
     assert_int_equal(gaussian_values(3), 9);

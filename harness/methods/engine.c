@@ -1,0 +1,429 @@
+/* ENGINE (Zhou et al., "External Knowledge Injection for CLIP-Based Class-Incremental Learning", ICCV 2025, arXiv 2503.08510): behind
+ * each frozen tower every task adds a linear layer with a bias to those of earlier tasks, which stay: U x = Σ_t (W_t x + b_t), V alike.
+ * A step takes images of the task, and for every earlier class the mean of its features with noise, each beside the text of its
+ * class (services/alignment.h):
+ *
+ *     loss = ½ (C(s · u vᵀ) + C(s · v uᵀ)) + view_weight · C(u aᵀ) + text_weight · C(v rᵀ)
+ *
+ * with u = U x / ‖U x‖, v = V t / ‖V t‖, unit features a of another view of the image and r of another text of its class, in SGD with a
+ * cosine over the epochs. The answer is the class of the highest (1 − statistics) · u · v̄ + statistics · z, v̄ the unit mean of v over
+ * the class's templates, z a discriminant analysis of unit features, a row of length 1.
+ *
+ * What the public code (LAMDA-CL/ICCV25-ENGINE at 8803d66) has and this does not: other texts are descriptions that a language model
+ * wrote, which it ships for its datasets, and with them it ranks each image's five best classes again. Here they are the class's other
+ * templates (the class's one text where there is one template), and nothing is ranked again. Another view is the normalised image there, with
+ * noise of deviation 0.25 and cut off below 0 and above 1; here it is the image with left and right exchanged. The discriminant
+ * analysis is on features before the projection there, here it is on CLIP's features. Images are in the evaluation transform there, too.
+ *
+ * As there: s is 4.6, for that code multiplies by the logarithm that CLIP stores, and not by 100; two images of one class are each
+ * other's wrong answer. Layers of earlier tasks stay, as the paper has it; with PyTorch before 2.0 that code's weight decay goes on
+ * in them, because gradients that are set to zero are not absent. Where zero-shot CLIP's class is not learned, it answers, as in simple_cil.c.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "harness/methods/methods.h"
+#include "harness/model/class_features.h"
+#include "harness/train/image_pass.h"
+#include "harness/train/services/alignment.h"
+#include "harness/train/services/host_step.h"
+#include "models/clip/cost.h"
+
+enum { ROWS = 256 /* scored at a time */, IMAGES = 0, TEXTS = 1, SIDES = 2 };
+
+static const struct option options[] = {
+    {.name = "epochs",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 10000,
+     .fallback = "10",
+     .help = "epochs per task"},
+    {.name = "images",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 65536,
+     .fallback = "64",
+     .help = "training images of a step"},
+    {.name = "rate", .type = OPTION_REAL, .maximum = 10, .fallback = "0.05", .help = "highest learning rate"},
+    {.name = "decay",
+     .type = OPTION_REAL,
+     .maximum = 1,
+     .fallback = "0.05",
+     .help = "weight decay of the task's layers"},
+    {.name = "noise",
+     .type = OPTION_REAL,
+     .maximum = 100,
+     .fallback = "0.25",
+     .help = "deviation of the noise on mean features of earlier classes"},
+    {.name = "view_weight",
+     .type = OPTION_REAL,
+     .maximum = 1e6,
+     .fallback = "0.5",
+     .help = "weight of the loss of images and their other views"},
+    {.name = "text_weight",
+     .type = OPTION_REAL,
+     .maximum = 1e6,
+     .fallback = "2",
+     .help = "weight of the loss of texts and other texts of their classes"},
+    {.name = "statistics",
+     .type = OPTION_REAL,
+     .maximum = 1,
+     .fallback = "0.8",
+     .help = "share of the discriminant analysis in the scores"},
+    {0}};
+
+static size_t whole(const struct method_run *run, const char *key)
+{
+    return (size_t)options_integer(run->options, key);
+}
+
+struct state {
+    size_t width, classes;
+    struct projection layers[SIDES]; /* of all tasks together */
+    struct discriminant analysis;
+    int32_t *prompts; /* [classes + 1]: of each class, the number of its first one; at last their number */
+    float *texts;     /* [prompts, width], not normalised */
+    double *centres;  /* [classes, width]: mean features */
+    double *answers;  /* [classes, width]: v̄ */
+    struct threads *pool;
+};
+
+static status open(struct method_run *run, struct error *error)
+{
+    struct state *s = run->state;
+    s->width = s->analysis.width = run->model->clip->dimensions.embed;
+    s->prompts = xcalloc(1, sizeof *s->prompts);
+    TRY(threads_create(&s->pool, run->model->settings.threads, error));
+    for (size_t k = 0; k < SIDES; k++)
+        s->layers[k] = (struct projection){.width = s->width,
+                                           .inputs = s->width + 1,
+                                           .weights = xcalloc(array_size(s->width, s->width + 1), sizeof(double)),
+                                           .pool = s->pool};
+    return OK;
+}
+
+static void close(struct method_run *run)
+{
+    struct state *s = run->state;
+    for (size_t k = 0; k < SIDES; k++)
+        free(s->layers[k].weights);
+    discriminant_free(&s->analysis);
+    free(s->prompts);
+    free(s->texts);
+    free(s->centres);
+    free(s->answers);
+    threads_destroy(s->pool);
+}
+
+static void cost(const struct method_run *run, struct method_cost *cost)
+{
+    double classes = (double)run->data->class_count, width = (double)run->model->clip->dimensions.embed,
+           images = (double)whole(run, "images"), rows = images + classes, square = width * width,
+           all = (double)frozen_classes_images(run->data),
+           steps = (double)whole(run, "epochs") * (all / images + (double)run->data->task_count);
+    *cost = (struct method_cost){
+        .operations = steps * (images + classes / 2) * (8 * square + 6 * (images + classes / 2) * width) +
+                      2 * all * square + 2 * cost_images(&run->model->clip->dimensions, (size_t)all),
+        .memory = 8 * (12 * square + rows * (10 * width + 3 * rows) + 4 * classes * width + all * width),
+        .kept = 8 * (3 * square + 3 * classes * width)};
+}
+
+/* --- Learning --- */
+
+static void put_row(double *out, const float *row, size_t width, bool unit)
+{
+    for (size_t k = 0; k < width; k++)
+        out[k] = (double)row[k];
+    if (unit)
+        linear_unit(out, width);
+    else
+        out[width] = 1; /* the bias's */
+}
+
+/* v̄ of the learned classes. */
+static void answer(struct state *s)
+{
+    size_t width = s->width;
+    double *t = xmalloc(array_size(2 * width + 1, sizeof *t)), *v = t + width + 1;
+    s->answers = xrealloc(s->answers, array_size(s->classes + 1, width * sizeof *s->answers));
+    memset(s->answers, 0, s->classes * width * sizeof *s->answers);
+    for (size_t c = 0; c < s->classes; c++) {
+        double *out = s->answers + c * width;
+        for (int32_t p = s->prompts[c]; p < s->prompts[c + 1]; p++) {
+            put_row(t, s->texts + (size_t)p * width, width, false);
+            projection_apply(&s->layers[TEXTS], t, 1, v, NULL);
+            for (size_t k = 0; k < width; k++)
+                out[k] += v[k];
+        }
+        linear_unit(out, width);
+    }
+    free(t);
+}
+
+static void widen(struct state *s, size_t classes, size_t prompts)
+{
+    s->prompts = xrealloc(s->prompts, array_size(classes + 1, sizeof *s->prompts));
+    s->texts = xrealloc(s->texts, array_size(prompts + 1, s->width * sizeof *s->texts));
+    s->centres = xrealloc(s->centres, array_size(classes + 1, s->width * sizeof *s->centres));
+}
+
+/* The training of a task. */
+struct lesson {
+    struct frozen_rows rows; /* twice the images, the mirrored ones behind */
+    size_t n, first, classes;
+    uint32_t *order; /* [n], of the epoch */
+    struct alignment_batch batch;
+    double *past[SIDES], *own[SIDES], *gradients[SIDES], *velocity[SIDES];
+};
+
+/* Texts and mean features of the task's classes, which are not learned yet. */
+static status describe(struct method_run *run, const struct task *task, struct lesson *l, struct error *error)
+{
+    struct state *s = run->state;
+    size_t width = s->width, templates = dataset_templates(task->dataset), before = (size_t)s->prompts[l->first],
+           prompts = class_prompts(task);
+    double *counts = xcalloc(l->classes + 1, sizeof *counts);
+    widen(s, l->classes, before + prompts);
+    memset(s->centres + l->first * width, 0, (l->classes - l->first) * width * sizeof *s->centres);
+    for (size_t c = l->first; c < l->classes; c++)
+        s->prompts[c + 1] = s->prompts[c] + (int32_t)templates;
+    for (size_t i = 0; i < l->n; i++) {
+        size_t c = (size_t)l->rows.labels[i];
+        counts[c]++;
+        for (size_t k = 0; k < width; k++)
+            s->centres[c * width + k] += (double)l->rows.features[i * width + k];
+    }
+    for (size_t i = l->first * width; i < l->classes * width; i++)
+        s->centres[i] /= fmax(counts[i / width], 1);
+    free(counts);
+    return text_features_host(run->model, task->test_prompts, prompts, s->texts + before * width, error);
+}
+
+static void allocate(struct method_run *run, const struct task *task, struct lesson *l)
+{
+    const struct state *s = run->state;
+    size_t width = s->width, layer = array_size(width, width + 1), n = whole(run, "images") + l->first;
+    l->order = xcalloc(l->n + 1, sizeof *l->order);
+    l->batch = (struct alignment_batch){
+        .x = {xcalloc(array_size(n, width + 1), sizeof(double)), xcalloc(array_size(n, width + 1), sizeof(double))},
+        .views = xcalloc(array_size(n, width), sizeof(double)),
+        .references = xcalloc(array_size(n, width), sizeof(double)),
+        .work = xcalloc(alignment_work(n, width), sizeof(double))};
+    for (size_t k = 0; k < SIDES; k++) {
+        struct rng rng = rng_make(run->model->seed, RNG_DIRECTIONS, (uint32_t)task->index, (uint32_t)k);
+        l->past[k] = xmalloc(array_size(layer, sizeof(double)));
+        memcpy(l->past[k], s->layers[k].weights, layer * sizeof(double));
+        l->own[k] = xmalloc(array_size(layer, sizeof(double)));
+        l->gradients[k] = xcalloc(layer, sizeof(double));
+        l->velocity[k] = xcalloc(layer, sizeof(double));
+        for (size_t i = 0; i < layer; i++) /* PyTorch's initial values of a linear layer */
+            l->own[k][i] = (2 * (double)rng_uniform(&rng, i) - 1) / sqrt((double)width);
+    }
+}
+
+/* The text of row i, the first of its class, and another one. */
+static void put_text(const struct state *s, struct alignment_batch *b, size_t i, size_t class, const struct rng *rng)
+{
+    size_t width = s->width, first = (size_t)s->prompts[class], count = (size_t)s->prompts[class + 1] - first,
+           other = count > 1 ? 1 + rng_below(rng, i, (uint32_t)(count - 1)) : 0;
+    put_row(b->x[TEXTS] + i * (width + 1), s->texts + first * width, width, false);
+    put_row(b->references + i * width, s->texts + (first + other) * width, width, true);
+}
+
+/* Images, then a row of every earlier class that had any. */
+static void fill_batch(const struct method_run *run, const struct task *task, struct lesson *l, size_t epoch,
+                       size_t place, size_t step)
+{
+    const struct state *s = run->state;
+    struct alignment_batch *b = &l->batch;
+    size_t width = s->width, images = whole(run, "images");
+    uint64_t seed = run->model->seed;
+    uint32_t number = (uint32_t)task->index, at = (uint32_t)step;
+    struct rng order = rng_make(seed, RNG_ORDER, number, (uint32_t)epoch),
+               texts = rng_make(seed, RNG_SENTENCES, number, at), normal = rng_make(seed, RNG_SAMPLES, number, at);
+    if (place == 0)
+        rng_permutation(&order, l->n, l->order);
+    b->n = 0;
+    for (size_t i = place * images; i < l->n && b->n < images; i++, b->n++) {
+        size_t image = l->order[i];
+        put_row(b->x[IMAGES] + b->n * (width + 1), l->rows.features + image * width, width, false);
+        put_row(b->views + b->n * width, l->rows.features + (l->n + image) * width, width, true);
+        put_text(s, b, b->n, (size_t)l->rows.labels[image], &texts);
+    }
+    b->images = b->n;
+    for (size_t c = 0; c < l->first; c++) {
+        double *row = b->x[IMAGES] + b->n * (width + 1), square = 0;
+        for (size_t k = 0; k < width; k++) {
+            double centre = s->centres[c * width + k];
+            square += centre * centre;
+            row[k] = centre + options_real(run->options, "noise") * (double)rng_normal(&normal, c * width + k);
+        }
+        row[width] = 1;
+        if (square > 0)
+            put_text(s, b, b->n++, c, &texts);
+    }
+}
+
+static void add_layers(struct state *s, const struct lesson *l)
+{
+    for (size_t k = 0; k < SIDES; k++)
+        for (size_t i = 0; i < s->width * (s->width + 1); i++)
+            s->layers[k].weights[i] = l->past[k][i] + l->own[k][i];
+}
+
+static status train(struct method_run *run, const struct task *task, struct lesson *l, struct error *error)
+{
+    struct state *s = run->state;
+    const struct alignment_rule rule = {.scale = log((double)EVALUATION_SCALE),
+                                        .view_weight = options_real(run->options, "view_weight"),
+                                        .reference_weight = options_real(run->options, "text_weight")};
+    size_t epochs = whole(run, "epochs"), images = whole(run, "images"), step = 0;
+    add_layers(s, l);
+    for (size_t epoch = 0; epoch < epochs; epoch++)
+        for (size_t place = 0; place * images < l->n; place++, step++) {
+            double rate = options_real(run->options, "rate") / 2 * (1 + cos(M_PI * (double)epoch / (double)epochs));
+            if (stop_requested(run->model->stop))
+                return error_set(error, ERROR_STOPPED, "%s: stopped while its layers were trained",
+                                 task->settings.name);
+            fill_batch(run, task, l, epoch, place, step);
+            alignment_loss(s->layers, &l->batch, &rule, l->gradients);
+            for (size_t k = 0; k < SIDES; k++)
+                host_sgd(l->own[k], s->width * (s->width + 1), l->gradients[k], l->velocity[k], rate, 0.9,
+                         options_real(run->options, "decay"));
+            add_layers(s, l);
+        }
+    return OK;
+}
+
+static status analyse(struct method_run *run, const struct lesson *l, struct error *error)
+{
+    struct state *s = run->state;
+    double *rows = xmalloc(array_size(l->n + 1, s->width * sizeof *rows));
+    for (size_t i = 0; i < l->n; i++)
+        put_row(rows + i * s->width, l->rows.features + i * s->width, s->width, true);
+    status result = discriminant_add(&s->analysis, rows, l->rows.labels, l->n, l->classes - l->first, s->pool, error);
+    free(rows);
+    return result;
+}
+
+static void lesson_free(struct lesson *l)
+{
+    frozen_rows_free(&l->rows);
+    free(l->order);
+    free(l->batch.views);
+    free(l->batch.references);
+    free(l->batch.work);
+    for (size_t k = 0; k < SIDES; k++) {
+        free(l->batch.x[k]);
+        free(l->past[k]);
+        free(l->own[k]);
+        free(l->gradients[k]);
+        free(l->velocity[k]);
+    }
+}
+
+static status end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct state *s = run->state;
+    struct lesson l = {0};
+    status result = frozen_rows_read(&l.rows, run, task, error);
+    l.n = l.rows.n;
+    l.first = l.rows.first;
+    l.classes = l.rows.classes;
+    NEXT(result, frozen_rows_mirror(&l.rows, run, task, error));
+    NEXT(result, describe(run, task, &l, error));
+    if (result == OK) {
+        allocate(run, task, &l);
+        result = train(run, task, &l, error);
+        NEXT(result, analyse(run, &l, error));
+        for (size_t k = 0; result != OK && k < SIDES; k++) /* the task begins again */
+            memcpy(s->layers[k].weights, l.past[k], s->width * (s->width + 1) * sizeof(double));
+    }
+    if (result == OK) {
+        s->classes = l.classes;
+        answer(s);
+    }
+    lesson_free(&l);
+    return result;
+}
+
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
+{
+    struct state *s = run->state;
+    struct discriminant *d = &s->analysis;
+    size_t width = s->width, square = array_size(width, width);
+    int64_t counts[] = {(int64_t)s->classes, s->prompts[s->classes]};
+    TRY(serializer_host(serializer, "engine.counts", SAFETENSOR_I64, 2, counts, error));
+    if (counts[0] == 0)
+        return OK;
+    if (!serializer->saving) {
+        s->classes = d->classes = (size_t)counts[0];
+        widen(s, s->classes, (size_t)counts[1]);
+        d->means = xrealloc(d->means, array_size(s->classes, width * sizeof *d->means));
+        d->precision = xrealloc(d->precision, array_size(square, sizeof *d->precision));
+    }
+    size_t n = s->classes * width, layer = width * (width + 1);
+    TRY(serializer_host(serializer, "engine.prompts", SAFETENSOR_I32, s->classes + 1, s->prompts, error));
+    TRY(serializer_host(serializer, "engine.texts", SAFETENSOR_F32, (size_t)counts[1] * width, s->texts, error));
+    TRY(serializer_host(serializer, "engine.centres", SAFETENSOR_F64, n, s->centres, error));
+    TRY(serializer_host(serializer, "engine.images", SAFETENSOR_F64, layer, s->layers[IMAGES].weights, error));
+    TRY(serializer_host(serializer, "engine.layer", SAFETENSOR_F64, layer, s->layers[TEXTS].weights, error));
+    TRY(serializer_host(serializer, "engine.means", SAFETENSOR_F64, n, d->means, error));
+    TRY(serializer_host(serializer, "engine.precision", SAFETENSOR_F64, square, d->precision, error));
+    if (!serializer->saving) {
+        discriminant_refresh(d, s->pool);
+        answer(s);
+    }
+    return OK;
+}
+
+/* --- Scores --- */
+
+static status scores(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
+                     float *scores, struct error *error)
+{
+    const struct state *s = run->state;
+    size_t width = s->width, first = frozen_classes_column(run, task),
+           known = s->classes > first ? s->classes - first : 0;
+    double share = options_real(run->options, "statistics"),
+           *x = xmalloc(array_size(ROWS, (3 * width + 1) * sizeof *x)), *units = x + ROWS * (width + 1),
+           *u = units + ROWS * width, *own = xmalloc(array_size(ROWS, 2 * (s->classes + 1) * sizeof *own)),
+           *analysis = own + ROWS * (s->classes + 1);
+    (void)error;
+    known = known < classes ? known : classes;
+    for (size_t done = 0; done < n && known > 0; done += ROWS) {
+        size_t count = n - done < ROWS ? n - done : ROWS;
+        for (size_t i = 0; i < count; i++) {
+            put_row(x + i * (width + 1), features + (done + i) * width, width, false);
+            put_row(units + i * width, features + (done + i) * width, width, true);
+        }
+        projection_apply(&s->layers[IMAGES], x, count, u, NULL);
+        projection_multiply(&s->layers[IMAGES], count, s->classes, width, u, s->answers, own);
+        discriminant_scores(&s->analysis, units, count, s->pool, analysis);
+        for (size_t i = 0; i < count * s->classes; i++)
+            own[i] += share * (analysis[i] - own[i]);
+        for (size_t i = 0; i < count; i++)
+            frozen_classes_decide(scores + (done + i) * classes, classes, known, own + i * s->classes + first);
+    }
+    free(x);
+    free(own);
+    return OK;
+}
+
+const struct method method_engine = {
+    .name = "engine",
+    .source = "ENGINE, ICCV 2025, without its descriptions",
+    .formula =
+        "scores = (1 − statistics) · u · v̄ + statistics · z where zero-shot p names a learned class, else p; u = U x / "
+        "‖U x‖, v = V t / ‖V t‖ with U and V sums of the tasks' layers; z: discriminant analysis",
+    .options = options,
+    .state_size = sizeof(struct state),
+    .check = frozen_classes_once,
+    .open = open,
+    .close = close,
+    .end_task = end_task,
+    .scores = scores,
+    .cost = cost,
+    .keep = keep};
