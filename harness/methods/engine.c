@@ -9,10 +9,12 @@
  * cosine over the epochs. The answer is the class of the highest (1 − statistics) · u · v̄ + statistics · z, v̄ the unit mean of v over
  * the class's templates, z a discriminant analysis of unit features, a row of length 1.
  *
- * What the public code (LAMDA-CL/ICCV25-ENGINE at 8803d66) has and this does not: other texts are descriptions that a language model
- * wrote, which it ships for its datasets, and with them it ranks each image's five best classes again. Here they are the class's other
- * templates (the class's one text where there is one template), and nothing is ranked again. Another view is the normalised image there, with
- * noise of deviation 0.25 and cut off below 0 and above 1; here it is the image with left and right exchanged. The discriminant
+ * Other texts are descriptions of the class beside a random other one, which a language model wrote (`descriptions`:
+ * services/descriptions.h); with them the five classes of the highest u · v̄ are ranked again (alignment_rank). Without that file they
+ * are the class's other templates, or its own text where there is one template, and nothing is ranked again.
+ *
+ * What the public code (LAMDA-CL/ICCV25-ENGINE at 8803d66) does and this does not: it draws one description of a pair at a time, in a
+ * test three, where the mean of the pair's features stands here. Another view is the normalised image there, with noise of deviation 0.25 and cut off below 0 and above 1; here it is the image with left and right exchanged. The discriminant
  * analysis is on features before the projection there, here it is on CLIP's features. Images are in the evaluation transform there, too.
  *
  * As there: s is 4.6, for that code multiplies by the logarithm that CLIP stores, and not by 100; two images of one class are each
@@ -28,10 +30,11 @@
 #include "harness/model/class_features.h"
 #include "harness/train/image_pass.h"
 #include "harness/train/services/alignment.h"
+#include "harness/train/services/descriptions.h"
 #include "harness/train/services/host_step.h"
 #include "models/clip/cost.h"
 
-enum { ROWS = 256 /* scored at a time */, IMAGES = 0, TEXTS = 1, SIDES = 2 };
+enum { ROWS = 256 /* scored at a time */, TOP = 5 /* classes ranked again */, IMAGES = 0, TEXTS = 1, SIDES = 2 };
 
 static const struct option options[] = {
     {.name = "epochs",
@@ -72,6 +75,14 @@ static const struct option options[] = {
      .maximum = 1,
      .fallback = "0.8",
      .help = "share of the discriminant analysis in the scores"},
+    {.name = "descriptions",
+     .type = OPTION_FILE,
+     .help = "descriptions of classes in JSON, as in the public code's folder chat; none: other templates"},
+    {.name = "rank_weight",
+     .type = OPTION_REAL,
+     .maximum = 1,
+     .fallback = "0.5",
+     .help = "share of the descriptions in the scores of the five best classes"},
     {0}};
 
 static size_t whole(const struct method_run *run, const char *key)
@@ -83,10 +94,12 @@ struct state {
     size_t width, classes;
     struct projection layers[SIDES]; /* of all tasks together */
     struct discriminant analysis;
-    int32_t *prompts; /* [classes + 1]: of each class, the number of its first one; at last their number */
-    float *texts;     /* [prompts, width], not normalised */
-    double *centres;  /* [classes, width]: mean features */
-    double *answers;  /* [classes, width]: v̄ */
+    int32_t *prompts;            /* [classes + 1]: of each class, the number of its first one; at last their number */
+    float *texts;                /* [prompts, width], not normalised */
+    double *centres;             /* [classes, width]: mean features */
+    double *answers;             /* [classes, width]: v̄ */
+    struct json_t *descriptions; /* NULL: none */
+    float *pairs;                /* [classes, all classes of the run, width]: of descriptions */
     struct threads *pool;
 };
 
@@ -101,7 +114,10 @@ static status open(struct method_run *run, struct error *error)
                                            .inputs = s->width + 1,
                                            .weights = xcalloc(array_size(s->width, s->width + 1), sizeof(double)),
                                            .pool = s->pool};
-    return OK;
+    const char *path = options_text(run->options, "descriptions");
+    return path == NULL || descriptions_read(&s->descriptions, path, error) == OK
+               ? OK
+               : error_context(error, "method.descriptions");
 }
 
 static void close(struct method_run *run)
@@ -114,6 +130,8 @@ static void close(struct method_run *run)
     free(s->texts);
     free(s->centres);
     free(s->answers);
+    free(s->pairs);
+    descriptions_close(s->descriptions);
     threads_destroy(s->pool);
 }
 
@@ -122,12 +140,13 @@ static void cost(const struct method_run *run, struct method_cost *cost)
     double classes = (double)run->data->class_count, width = (double)run->model->clip->dimensions.embed,
            images = (double)whole(run, "images"), rows = images + classes, square = width * width,
            all = (double)frozen_classes_images(run->data),
-           steps = (double)whole(run, "epochs") * (all / images + (double)run->data->task_count);
+           steps = (double)whole(run, "epochs") * (all / images + (double)run->data->task_count),
+           pairs = options_text(run->options, "descriptions") != NULL ? 4 * classes * classes * width : 0;
     *cost = (struct method_cost){
         .operations = steps * (images + classes / 2) * (8 * square + 6 * (images + classes / 2) * width) +
                       2 * all * square + 2 * cost_images(&run->model->clip->dimensions, (size_t)all),
-        .memory = 8 * (12 * square + rows * (10 * width + 3 * rows) + 4 * classes * width + all * width),
-        .kept = 8 * (3 * square + 3 * classes * width)};
+        .memory = 8 * (12 * square + rows * (10 * width + 3 * rows) + 4 * classes * width + all * width) + pairs,
+        .kept = 8 * (3 * square + 3 * classes * width) + pairs};
 }
 
 /* --- Learning --- */
@@ -162,8 +181,10 @@ static void answer(struct state *s)
     free(t);
 }
 
-static void widen(struct state *s, size_t classes, size_t prompts)
+static void widen(struct state *s, size_t classes, size_t prompts, size_t all)
 {
+    if (s->descriptions != NULL)
+        s->pairs = xrealloc(s->pairs, array_size(classes + 1, array_size(all, s->width * sizeof *s->pairs)));
     s->prompts = xrealloc(s->prompts, array_size(classes + 1, sizeof *s->prompts));
     s->texts = xrealloc(s->texts, array_size(prompts + 1, s->width * sizeof *s->texts));
     s->centres = xrealloc(s->centres, array_size(classes + 1, s->width * sizeof *s->centres));
@@ -178,6 +199,22 @@ struct lesson {
     double *past[SIDES], *own[SIDES], *gradients[SIDES], *velocity[SIDES];
 };
 
+static status encode_descriptions(struct method_run *run, const struct lesson *l, struct error *error)
+{
+    struct state *s = run->state;
+    size_t all = run->data->class_count, n = 0;
+    const char **names = xcalloc(all + 1, sizeof *names);
+    status result = OK;
+    for (size_t t = 0; t < run->data->task_count; t++)
+        for (size_t c = 0; c < dataset_classes(run->data->tasks[t].dataset); c++)
+            names[n++] = dataset_class_name(run->data->tasks[t].dataset, c);
+    for (size_t c = l->first; result == OK && c < l->classes; c++)
+        result = descriptions_encode(s->descriptions, run->model, names[c], names, all, s->pairs + c * all * s->width,
+                                     error);
+    free(names);
+    return result == OK ? OK : error_context(error, "method.descriptions");
+}
+
 /* Texts and mean features of the task's classes, which are not learned yet. */
 static status describe(struct method_run *run, const struct task *task, struct lesson *l, struct error *error)
 {
@@ -185,7 +222,7 @@ static status describe(struct method_run *run, const struct task *task, struct l
     size_t width = s->width, templates = dataset_templates(task->dataset), before = (size_t)s->prompts[l->first],
            prompts = class_prompts(task);
     double *counts = xcalloc(l->classes + 1, sizeof *counts);
-    widen(s, l->classes, before + prompts);
+    widen(s, l->classes, before + prompts, run->data->class_count);
     memset(s->centres + l->first * width, 0, (l->classes - l->first) * width * sizeof *s->centres);
     for (size_t c = l->first; c < l->classes; c++)
         s->prompts[c + 1] = s->prompts[c] + (int32_t)templates;
@@ -195,10 +232,12 @@ static status describe(struct method_run *run, const struct task *task, struct l
         for (size_t k = 0; k < width; k++)
             s->centres[c * width + k] += (double)l->rows.features[i * width + k];
     }
-    for (size_t i = l->first * width; i < l->classes * width; i++)
-        s->centres[i] /= fmax(counts[i / width], 1);
+    for (size_t c = l->first; c < l->classes; c++)
+        for (size_t k = 0; k < width; k++)
+            s->centres[c * width + k] /= fmax(counts[c], 1);
     free(counts);
-    return text_features_host(run->model, task->test_prompts, prompts, s->texts + before * width, error);
+    TRY(text_features_host(run->model, task->test_prompts, prompts, s->texts + before * width, error));
+    return s->descriptions != NULL ? encode_descriptions(run, l, error) : OK;
 }
 
 static void allocate(struct method_run *run, const struct task *task, struct lesson *l)
@@ -223,13 +262,32 @@ static void allocate(struct method_run *run, const struct task *task, struct les
     }
 }
 
-/* The text of row i, the first of its class, and another one. */
-static void put_text(const struct state *s, struct alignment_batch *b, size_t i, size_t class, const struct rng *rng)
+/* The description of a class beside a random other one, or the next one of which there are any. */
+static const float *describe_pair(const struct state *s, size_t class, size_t all, const struct rng *rng, size_t i)
 {
-    size_t width = s->width, first = (size_t)s->prompts[class], count = (size_t)s->prompts[class + 1] - first,
-           other = count > 1 ? 1 + rng_below(rng, i, (uint32_t)(count - 1)) : 0;
-    put_row(b->x[TEXTS] + i * (width + 1), s->texts + first * width, width, false);
-    put_row(b->references + i * width, s->texts + (first + other) * width, width, true);
+    size_t other = rng_below(rng, i, (uint32_t)all);
+    const float *pair = NULL;
+    bool empty = true;
+    for (size_t tries = 0; empty && tries < all; tries++, other = (other + 1) % all) {
+        pair = s->pairs + (class * all + other) * s->width;
+        for (size_t k = 0; empty && k < s->width; k++)
+            empty = pair[k] == 0;
+    }
+    return pair;
+}
+
+/* The text of row i, the first of its class, and another one. */
+static void put_text(const struct state *s, struct alignment_batch *b, size_t i, size_t class, size_t all,
+                     const struct rng *rng)
+{
+    size_t width = s->width, first = (size_t)s->prompts[class], count = (size_t)s->prompts[class + 1] - first;
+    const float *text = s->texts + first * width, *other = text;
+    if (s->descriptions != NULL)
+        other = describe_pair(s, class, all, rng, i);
+    else if (count > 1)
+        other += (1 + rng_below(rng, i, (uint32_t)(count - 1))) * width;
+    put_row(b->x[TEXTS] + i * (width + 1), text, width, false);
+    put_row(b->references + i * width, other, width, true);
 }
 
 /* Images, then a row of every earlier class that had any. */
@@ -250,7 +308,7 @@ static void fill_batch(const struct method_run *run, const struct task *task, st
         size_t image = l->order[i];
         put_row(b->x[IMAGES] + b->n * (width + 1), l->rows.features + image * width, width, false);
         put_row(b->views + b->n * width, l->rows.features + (l->n + image) * width, width, true);
-        put_text(s, b, b->n, (size_t)l->rows.labels[image], &texts);
+        put_text(s, b, b->n, (size_t)l->rows.labels[image], run->data->class_count, &texts);
     }
     b->images = b->n;
     for (size_t c = 0; c < l->first; c++) {
@@ -262,7 +320,7 @@ static void fill_batch(const struct method_run *run, const struct task *task, st
         }
         row[width] = 1;
         if (square > 0)
-            put_text(s, b, b->n++, c, &texts);
+            put_text(s, b, b->n++, c, run->data->class_count, &texts);
     }
 }
 
@@ -353,14 +411,14 @@ static status keep(struct method_run *run, const struct serializer *serializer, 
 {
     struct state *s = run->state;
     struct discriminant *d = &s->analysis;
-    size_t width = s->width, square = array_size(width, width);
+    size_t width = s->width, square = array_size(width, width), all = run->data->class_count;
     int64_t counts[] = {(int64_t)s->classes, s->prompts[s->classes]};
     TRY(serializer_host(serializer, "engine.counts", SAFETENSOR_I64, 2, counts, error));
     if (counts[0] == 0)
         return OK;
     if (!serializer->saving) {
         s->classes = d->classes = (size_t)counts[0];
-        widen(s, s->classes, (size_t)counts[1]);
+        widen(s, s->classes, (size_t)counts[1], all);
         d->means = xrealloc(d->means, array_size(s->classes, width * sizeof *d->means));
         d->precision = xrealloc(d->precision, array_size(square, sizeof *d->precision));
     }
@@ -372,6 +430,8 @@ static status keep(struct method_run *run, const struct serializer *serializer, 
     TRY(serializer_host(serializer, "engine.layer", SAFETENSOR_F64, layer, s->layers[TEXTS].weights, error));
     TRY(serializer_host(serializer, "engine.means", SAFETENSOR_F64, n, d->means, error));
     TRY(serializer_host(serializer, "engine.precision", SAFETENSOR_F64, square, d->precision, error));
+    if (s->descriptions != NULL)
+        TRY(serializer_host(serializer, "engine.pairs", SAFETENSOR_F32, n * all, s->pairs, error));
     if (!serializer->saving) {
         discriminant_refresh(d, s->pool);
         answer(s);
@@ -391,6 +451,11 @@ static status scores(struct method_run *run, const struct task *task, const floa
            *x = xmalloc(array_size(ROWS, (3 * width + 1) * sizeof *x)), *units = x + ROWS * (width + 1),
            *u = units + ROWS * width, *own = xmalloc(array_size(ROWS, 2 * (s->classes + 1) * sizeof *own)),
            *analysis = own + ROWS * (s->classes + 1);
+    const struct alignment_ranking ranking = {.width = width,
+                                              .stride = run->data->class_count,
+                                              .top = TOP,
+                                              .weight = options_real(run->options, "rank_weight"),
+                                              .pairs = s->pairs};
     (void)error;
     known = known < classes ? known : classes;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
@@ -402,6 +467,8 @@ static status scores(struct method_run *run, const struct task *task, const floa
         projection_apply(&s->layers[IMAGES], x, count, u, NULL);
         projection_multiply(&s->layers[IMAGES], count, s->classes, width, u, s->answers, own);
         discriminant_scores(&s->analysis, units, count, s->pool, analysis);
+        for (size_t i = 0; s->descriptions != NULL && i < count; i++)
+            alignment_rank(&ranking, units + i * width, own + i * s->classes, s->classes);
         for (size_t i = 0; i < count * s->classes; i++)
             own[i] += share * (analysis[i] - own[i]);
         for (size_t i = 0; i < count; i++)
@@ -414,7 +481,7 @@ static status scores(struct method_run *run, const struct task *task, const floa
 
 const struct method method_engine = {
     .name = "engine",
-    .source = "ENGINE, ICCV 2025, without its descriptions",
+    .source = "ENGINE, ICCV 2025",
     .formula =
         "scores = (1 − statistics) · u · v̄ + statistics · z where zero-shot p names a learned class, else p; u = U x / "
         "‖U x‖, v = V t / ‖V t‖ with U and V sums of the tasks' layers; z: discriminant analysis",

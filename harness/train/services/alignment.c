@@ -51,8 +51,9 @@ double alignment_loss(const struct projection layers[2], const struct alignment_
         scores[i] *= rule->scale;
     projection_transpose(scores, n, n, turned);
     double loss = (contrast(scores, n, labels) + contrast(turned, n, labels)) / 2;
-    for (size_t i = 0; i < n * n; i++)
-        scores[i] = rule->scale / 2 * (scores[i] + turned[i % n * n + i / n]);
+    for (size_t r = 0; r < n; r++)
+        for (size_t c = 0; c < n; c++)
+            scores[r * n + c] = rule->scale / 2 * (scores[r * n + c] + turned[c * n + r]);
     projection_transpose(scores, n, n, turned);
     for (size_t k = 0; k < 2; k++) {
         projection_transpose(units[1 - k], n, width, work);
@@ -63,6 +64,35 @@ double alignment_loss(const struct projection layers[2], const struct alignment_
     for (size_t k = 0; k < 2; k++)
         projection_gradient(&layers[k], b->x[k], n, units[k], lengths[k], slopes[k], work, gradients[k]);
     return loss;
+}
+
+void alignment_rank(const struct alignment_ranking *r, const double *x, double *cosines, size_t count)
+{
+    size_t top = r->top < count ? r->top : count, *best = xcalloc(count + 1, sizeof *best);
+    double *mean = xcalloc(r->width, sizeof *mean), *added = xcalloc(count + 1, sizeof *added);
+    for (size_t t = 0; t < top; t++) {
+        size_t found = count;
+        for (size_t c = 0; c < count; c++)
+            if (added[c] == 0 && (found == count || cosines[c] > cosines[found]))
+                found = c;
+        best[t] = found;
+        added[found] = 1;
+    }
+    memset(added, 0, count * sizeof *added);
+    for (size_t t = 0; t < top; t++) {
+        memset(mean, 0, r->width * sizeof *mean);
+        for (size_t o = 0; o < top; o++)
+            for (size_t k = 0; o != t && k < r->width; k++)
+                mean[k] += (double)r->pairs[(best[t] * r->stride + best[o]) * r->width + k];
+        linear_unit(mean, r->width);
+        for (size_t k = 0; k < r->width; k++)
+            added[best[t]] += r->weight * mean[k] * x[k];
+    }
+    for (size_t c = 0; c < count && top > 1; c++)
+        cosines[c] = (1 - r->weight) * cosines[c] + added[c];
+    free(best);
+    free(mean);
+    free(added);
 }
 
 /* --- Discriminant analysis --- */
@@ -85,10 +115,12 @@ static void centre(struct discriminant *d, double *rows, const int32_t *labels, 
         for (size_t k = 0; k < d->width; k++)
             d->means[(size_t)labels[i] * d->width + k] += rows[i * d->width + k];
     }
-    for (size_t i = first * d->width; i < d->classes * d->width; i++)
-        d->means[i] /= fmax(counts[i / d->width], 1);
-    for (size_t i = 0; i < n * d->width; i++)
-        rows[i] -= d->means[(size_t)labels[i / d->width] * d->width + i % d->width];
+    for (size_t c = first; c < d->classes; c++)
+        for (size_t k = 0; k < d->width; k++)
+            d->means[c * d->width + k] /= fmax(counts[c], 1);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < d->width; k++)
+            rows[i * d->width + k] -= d->means[(size_t)labels[i] * d->width + k];
     free(counts);
 }
 
@@ -126,12 +158,12 @@ status discriminant_add(struct discriminant *d, const double *rows, const int32_
         d->precision = xrealloc(d->precision, array_size(square, sizeof *d->precision));
         mean_of(d, 0, first, before);
         mean_of(d, first, d->classes, after);
-        for (size_t i = 0; i < square; i++)
-            d->precision[i] = (first > 0 ? share * d->precision[i] + share * others / (double)d->classes *
-                                                                         (before[i / width] - after[i / width]) *
-                                                                         (before[i % width] - after[i % width])
-                                         : 0) +
-                              others * found[i];
+        for (size_t r = 0; r < width; r++)
+            for (size_t k = 0; k < width; k++) {
+                double *p = &d->precision[r * width + k], apart = (before[r] - after[r]) * (before[k] - after[k]);
+                *p = others * found[r * width + k] +
+                     (first > 0 ? share * (*p + others / (double)d->classes * apart) : 0);
+            }
         discriminant_refresh(d, pool);
     } else {
         d->classes = first;

@@ -32,6 +32,16 @@ size_t alignment_work(size_t n, size_t width);
 double alignment_loss(const struct projection layers[2], const struct alignment_batch *batch,
                       const struct alignment_rule *rule, double *const gradients[2]);
 
+/* An image's cosines [count] with the classes: each is taken (1 − weight) times, and to each of the `top` highest ones is added weight ·
+ * x · p, x the unit feature, p the unit mean of the `pairs` [count, stride, width] of this class and the others of the highest. With
+ * fewer than two of them nothing changes. */
+struct alignment_ranking {
+    size_t width, stride, top;
+    double weight;
+    const float *pairs;
+};
+void alignment_rank(const struct alignment_ranking *ranking, const double *x, double *cosines, size_t count);
+
 /* With μ_c the mean of a class's unit rows, and S of all rows less their class's mean in a task of n rows:
  *
  *     P_task = width · (SᵀS + tr(SᵀS) / (n − 1) · I)⁻¹,   score of c = (P μ_c) · x − ½ μ_c · P μ_c − log classes

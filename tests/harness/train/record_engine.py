@@ -5,10 +5,10 @@
 
 models/engine.py, utils/inc_net.py, utils/toolkit.py and utils/loss.py run unchanged, in f64, on three tasks of two classes whose
 features the test draws again: an image or a text is its number, and the towers look its features up. Nothing is shuffled; noise is
-drawn as the test draws it, and an image with noise has features of its own. A description of a class is another text of it, and no
-answers are ranked again. Features before the projection are those behind it. Gradients that PyTorch before 2.0 sets to zero in earlier
+drawn as the test draws it, and an image with noise has features of its own. A description of a class is another text of it, and
+answers are ranked again by themselves, at the end. Features before the projection are those behind it. Gradients that PyTorch before 2.0 sets to zero in earlier
 layers are taken away, so that these stay. The file has the losses of all steps, the sums of the tasks' layers after each task, and
-the scores of test images. Needs torch alone.
+the scores of test images, and cosines that were ranked. Needs torch alone.
 """
 import pathlib
 import random
@@ -106,8 +106,12 @@ def record(folder, path):
         learner._eval_cnn(learner.test_loader)
         learner.after_task()
     torch.Tensor.backward, torch.topk, torch.clamp = backward, topk, clamp
+    described, cosines = draw(CLASSES, CLASSES, WIDTH, scale=2.0).double(), draw(TESTS, CLASSES, scale=1.0).double()
+    rows.update({f"{a} with no {b}": described[i, j] for i, a in enumerate(names(CLASSES)) for j, b in enumerate(names(CLASSES))})
+    ranked = inc_net.Engine.rerank(network, {a: {b: [f"No {b}"] for b in names(CLASSES)} for a in names(CLASSES)}, cosines,
+                                   torch.nn.functional.normalize(tests), names(CLASSES), "cpu", 4)
     write(path, "https://github.com/LAMDA-CL/ICCV25-ENGINE",
-          {"losses": torch.stack(losses), "layers": torch.stack(sums), "scores": torch.cat([part.flatten() for part in scores])})
+          {"losses": torch.stack(losses), "layers": torch.stack(sums), "scores": torch.cat([part.flatten() for part in scores]), "ranked": 0.3 * ranked + 0.7 * cosines})
 
 
 record(*sys.argv[1:])

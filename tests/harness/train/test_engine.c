@@ -22,6 +22,9 @@ struct plain {
     bool recorded; /* nothing is shuffled, and noise is that of recording.py; else all is the method's */
     size_t width, images, epochs, prompts, classes;
     double rate, decay, noise, statistics;
+    const float
+        *pairs; /* [all, all, width] of the features of descriptions, which are ranked, too; NULL: there are none */
+    size_t all;
     struct alignment_rule rule;
     const float *x, *views, *texts;
     const int32_t *labels;
@@ -79,9 +82,11 @@ static void put_text(struct plain *p, size_t class, const struct rng *rng)
     size_t i = p->batch.n, other = p->recorded      ? 1
                                    : p->prompts > 1 ? 1 + rng_below(rng, i, (uint32_t)(p->prompts - 1))
                                                     : 0;
-    const float *texts = p->texts + class * p->prompts * p->width;
+    const float *texts = p->texts + class * p->prompts * p->width, *reference = texts + other * p->width;
+    if (p->pairs != NULL)
+        reference = p->pairs + (class * p->all + rng_below(rng, i, (uint32_t)p->all)) * p->width;
     put(p->batch.x[1] + i * (p->width + 1), texts, p->width, false);
-    put(p->batch.references + i * p->width, texts + other * p->width, p->width, true);
+    put(p->batch.references + i * p->width, reference, p->width, true);
     p->batch.n++;
 }
 
@@ -152,14 +157,16 @@ static void learn_plainly(struct plain *p, size_t task, size_t from, size_t n, s
 /* scores [n, classes] of the learned classes; x [n, width] */
 static void score(const struct plain *p, const float *x, size_t n, double *scores)
 {
-    double row[2][129], unit[129], mean[129];
+    double row[2][129], unit[129], mean[129], cosines[MOST_CLASSES];
+    const struct alignment_ranking ranking = {
+        .width = p->width, .stride = p->all, .top = 5, .weight = 0.5, .pairs = p->pairs};
     for (size_t i = 0; i < n; i++) {
         put(row[0], x + i * p->width, p->width, false);
         projection_apply(&p->layers[0], row[0], 1, unit, NULL);
         put(row[1], x + i * p->width, p->width, true);
         discriminant_scores(&p->analysis, row[1], 1, NULL, scores + i * p->classes);
         for (size_t c = 0; c < p->classes; c++) {
-            double cosine = 0;
+            cosines[c] = 0;
             memset(mean, 0, sizeof mean);
             for (size_t t = 0; t < p->prompts; t++) {
                 put(row[0], p->texts + (c * p->prompts + t) * p->width, p->width, false);
@@ -169,9 +176,13 @@ static void score(const struct plain *p, const float *x, size_t n, double *score
             }
             linear_unit(mean, p->width);
             for (size_t k = 0; k < p->width; k++)
-                cosine += mean[k] * unit[k];
-            scores[i * p->classes + c] = p->statistics * scores[i * p->classes + c] + (1 - p->statistics) * cosine;
+                cosines[c] += mean[k] * unit[k];
         }
+        put(row[1], x + i * p->width, p->width, true);
+        if (p->pairs != NULL)
+            alignment_rank(&ranking, row[1], cosines, p->classes);
+        for (size_t c = 0; c < p->classes; c++)
+            scores[i * p->classes + c] = p->statistics * scores[i * p->classes + c] + (1 - p->statistics) * cosines[c];
     }
 }
 
@@ -232,6 +243,17 @@ TEST(the_steps_are_the_public_codes)
         score(&p, tests, TESTS, found);
         expect_near("score", found, scores, TESTS * p.classes);
     }
+    const float *pairs = draw(CLASSES * CLASSES * WIDTH, 2), *cosines = draw(TESTS * CLASSES, 1);
+    const struct alignment_ranking ranking = {
+        .width = WIDTH, .stride = CLASSES, .top = 4, .weight = 0.3, .pairs = pairs};
+    for (size_t i = 0; i < TESTS; i++) {
+        double unit[WIDTH];
+        put(unit, tests + i * WIDTH, WIDTH, true);
+        for (size_t c = 0; c < CLASSES; c++)
+            found[i * CLASSES + c] = (double)cosines[i * CLASSES + c];
+        alignment_rank(&ranking, unit, found + i * CLASSES, CLASSES);
+    }
+    expect_near("ranked", found, small_run_recorded(file, "ranked"), TESTS * CLASSES);
     discriminant_free(&p.analysis);
     safetensors_close(file);
     small_run_close(&run);
@@ -243,8 +265,55 @@ TEST(the_steps_are_the_public_codes)
     "method.name=engine", "method.images=5", "method.epochs=3", "method.rate=0.1", "method.noise=0.5",                 \
         "method.view_weight=0.7", "method.text_weight=1.5", "method.statistics=0.4", "evaluation.label_space=seen"
 
+static const char *name_of(const struct small_run *run, size_t class)
+{
+    const struct task *task = run->experiment->data.tasks;
+    for (; class >= dataset_classes(task->dataset); task++)
+        class -= dataset_classes(task->dataset);
+    return dataset_class_name(task->dataset, class);
+}
+
+/* Two descriptions of every pair, but one beside the last class, in a file; returns its path. */
+static const char *write_descriptions(const struct small_run *run)
+{
+    size_t all = run->experiment->data.class_count, names = 4; /* all tasks have the first of these */
+    const char *text = "{";
+    for (size_t a = all - names; a < all; a++) {
+        text = small_run_format("%s%s\"%s\": {", text, a > all - names ? ", " : "", name_of(run, a));
+        for (size_t b = all - names; b < all; b++)
+            text = small_run_format(b < all - 1 ? "%s%s\"%s\": [\"no %s\", \"%s\"]" : "%s%s\"%s\": [\"no %s\"]", text,
+                                    b > all - names ? ", " : "", name_of(run, b), name_of(run, b), name_of(run, a));
+        text = small_run_format("%s}", text);
+    }
+    scratch_write_text(&run->scratch, "described.json", small_run_format("%s}", text));
+    return small_run_format("%s/described.json", run->scratch.path);
+}
+
+/* The mean features of these. */
+static const float *describe(const struct small_run *run)
+{
+    struct model *model = &run->experiment->model;
+    size_t all = run->experiment->data.class_count, width = model->clip->dimensions.embed,
+           context = model->clip->dimensions.context, cut;
+    float *pairs = small_run_keep(malloc(all * all * width * sizeof *pairs));
+    int32_t *tokens = small_run_keep(malloc(2 * context * sizeof *tokens));
+    for (size_t i = 0; i < all * all; i++) {
+        const char *a = name_of(run, i / all), *b = name_of(run, i % all);
+        float values[2 * 128];
+        must(
+            tokenizer_encode(model->tokenizer, small_run_format("%s with no %s", a, b), tokens, context, &cut, &error));
+        must(tokenizer_encode(model->tokenizer, small_run_format("%s with %s", a, a), tokens + context, context, &cut,
+                              &error));
+        must(text_features_host(model, tokens, 2, values, &error));
+        bool one = strcmp(b, name_of(run, all - 1)) == 0;
+        for (size_t k = 0; k < width; k++)
+            pairs[i * width + k] = one ? values[k] : (values[k] + values[width + k]) / 2;
+    }
+    return pairs;
+}
+
 /* The scores of every training image, of all classes so far. */
-static void expect_plain(struct small_run *run)
+static void expect_plain(struct small_run *run, bool described)
 {
     static float x[MOST_ROWS * 128], views[MOST_ROWS * 128], texts[MOST_CLASSES * 8 * 128];
     static int32_t labels[MOST_ROWS];
@@ -265,7 +334,9 @@ static void expect_plain(struct small_run *run)
                        .x = x,
                        .views = views,
                        .texts = texts,
-                       .labels = labels};
+                       .labels = labels,
+                       .all = run->experiment->data.class_count,
+                       .pairs = described ? describe(run) : NULL};
     assert_true(prompts <= 8);
     make(&p);
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
@@ -322,10 +393,33 @@ static void take_three_prompts(struct small_run *run)
 
 RUN_TEST(the_method_takes_these_steps, ENGINE, NULL)
 {
-    expect_plain(run);
+    expect_plain(run, false);
     small_run_reopen(run, 1, WORDS(ENGINE));
     take_three_prompts(run);
-    expect_plain(run);
+    expect_plain(run, false);
+}
+
+RUN_TEST(descriptions_are_other_texts, ENGINE, NULL)
+{
+    const char *path = write_descriptions(run), *word = small_run_format("method.descriptions=%s", path);
+    small_run_reopen(run, 1, WORDS(ENGINE, word));
+    expect_plain(run, true);
+    small_run_save(run, "whole", 3, 0);
+    small_run_reopen(run, 1, WORDS(ENGINE, word));
+    learn(run, 0);
+    small_run_save(run, "resume", 1, 0);
+    small_run_go_on(run, 1, 0, WORDS(ENGINE, word));
+    learn(run, 1);
+    learn(run, 2);
+    small_run_save(run, "parts", 3, 0);
+    small_run_expect_same(small_run_format("%s/parts", run->scratch.path), small_run_file(run, "whole"));
+    scratch_write_text(&run->scratch, "described.json", "{\"unheard of\": {}}");
+    small_run_reopen(run, 1, WORDS(ENGINE, word));
+    must_refuse(small_run_train(run, 0, NULL), ERROR_FORMAT, "method.descriptions", "describes no class");
+    scratch_write_text(&run->scratch, "described.json", "[1,");
+    must_refuse(small_run_try(run, 1, WORDS(ENGINE, word)), ERROR_FORMAT, "method.descriptions", "line 1", "JSON");
+    scratch_write_text(&run->scratch, "described.json", "[1]");
+    must_refuse(small_run_try(run, 1, WORDS(ENGINE, word)), ERROR_FORMAT, "another value");
 }
 
 /* One image of every class has no spread within classes. */
