@@ -426,8 +426,8 @@ static status keep(struct method_run *run, const struct serializer *serializer, 
     TRY(serializer_host(serializer, "engine.prompts", SAFETENSOR_I32, s->classes + 1, s->prompts, error));
     TRY(serializer_host(serializer, "engine.texts", SAFETENSOR_F32, (size_t)counts[1] * width, s->texts, error));
     TRY(serializer_host(serializer, "engine.centres", SAFETENSOR_F64, n, s->centres, error));
-    TRY(serializer_host(serializer, "engine.images", SAFETENSOR_F64, layer, s->layers[IMAGES].weights, error));
-    TRY(serializer_host(serializer, "engine.layer", SAFETENSOR_F64, layer, s->layers[TEXTS].weights, error));
+    TRY(serializer_host(serializer, "engine.image_layer", SAFETENSOR_F64, layer, s->layers[IMAGES].weights, error));
+    TRY(serializer_host(serializer, "engine.text_layer", SAFETENSOR_F64, layer, s->layers[TEXTS].weights, error));
     TRY(serializer_host(serializer, "engine.means", SAFETENSOR_F64, n, d->means, error));
     TRY(serializer_host(serializer, "engine.precision", SAFETENSOR_F64, square, d->precision, error));
     if (s->descriptions != NULL)

@@ -64,7 +64,11 @@ status descriptions_encode(const struct json_t *file, struct model *model, const
             result = add_text(&t, model, class, json_array_get(list, i), o, error);
     }
     if (result == OK && t.count == 0)
-        result = error_set(error, ERROR_FORMAT, "it describes no class \"%s\" beside classes of this run", class);
+        result = error_set(
+            error, ERROR_FORMAT,
+            "class \"%s\": expected descriptions beside classes of this run, found none; is it the file of these "
+            "classes, with their names as here (data.class_names)?",
+            class);
     float *features = xmalloc(array_size(t.count + 1, width * sizeof *features));
     NEXT(result, text_features_host(model, t.tokens, t.count, features, error));
     memset(pairs, 0, count * width * sizeof *pairs);

@@ -415,7 +415,8 @@ RUN_TEST(descriptions_are_other_texts, ENGINE, NULL)
     small_run_expect_same(small_run_format("%s/parts", run->scratch.path), small_run_file(run, "whole"));
     scratch_write_text(&run->scratch, "described.json", "{\"unheard of\": {}}");
     small_run_reopen(run, 1, WORDS(ENGINE, word));
-    must_refuse(small_run_train(run, 0, NULL), ERROR_FORMAT, "method.descriptions", "describes no class");
+    must_refuse(small_run_train(run, 0, NULL), ERROR_FORMAT, "method.descriptions", "beside classes of this run",
+                "data.class_names");
     scratch_write_text(&run->scratch, "described.json", "[1,");
     must_refuse(small_run_try(run, 1, WORDS(ENGINE, word)), ERROR_FORMAT, "method.descriptions", "line 1", "JSON");
     scratch_write_text(&run->scratch, "described.json", "[1]");
