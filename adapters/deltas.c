@@ -87,9 +87,18 @@ static struct linear *layer_of(struct block *block, enum delta_matrix matrix)
                                     : &block->c_proj;
 }
 
+struct delta_magnitudes delta_magnitudes(const struct deltas *d)
+{
+    const struct delta_settings *s = &d->settings;
+    return s->gate == &gate_magnitude ? (struct delta_magnitudes){.count = s->tasks, .rows = s->tasks * s->rank}
+           : s->gate == &gate_importance
+               ? (struct delta_magnitudes){.first = d->task * s->rank, .count = s->rank, .rows = s->rank}
+               : (struct delta_magnitudes){0};
+}
+
 static bool have_magnitudes(const struct deltas *d)
 {
-    return d->settings.gate == &gate_magnitude;
+    return delta_magnitudes(d).count > 0;
 }
 
 static status declare(struct deltas *d, struct delta_entry *e, struct error *error)
@@ -103,8 +112,10 @@ static status declare(struct deltas *d, struct delta_entry *e, struct error *err
     snprintf(name + used, sizeof name - (size_t)used, "b");
     TRY(parameters_add(d->parameters, name, 3, (size_t[]){t, r, e->out}, t, t, &e->b, error));
     snprintf(name + used, sizeof name - (size_t)used, "magnitude");
-    return have_magnitudes(d) ? parameters_add(d->parameters, name, 1, (size_t[]){t}, t, 2 * t, &e->magnitude, error)
-                              : OK;
+    int axes = d->settings.gate == &gate_importance ? 2 : 1;
+    return have_magnitudes(d)
+               ? parameters_add(d->parameters, name, axes, (size_t[]){t, r}, t, 2 * t, &e->magnitude, error)
+               : OK;
 }
 
 static status add_block(struct deltas *d, enum tower tower, size_t block, struct error *error)
@@ -139,12 +150,12 @@ static status add_block(struct deltas *d, enum tower tower, size_t block, struct
 
 static status take_masks(struct deltas *d, struct arena *arena, struct error *error)
 {
-    size_t rows = d->settings.tasks * d->settings.rank;
+    struct delta_magnitudes m = delta_magnitudes(d);
     struct tensor masks;
-    TRY(tensor_take(&masks, arena, TENSOR_F32, "masks", 3, (size_t[]){d->settings.tasks, rows, rows}, error));
+    TRY(tensor_take(&masks, arena, TENSOR_F32, "masks", 3, (size_t[]){m.count, m.rows, m.rows}, error));
     float *values = xcalloc(tensor_elements(&masks), sizeof *values);
-    for (size_t r = 0; r < rows; r++)
-        values[(r / d->settings.rank * rows + r) * rows + r] = 1;
+    for (size_t r = 0; r < m.rows; r++)
+        values[(r / (m.rows / m.count) * m.rows + r) * m.rows + r] = 1;
     d->masks = masks.data;
     status result = d->clip->backend->ops->upload(d->clip->backend, masks.data, values, tensor_bytes(&masks), error);
     free(values);
@@ -193,19 +204,30 @@ void deltas_destroy(struct deltas *d)
     free(d);
 }
 
+enum { START_NUMBER = 8 }; /* of these draws among those with RNG_INIT */
+
+/* Uniform within ± bound, or with bound 0 normal of that deviation; stream: among those of START_NUMBER */
+static status draw(struct deltas *d, size_t parameter, uint64_t seed, size_t stream, float bound, float deviation,
+                   struct error *error)
+{
+    const struct parameter *p = &d->parameters->list[parameter];
+    struct rng rng = rng_make(seed, RNG_INIT, START_NUMBER, (uint32_t)stream);
+    float *values = xmalloc(array_size(p->size, sizeof *values));
+    for (size_t k = 0; k < p->size; k++)
+        values[k] = bound > 0 ? bound * (2 * rng_uniform(&rng, k) - 1) : rng_normal(&rng, k) * deviation;
+    status result = parameters_upload(d->parameters, p, values, error);
+    free(values);
+    return result;
+}
+
 status deltas_initialize(struct deltas *d, uint64_t seed, struct error *error)
 {
-    enum { NUMBER = 8 }; /* of these draws among those with RNG_INIT */
     for (size_t i = 0; i < d->count; i++) {
-        const struct parameter *p = &d->parameters->list[d->list[i].a];
-        struct rng rng = rng_make(seed, RNG_INIT, NUMBER, (uint32_t)i);
-        float *values = xmalloc(array_size(p->size, sizeof *values)), bound = 1 / sqrtf((float)d->list[i].in);
-        for (size_t k = 0; k < p->size; k++)
-            values[k] = d->settings.start == DELTA_UNIFORM ? bound * (2 * rng_uniform(&rng, k) - 1)
-                                                           : rng_normal(&rng, k) / (float)d->settings.rank;
-        status result = parameters_upload(d->parameters, p, values, error);
-        free(values);
-        TRY(result);
+        const struct delta_entry *e = &d->list[i];
+        float bound = d->settings.start == DELTA_UNIFORM ? 1 / sqrtf((float)e->in) : 0;
+        TRY(draw(d, e->a, seed, i, bound, 1 / (float)d->settings.rank, error));
+        if (d->settings.gate == &gate_importance)
+            TRY(draw(d, e->magnitude, seed, d->count + i, 0, 1, error));
     }
     return OK;
 }

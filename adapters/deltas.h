@@ -28,7 +28,7 @@ enum delta_part { DELTA_A = 1, DELTA_B = 2, DELTA_MAGNITUDE = 4 };
 
 /* The operation between the halves of a delta (models/block.h). One file in gates/ and one name here each; "none" is
  * that of a delta of the weight: its hooks are NULL, and the halves follow one another. */
-#define DELTA_GATES(X) X(none) X(magnitude) X(rank_one)
+#define DELTA_GATES(X) X(none) X(magnitude) X(importance) X(rank_one)
 #define DECLARE(name) extern const struct delta_gate gate_##name;
 DELTA_GATES(DECLARE)
 #undef DECLARE
@@ -43,8 +43,9 @@ struct delta_settings {
     float scale;
     unsigned matrices; /* set: bit i for matrix i */
     enum delta_start start;
-    unsigned trained;              /* set of A and B, for methods without a choice of their own */
-    const struct delta_gate *gate; /* NULL: none; a method sets it; `magnitude` has a number per task beside A and B */
+    unsigned trained; /* set of A and B, for methods without a choice of their own */
+    /* NULL: none; a method sets it. Beside A and B, `magnitude` has a number per task, `importance` one per row. */
+    const struct delta_gate *gate;
     float gate_numbers[DELTA_GATE_NUMBERS]; /* its own, set by the method */
     struct adapter_place place;             /* its blocks and towers */
 };
@@ -72,7 +73,7 @@ struct deltas {
     size_t apart, task;            /* tasks apart … task are in use beside them, unless merged > task */
     struct delta_entry *list;      /* [count] */
     struct delta *each;            /* [count], to which the clip's layers point */
-    float *masks;   /* of gate magnitude, device [tasks, (tasks · rank)²]: 1 on the diagonal of a task's rows */
+    float *masks; /* device [magnitudes in use, rows²]: 1 on the diagonal of a magnitude's rows; NULL: no magnitudes */
     char model[17]; /* digest of the clip before anything was merged */
 };
 
@@ -82,7 +83,7 @@ status deltas_create(struct deltas **deltas, struct clip *clip, struct arena *ar
 void deltas_destroy(struct deltas *deltas); /* NULL is allowed; takes them out of the clip's layers */
 
 /* A of all tasks by settings.start, drawn with RNG_INIT; B zero. uniform: within ± 1 / √in, as the code of LoRA and PEFT draw;
- * normal: of deviation 1 / rank. */
+ * normal: of deviation 1 / rank. Magnitudes of rows (gate importance) are N(0, 1), of tasks zero. */
 status deltas_initialize(struct deltas *deltas, uint64_t seed, struct error *error);
 
 /* Merges the tasks before `apart` that are not merged yet, in their order, and uses the rows of tasks apart … task.
@@ -91,14 +92,21 @@ status deltas_initialize(struct deltas *deltas, uint64_t seed, struct error *err
  * the same ones. */
 status deltas_begin_task(struct deltas *deltas, size_t task, size_t apart, unsigned parts, struct error *error);
 
+/* What the gates magnitude and importance have beside A and B. */
+struct delta_magnitudes {
+    size_t first, count; /* those in use, among those of the matrix */
+    size_t rows;         /* that the masks are square in, [count, rows²]; each magnitude has rows / count of them */
+};
+struct delta_magnitudes delta_magnitudes(const struct deltas *deltas); /* count 0: none */
+
 bool deltas_in_tower(const struct deltas *deltas, enum tower tower); /* NULL: false */
 
 /* Weight of a matrix += factor · scale · Bᵀ A of a task, in f32. */
 status deltas_add_product(struct deltas *deltas, const struct delta_entry *entry, size_t task, float factor,
                           struct error *error);
 
-/* The rows of a task, A [rank, in] or B [rank, out], or its magnitude, from or to the host; the weight [out, in] with
- * the merged deltas. */
+/* The rows of a task, A [rank, in] or B [rank, out], or its magnitudes, 1 or [rank], from or to the host; the weight
+ * [out, in] with the merged deltas. */
 status deltas_read(const struct deltas *deltas, const struct delta_entry *entry, enum delta_part part, size_t task,
                    float *values, struct error *error);
 status deltas_write(struct deltas *deltas, const struct delta_entry *entry, enum delta_part part, size_t task,
@@ -107,7 +115,7 @@ status deltas_read_weight(const struct deltas *deltas, const struct delta_entry 
                           struct error *error);
 
 /* A safetensors file has "visual.transformer.resblocks.3.query.delta_a.0" [rank, in] and "….delta_b.0" [rank, out] of
- * task 0, and magnitudes where there are any ("….delta_magnitude.0" [1]). The text tower's names have no "visual.". */
+ * task 0, and magnitudes where there are any ("….delta_magnitude.0" [1] or [rank]). The text tower's names have no "visual.". */
 
 /* Writes the tasks up to the one in use. A value that is not finite is an error, and nothing is written. */
 status deltas_save(const struct deltas *deltas, const struct group_extra *extra, const char *path, struct error *error);

@@ -1,12 +1,17 @@
-/* A magnitude for the rows of each task: q = p diag(m), m_k for the rows of task k (SD-LoRA: Wu et al., ICLR 2025). The diagonal is
- * the product of the magnitudes [1, tasks] with masks [tasks, rows²], so that every backend has it and its gradient. */
+/* q = p diag(m). With `magnitude`, m_k is that of all rows of task k (SD-LoRA: Wu et al., ICLR 2025); with `importance`, every row of
+ * the one task in use has its own (CoDyRA: Lu et al., ICLR 2026). The diagonal is the product of the magnitudes [1, count] with masks
+ * [count, rows²], so that every backend has it and its gradient. */
 #include "adapters/deltas.h"
 
-/* All rows of the group's tasks; those in use are the first. */
+static const struct deltas *deltas_of(const struct delta *d)
+{
+    return ((const struct delta_entry *)d->state)->deltas;
+}
+
+/* All rows that have magnitudes; those in use are the first. */
 static status take_square(const struct delta *d, struct arena *arena, struct tensor *square, struct error *error)
 {
-    const struct delta_entry *e = d->state;
-    size_t rows = e->deltas->settings.tasks * e->deltas->settings.rank;
+    size_t rows = delta_magnitudes(deltas_of(d)).rows;
     return tensor_take(square, arena, TENSOR_F32, "diagonal", 2, (size_t[]){rows, rows}, error);
 }
 
@@ -17,23 +22,19 @@ static struct matrix in_use(const struct delta *d, const struct tensor *square)
     return m;
 }
 
-static struct matrix masks(const struct delta_entry *e, size_t values)
-{
-    return matrix_rows(e->deltas->masks, e->deltas->settings.tasks, values);
-}
-
 static status diagonal(const struct delta *d, struct backend *backend, struct arena *arena, struct tensor *square,
                        struct error *error)
 {
     const struct delta_entry *e = d->state;
-    float *m = parameters_weight(e->deltas->parameters, e->magnitude).value;
+    struct delta_magnitudes m = delta_magnitudes(e->deltas);
+    float *values = parameters_weight(e->deltas->parameters, e->magnitude).value + m.first;
     TRY(take_square(d, arena, square, error));
-    size_t values = tensor_elements(square);
+    size_t n = tensor_elements(square);
     return backend->ops->gemm(backend,
-                              &(struct gemm){.a = matrix_rows(m, 1, e->deltas->settings.tasks),
-                                             .b = masks(e, values),
+                              &(struct gemm){.a = matrix_rows(values, 1, m.count),
+                                             .b = matrix_rows(e->deltas->masks, m.count, n),
                                              .exact = true,
-                                             .out = matrix_rows(square->data, 1, values)},
+                                             .out = matrix_rows(square->data, 1, n)},
                               error);
 }
 
@@ -50,6 +51,7 @@ static status backward(const struct delta *d, struct backend *backend, struct ar
                        struct matrix dq, struct matrix dp, struct error *error)
 {
     const struct delta_entry *e = d->state;
+    struct delta_magnitudes m = delta_magnitudes(e->deltas);
     float *gradient = parameters_weight(e->deltas->parameters, e->magnitude).gradient;
     struct tensor square, dsquare;
     TRY(diagonal(d, backend, arena, &square, error));
@@ -57,18 +59,19 @@ static status backward(const struct delta *d, struct backend *backend, struct ar
     if (gradient == NULL || !d->trains)
         return OK;
     TRY(take_square(d, arena, &dsquare, error));
-    size_t values = tensor_elements(&dsquare);
+    size_t n = tensor_elements(&dsquare);
     TRY(backend->ops->zero(backend, dsquare.data, tensor_bytes(&dsquare), error));
     TRY(backend->ops->gemm(
         backend, &(struct gemm){.a = p, .transpose_a = true, .b = dq, .exact = true, .out = in_use(d, &dsquare)},
         error));
     return backend->ops->gemm(backend,
-                              &(struct gemm){.a = masks(e, values),
-                                             .b = matrix_rows(dsquare.data, values, 1),
+                              &(struct gemm){.a = matrix_rows(e->deltas->masks, m.count, n),
+                                             .b = matrix_rows(dsquare.data, n, 1),
                                              .exact = true,
                                              .accumulate = true,
-                                             .out = matrix_rows(gradient, e->deltas->settings.tasks, 1)},
+                                             .out = matrix_rows(gradient + m.first, m.count, 1)},
                               error);
 }
 
 const struct delta_gate gate_magnitude = {.name = "magnitude", .forward = forward, .backward = backward};
+const struct delta_gate gate_importance = {.name = "importance", .forward = forward, .backward = backward};
