@@ -29,6 +29,7 @@
     X(inf_lora)                                                                                                        \
     X(sd_lora)                                                                                                         \
     X(keep_lora)                                                                                                       \
+    X(co_dy_ra)                                                                                                        \
     X(moram)                                                                                                           \
     X(ran_pac)                                                                                                         \
     X(simple_cil)                                                                                                      \
