@@ -19,6 +19,12 @@ static const struct delta_gate *const gates[] = {DELTA_GATES(ENTRY)};
 
 REGISTRY_FIND(delta_gate, struct delta_gate, gates, "deltas", "gate")
 
+status delta_multiply(struct backend *backend, struct matrix a, struct matrix b, struct matrix out, struct error *error)
+{
+    return backend->ops->multiply(
+        backend, &(struct multiply){.n = out.rows * out.columns, .a = a.data, .b = b.data, .out = out.data}, error);
+}
+
 /* --- Settings --- */
 
 const struct option delta_options[] = {
@@ -151,11 +157,18 @@ static status add_block(struct deltas *d, enum tower tower, size_t block, struct
 static status take_masks(struct deltas *d, struct arena *arena, struct error *error)
 {
     struct delta_magnitudes m = delta_magnitudes(d);
+    size_t rank = d->settings.rank, all = d->settings.tasks * rank,
+           n = m.count > 0 ? m.count * m.rows * m.rows : (all + rank) * all;
     struct tensor masks;
-    TRY(tensor_take(&masks, arena, TENSOR_F32, "masks", 3, (size_t[]){m.count, m.rows, m.rows}, error));
-    float *values = xcalloc(tensor_elements(&masks), sizeof *values);
+    TRY(tensor_take(&masks, arena, TENSOR_F32, "masks", 1, &n, error));
+    float *values = xcalloc(n, sizeof *values);
     for (size_t r = 0; r < m.rows; r++)
         values[(r / (m.rows / m.count) * m.rows + r) * m.rows + r] = 1;
+    for (size_t r = 0; m.count == 0 && r < all; r++)
+        if (r % rank < rank - 1)
+            values[(r / rank * rank + rank - 1) * all + r] = 1;
+    for (size_t r = 0; m.count == 0 && r < rank - 1; r++)
+        values[(all + r) * all + r] = 1;
     d->masks = masks.data;
     status result = d->clip->backend->ops->upload(d->clip->backend, masks.data, values, tensor_bytes(&masks), error);
     free(values);
@@ -174,7 +187,7 @@ static status create(struct deltas *d, struct arena *arena, enum parameters_mode
         for (size_t b = 0; b < d->clip->towers[t].count; b++)
             if (adapter_place_has(&d->settings.place, &d->clip->dimensions, (enum tower)t, b))
                 TRY(add_block(d, (enum tower)t, b, error));
-    if (have_magnitudes(d))
+    if (have_magnitudes(d) || d->settings.gate == &gate_by_input)
         TRY(take_masks(d, arena, error));
     return parameters_allocate(d->parameters, arena, mode, error);
 }
@@ -311,6 +324,11 @@ status deltas_begin_task(struct deltas *d, size_t task, size_t apart, unsigned p
     for (; d->merged < apart; d->merged++)
         for (size_t i = 0; i < d->count; i++)
             TRY(deltas_add_product(d, &d->list[i], d->merged, 1, error));
+    return deltas_use(d, task, apart, parts, error);
+}
+
+status deltas_use(struct deltas *d, size_t task, size_t apart, unsigned parts, struct error *error)
+{
     d->apart = apart;
     d->task = task;
     for (size_t i = 0; i < d->count; i++)

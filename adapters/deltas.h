@@ -28,15 +28,20 @@ enum delta_part { DELTA_A = 1, DELTA_B = 2, DELTA_MAGNITUDE = 4 };
 
 /* The operation between the halves of a delta (models/block.h). One file in gates/ and one name here each; "none" is
  * that of a delta of the weight: its hooks are NULL, and the halves follow one another. */
-#define DELTA_GATES(X) X(none) X(magnitude) X(importance) X(rank_one)
+#define DELTA_GATES(X) X(none) X(magnitude) X(importance) X(rank_one) X(by_input)
 #define DECLARE(name) extern const struct delta_gate gate_##name;
 DELTA_GATES(DECLARE)
 #undef DECLARE
 
 status delta_gate_find(const struct delta_gate **gate, const char *name, struct error *error);
 
+/* For gates: out = a ⊙ b, all without gaps between rows. */
+status delta_multiply(struct backend *backend, struct matrix a, struct matrix b, struct matrix out,
+                      struct error *error);
+
 /* The numbers of the gate rank_one among delta_settings.gate_numbers. */
 enum rank_one_number { RANK_ONE_TOP_K, RANK_ONE_TEMPERATURE, RANK_ONE_THRESHOLD };
+enum by_input_number { BY_INPUT_ALONE }; /* likewise of by_input */
 
 struct delta_settings {
     size_t rank, tasks; /* rank: of a task's rows; tasks: that have rows of their own */
@@ -73,7 +78,9 @@ struct deltas {
     size_t apart, task;            /* tasks apart … task are in use beside them, unless merged > task */
     struct delta_entry *list;      /* [count] */
     struct delta *each;            /* [count], to which the clip's layers point */
-    float *masks; /* device [magnitudes in use, rows²]: 1 on the diagonal of a magnitude's rows; NULL: no magnitudes */
+    /* Device; NULL: the gate needs none. magnitude and importance: [magnitudes in use, rows²], 1 on the diagonal of a magnitude's
+     * rows; by_input: [tasks · rank, tasks · rank] and [rank, tasks · rank], see there. */
+    float *masks;
     char model[17]; /* digest of the clip before anything was merged */
 };
 
@@ -91,6 +98,9 @@ status deltas_initialize(struct deltas *deltas, uint64_t seed, struct error *err
  * magnitudes of all tasks in use. The merged weights follow from the values and the calls, so a resumed run computes
  * the same ones. */
 status deltas_begin_task(struct deltas *deltas, size_t task, size_t apart, unsigned parts, struct error *error);
+
+/* The same without merging: earlier tasks that are neither merged nor in use count for nothing. */
+status deltas_use(struct deltas *deltas, size_t task, size_t apart, unsigned parts, struct error *error);
 
 /* What the gates magnitude and importance have beside A and B. */
 struct delta_magnitudes {

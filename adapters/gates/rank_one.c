@@ -32,20 +32,12 @@ static status activate(const struct delta *delta, struct backend *backend, struc
         error);
 }
 
-/* out = a ⊙ b, all without gaps between rows */
-static status multiply(struct backend *backend, struct matrix a, struct matrix b, struct matrix out,
-                       struct error *error)
-{
-    return backend->ops->multiply(
-        backend, &(struct multiply){.n = out.rows * out.columns, .a = a.data, .b = b.data, .out = out.data}, error);
-}
-
 static status forward(const struct delta *delta, struct backend *backend, struct arena *arena, bool training,
                       struct matrix p, struct matrix q, struct error *error)
 {
     struct activation_pass pass;
     TRY(activate(delta, backend, arena, training, p, &pass, error));
-    return multiply(backend, p, matrix_of(&pass.weight), q, error);
+    return delta_multiply(backend, p, matrix_of(&pass.weight), q, error);
 }
 
 /* dp = dq ⊙ w + what comes through w and n */
@@ -58,8 +50,8 @@ static status backward(const struct delta *delta, struct backend *backend, struc
     TRY(activate(delta, backend, arena, true, p, &pass, error));
     TRY(tensor_take(&slopes, arena, TENSOR_F32, "gradient of the weights", 2, (size_t[]){p.rows, p.columns}, error));
     struct matrix slope = matrix_of(&slopes);
-    TRY(multiply(backend, dq, matrix_of(&pass.weight), dp, error));
-    TRY(multiply(backend, dq, p, slope, error));
+    TRY(delta_multiply(backend, dq, matrix_of(&pass.weight), dp, error));
+    TRY(delta_multiply(backend, dq, p, slope, error));
     TRY(backend->ops->sparse_softmax_backward(
         backend,
         &(struct sparse_softmax_backward){

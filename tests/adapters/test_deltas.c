@@ -246,6 +246,26 @@ SMALL_TEST(a_file_gives_the_bits_of_the_run, 2)
     deltas_destroy(deltas);
 }
 
+/* With what each has beside A and B. That of importance comes last, as tasks are merged for it. */
+SMALL_TEST(a_file_has_the_gates, 2)
+{
+    const struct delta_gate *const gates[] = {&gate_magnitude, &gate_by_input, &gate_importance};
+    for (size_t g = 0; g < sizeof gates / sizeof *gates; g++) {
+        struct delta_settings settings = everywhere;
+        struct small fresh;
+        struct deltas *opened;
+        settings.gate = gates[g];
+        struct deltas *deltas = add_deltas(s, &settings);
+        must(deltas_begin_task(deltas, 2, gates[g] == &gate_importance ? 2 : 0, DELTA_A | DELTA_B, &error));
+        double *expected = features(s);
+        must(save_and_open(deltas, &fresh, &opened));
+        assert_memory_equal(features(&fresh), expected, FEATURES * sizeof *expected);
+        deltas_destroy(opened);
+        small_close(&fresh);
+        deltas_destroy(deltas);
+    }
+}
+
 SMALL_TEST(scales_that_no_file_has_are_refused, 1)
 {
     static const float scales[] = {0, NAN};
