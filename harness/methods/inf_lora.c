@@ -26,19 +26,6 @@ static const struct option options[] = {
                   "training batches of a pass over a task's images; 0: as many as they fill"),
     {0}};
 
-/* A space per layer, in the order of struct layer_pass. */
-static status open_state(struct method_run *run, struct error *error)
-{
-    struct designed *s = run->state;
-    const struct deltas *d = run->model->deltas;
-    (void)error;
-    s->spaces = xcalloc(d->count, sizeof *s->spaces);
-    for (size_t i = 0; i < d->count; i++)
-        if (i == 0 || d->list[i].linear != d->list[i - 1].linear)
-            s->spaces[s->count++].n = d->list[i].in;
-    return OK;
-}
-
 static size_t batches(const struct method_run *run, const struct task *task)
 {
     (void)task;
@@ -116,7 +103,7 @@ const struct method method_inf_lora = {
     .counts_tasks = true, /* the share goes from first to last over all of them */
     .state_size = sizeof(struct designed),
     .trains = GROUP_DELTAS,
-    .open = open_state,
+    .open = designed_open,
     .close = designed_close,
     .begin_task = begin_task,
     .keep = keep};

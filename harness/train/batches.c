@@ -75,8 +75,9 @@ status batches_open(struct batches **result, struct model *model, const struct d
     return OK;
 }
 
-status batches_open_task(struct batches **batches, struct model *model, const struct data *data,
-                         const struct task *task, size_t first, size_t end, struct error *error)
+static status open_share(struct batches **batches, struct model *model, const struct data *data,
+                         const struct task *task, size_t first, size_t end, size_t part, size_t parts,
+                         struct error *error)
 {
     struct loader_settings settings = {.dataset = task->dataset,
                                        .split = SPLIT_TRAIN,
@@ -88,9 +89,21 @@ status batches_open_task(struct batches **batches, struct model *model, const st
                                        .seed = model->seed,
                                        .task = (uint32_t)task->index,
                                        .cache = task == &data->joint ? NULL : data->cache,
-                                       .part = model->work.rank,
-                                       .parts = model->work.ranks};
+                                       .part = part,
+                                       .parts = parts};
     return batches_open(batches, model, data, &settings, first, end, error);
+}
+
+status batches_open_task(struct batches **batches, struct model *model, const struct data *data,
+                         const struct task *task, size_t first, size_t end, struct error *error)
+{
+    return open_share(batches, model, data, task, first, end, model->work.rank, model->work.ranks, error);
+}
+
+status batches_open_whole(struct batches **batches, struct model *model, const struct data *data,
+                          const struct task *task, size_t first, size_t end, struct error *error)
+{
+    return open_share(batches, model, data, task, first, end, 0, 1, error);
 }
 
 static status send_next(struct batches *b, struct error *error)

@@ -57,6 +57,10 @@ status batches_open(struct batches **batches, struct model *model, const struct 
 status batches_open_task(struct batches **batches, struct model *model, const struct data *data,
                          const struct task *task, size_t first, size_t end, struct error *error);
 
+/* The same, and all of each: for what one rank does alone. */
+status batches_open_whole(struct batches **batches, struct model *model, const struct data *data,
+                          const struct task *task, size_t first, size_t end, struct error *error);
+
 /* The next batch; batches of one size have the same addresses. An image that cannot be read is an error here. */
 status batches_take(struct batches *batches, struct batch *batch, struct error *error);
 

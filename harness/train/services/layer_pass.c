@@ -254,6 +254,18 @@ void layer_pass_free(struct layer_pass *pass)
 
 /* --- Designed deltas --- */
 
+status designed_open(struct method_run *run, struct error *error)
+{
+    struct designed *s = run->state;
+    const struct deltas *d = run->model->deltas;
+    (void)error;
+    s->spaces = xcalloc(d->count, sizeof *s->spaces);
+    for (size_t i = 0; i < d->count; i++)
+        if (i == 0 || d->list[i].linear != d->list[i - 1].linear)
+            s->spaces[s->count++].n = d->list[i].in;
+    return OK;
+}
+
 void designed_close(struct method_run *run)
 {
     struct designed *s = run->state;

@@ -82,6 +82,8 @@ struct design {
                     struct error *error);
 };
 
+status designed_open(struct method_run *run,
+                     struct error *error); /* a space per layer, in the order of struct layer_pass */
 void designed_close(struct method_run *run);
 
 /* The pass over the task before is made here, where all ranks do their shares. Values of a pass may be overwritten. */
