@@ -31,6 +31,7 @@
     X(keep_lora)                                                                                                       \
     X(co_dy_ra)                                                                                                        \
     X(moram)                                                                                                           \
+    X(mingle)                                                                                                          \
     X(ran_pac)                                                                                                         \
     X(simple_cil)                                                                                                      \
     X(lada)                                                                                                            \

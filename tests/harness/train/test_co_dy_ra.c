@@ -17,26 +17,6 @@ enum { ROWS = 6, IN = 8, OUT = 12, RANK = 4, ITERATIONS = 500, IMPORTANCES = 64 
 
 /* --- The public code --- */
 
-static float *on_device(const struct small_run *run, const float *values, size_t n)
-{
-    const struct model *model = &run->experiment->model;
-    struct tensor tensor;
-    must(tensor_take(&tensor, run->experiment->method.memory, TENSOR_F32, "values", 1, &n, &error));
-    if (values == NULL)
-        must(model->backend->ops->zero(model->backend, tensor.data, n * sizeof *values, &error));
-    else
-        must(model->backend->ops->upload(model->backend, tensor.data, values, n * sizeof *values, &error));
-    return tensor.data;
-}
-
-static void expect_all(const struct small_run *run, const struct safetensors *file, const char *name,
-                       const float *device, size_t n)
-{
-    const float *expected = record_read(file, name), *found = small_run_values(run, device, n);
-    for (size_t i = 0; i < n; i++)
-        record_expect_near((double)found[i], expected[i], TOLERANCE);
-}
-
 /* A layer with one delta, whose gate reads the importances of a group that is its own. */
 RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
 {
@@ -46,10 +26,10 @@ RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
     struct arena *arena = run->experiment->method.memory;
     struct deltas deltas = {.settings = {.rank = RANK, .tasks = 1, .gate = &gate_importance}, .masks = real->masks};
     struct delta_entry entry = {.deltas = &deltas};
-    struct delta delta = {.a = on_device(run, record_read(file, "a"), RANK * IN),
-                          .b = on_device(run, record_read(file, "b"), RANK * OUT),
-                          .da = on_device(run, NULL, RANK * IN),
-                          .db = on_device(run, NULL, RANK * OUT),
+    struct delta delta = {.a = record_on_device(run, record_read(file, "a"), RANK * IN),
+                          .b = record_on_device(run, record_read(file, "b"), RANK * OUT),
+                          .da = record_on_device(run, NULL, RANK * IN),
+                          .db = record_on_device(run, NULL, RANK * OUT),
                           .rows = RANK,
                           .trained = RANK,
                           .out = OUT,
@@ -57,16 +37,16 @@ RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
                           .trains = true,
                           .gate = &gate_importance,
                           .state = &entry};
-    struct linear linear = {.weight.value = on_device(run, record_read(file, "weight"), OUT * IN),
-                            .bias.value = on_device(run, NULL, OUT),
+    struct linear linear = {.weight.value = record_on_device(run, record_read(file, "weight"), OUT * IN),
+                            .bias.value = record_on_device(run, NULL, OUT),
                             .out = OUT,
                             .in = IN,
                             .deltas = &delta,
                             .delta_count = 1};
-    struct matrix x = matrix_rows(on_device(run, record_read(file, "x"), ROWS * IN), ROWS, IN),
-                  dy = matrix_rows(on_device(run, record_read(file, "dy"), ROWS * OUT), ROWS, OUT),
-                  y = matrix_rows(on_device(run, NULL, ROWS * OUT), ROWS, OUT),
-                  dx = matrix_rows(on_device(run, NULL, ROWS * IN), ROWS, IN);
+    struct matrix x = matrix_rows(record_on_device(run, record_read(file, "x"), ROWS * IN), ROWS, IN),
+                  dy = matrix_rows(record_on_device(run, record_read(file, "dy"), ROWS * OUT), ROWS, OUT),
+                  y = matrix_rows(record_on_device(run, NULL, ROWS * OUT), ROWS, OUT),
+                  dx = matrix_rows(record_on_device(run, NULL, ROWS * IN), ROWS, IN);
     parameters_create(&deltas.parameters, backend);
     must(parameters_add(deltas.parameters, "importances", 2, (size_t[]){1, RANK}, 1, 0, &entry.magnitude, &error));
     must(parameters_allocate(deltas.parameters, arena, PARAMETERS_TRAINED, &error));
@@ -76,11 +56,11 @@ RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
                         &error));
     must(linear_backward(backend, &linear, &(struct linear_backward){.x = x, .dy = dy, .dx = dx, .arena = arena},
                          &error));
-    expect_all(run, file, "y", y.data, ROWS * OUT);
-    expect_all(run, file, "dx", dx.data, ROWS * IN);
-    expect_all(run, file, "da", delta.da, RANK * IN);
-    expect_all(run, file, "db", delta.db, RANK * OUT);
-    expect_all(run, file, "dgate", deltas.parameters->gradients, RANK);
+    record_expect_all(run, file, "y", y.data, ROWS * OUT, TOLERANCE);
+    record_expect_all(run, file, "dx", dx.data, ROWS * IN, TOLERANCE);
+    record_expect_all(run, file, "da", delta.da, RANK * IN, TOLERANCE);
+    record_expect_all(run, file, "db", delta.db, RANK * OUT, TOLERANCE);
+    record_expect_all(run, file, "dgate", deltas.parameters->gradients, RANK, TOLERANCE);
     parameters_destroy(deltas.parameters);
     safetensors_close(file);
 }
