@@ -184,8 +184,8 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     if (freeze->counts && whole(o, "freeze_top_k") > s->experts)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
                          whole(o, "freeze_top_k"), s->experts);
-    if (s->kind->set_refused != NULL)
-        s->kind->set_refused(s);
+    if (s->kind->set_unread != NULL)
+        s->kind->set_unread(s);
     if (s->bottleneck % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->bottleneck);

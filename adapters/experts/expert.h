@@ -4,7 +4,7 @@
  *     const struct expert_kind *kind;
  *     TRY(expert_kind_find(&kind, "ffn", error));
  *     settings.kind = kind;
- *     kind->set_refused(&settings);
+ *     kind->set_unread(&settings);
  *
  * Each kind is two linear layers with an activation or nothing between them; it sets the activation, the place in the block
  * and the start values. A new one is a file in this folder, copied from lora.c, and a name here. expert.c computes experts of any
@@ -23,7 +23,8 @@ struct expert_kind {
     const char *parts[EXPERT_PARTS]; /* names of its tensors */
     /* Hidden units of an expert in a tower whose MLPs have `mlp` of them. */
     size_t (*hidden)(const struct adapter_settings *settings, size_t mlp);
-    void (*set_refused)(struct adapter_settings *settings); /* sets the fields of the refused keys; NULL: nothing */
+    void (*set_unread)(
+        struct adapter_settings *settings); /* sets the fields of keys that it does not read; NULL: nothing */
     status (*check)(const struct adapter_settings *settings, struct error *error);
     /* Sets the start values, from zeros. block: the model's, NULL where there is none. */
     status (*start)(struct adapter_tower *tower, size_t bank, const struct block *block, uint64_t seed,

@@ -16,7 +16,7 @@ static size_t hidden(const struct adapter_settings *settings, size_t mlp)
     return mlp;
 }
 
-static void set_refused(struct adapter_settings *s)
+static void set_unread(struct adapter_settings *s)
 {
     s->bottleneck = 0;
     s->scale = 1;
@@ -95,6 +95,6 @@ const struct expert_kind expert_ffn = {
     .models_activation = true,
     .parts = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"},
     .hidden = hidden,
-    .set_refused = set_refused,
+    .set_unread = set_unread,
     .check = check,
     .start = start};

@@ -254,8 +254,8 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
             error, ERROR_FORMAT,
             "%s: holds no experts; expected tensors such as %svisual.transformer.resblocks.0.adaptmlp_list.0%s",
             safetensors_path(file), prefix, first);
-    if (settings->kind->set_refused != NULL)
-        settings->kind->set_refused(settings);
+    if (settings->kind->set_unread != NULL)
+        settings->kind->set_unread(settings);
     if (!settings->router->weights)
         settings->tasks = 1;
     if (settings->tasks == 0)

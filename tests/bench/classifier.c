@@ -147,7 +147,7 @@ static void open_experts(struct classifier *c)
                                         .place = {.towers = ADAPT_IMAGE}};
     const char *every_2 = "every_2";
     must(block_choice_read(&settings.place.blocks, &every_2, 1, &error));
-    settings.kind->set_refused(&settings);
+    settings.kind->set_unread(&settings);
     must(adapters_create(&c->adapters, b->bench.backend, &b->bench.arena, &c->vit->dimensions, &settings,
                          PARAMETERS_TRAINED, &error));
     must(adapters_initialize(c->adapters, blocks, 1, &error));

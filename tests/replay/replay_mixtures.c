@@ -99,7 +99,7 @@ static void open_layer(struct mixture *m, struct adapter_settings settings, cons
     settings.experts = m->experts;
     settings.tasks = 1;
     settings.place.towers = ADAPT_IMAGE;
-    expert_ffn.set_refused(&settings);
+    expert_ffn.set_unread(&settings);
     adapters_destroy(m->adapters);
     must(adapters_create(&m->adapters, r->backend, &r->arena, &dimensions, &settings, PARAMETERS_TRAINED, &error));
     for (int i = 0; i < EXPERT_PARTS; i++)

@@ -227,7 +227,7 @@ static status read_settings(struct mixture_settings *s, const struct command_cal
                     .place.towers = ADAPT_IMAGE},
         .seed = (uint64_t)options_integer(given, "seed"),
         .backend = backend_settings_of(given)};
-    s->adapter.kind->set_refused(&s->adapter);
+    s->adapter.kind->set_unread(&s->adapter);
     s->backend.threads = (size_t)options_integer(given, "threads");
     if (block_choice_parse(&s->adapter.place.blocks, options_text(given, "blocks"), error) != OK)
         return error_context(error, "command line: convert rmoe: --blocks");
