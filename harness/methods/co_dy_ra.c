@@ -16,26 +16,15 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/model/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 
-static const struct option options[] = {{.name = "sparsity",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1e3,
-                                         .fallback = "0.005",
-                                         .help = "last threshold of the importances of a delta's rows; 0: none"},
-                                        {.name = "dense_share",
-                                         .type = OPTION_REAL,
-                                         .maximum = 1,
-                                         .fallback = "0.5",
-                                         .help = "share of a task's iterations, the first ones, without a threshold"},
-                                        {.name = "levels",
-                                         .type = OPTION_INTEGER,
-                                         .minimum = 2,
-                                         .maximum = 1e6,
-                                         .fallback = "50",
-                                         .help = "steps in which the threshold rises, the first of them 0"},
-                                        {0}};
+static const struct option options[] = {
+    OPTION_NUMBER(REAL, "sparsity", 0, 1e3, "0.005", "last threshold of the importances of a delta's rows; 0: none"),
+    OPTION_NUMBER(REAL, "dense_share", 0, 1, "0.5",
+                  "share of a task's iterations, the first ones, without a threshold"),
+    OPTION_NUMBER(INTEGER, "levels", 2, 1e6, "50", "steps in which the threshold rises, the first of them 0"),
+    {0}};
 
 double co_dy_ra_threshold(const struct sparsity_rule *rule, size_t iteration, size_t iterations)
 {

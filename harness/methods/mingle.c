@@ -23,38 +23,21 @@
 #include "core/alloc.h"
 #include "core/linear.h"
 #include "core/rng.h"
-#include "harness/model/model.h"
 #include "harness/methods/methods.h"
+#include "harness/model/model.h"
 #include "harness/train/batches.h"
 
 static const struct option options[] = {
-    {.name = "gate_iterations",
-     .type = OPTION_INTEGER,
-     .minimum = 1,
-     .maximum = 1e9,
-     .fallback = "50",
-     .help =
-         "iterations of a task that train its gates, after those of its expert, and batches that show its directions"},
-    {.name = "gate_rate",
-     .type = OPTION_REAL,
-     .maximum = 1e3,
-     .fallback = "1e-4",
-     .help = "learning rate of the gates"},
-    {.name = "directions",
-     .type = OPTION_INTEGER,
-     .maximum = 4096,
-     .fallback = "3",
-     .help = "directions of a task's inputs that the gates of later tasks avoid, in each layer"},
-    {.name = "relaxation",
-     .type = OPTION_REAL,
-     .maximum = 1e6,
-     .fallback = "1",
-     .help = "factor of how much less a direction is avoided where gradients lie along it; 0: never less"},
-    {.name = "gate_memory",
-     .type = OPTION_REAL,
-     .maximum = 1,
-     .fallback = "0.99",
-     .help = "factor of the running mean of how much gradients lie along a direction"},
+    OPTION_NUMBER(
+        INTEGER, "gate_iterations", 1, 1e9, "50",
+        "iterations of a task that train its gates, after those of its expert, and batches that show its directions"),
+    OPTION_NUMBER(REAL, "gate_rate", 0, 1e3, "1e-4", "learning rate of the gates"),
+    OPTION_NUMBER(INTEGER, "directions", 0, 4096, "3",
+                  "directions of a task's inputs that the gates of later tasks avoid, in each layer"),
+    OPTION_NUMBER(REAL, "relaxation", 0, 1e6, "1",
+                  "factor of how much less a direction is avoided where gradients lie along it; 0: never less"),
+    OPTION_NUMBER(REAL, "gate_memory", 0, 1, "0.99",
+                  "factor of the running mean of how much gradients lie along a direction"),
     {0}};
 
 /* --- One matrix --- */
