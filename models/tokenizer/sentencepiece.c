@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
 #include "core/digest.h"
+#include "core/file.h"
 #include "core/text.h"
 
 /* The file's numbers. Unused pieces are treated as absent. */
@@ -309,7 +309,8 @@ status sentencepiece_open(struct sentencepiece **pieces, const char *path, struc
     struct sentencepiece *made = xcalloc(1, sizeof *made);
     *made = (struct sentencepiece){.dummy_prefix = true, .remove_spaces = true, .traits = {.end = 2, .pad = -1}};
     status result = file_read(path, LIMIT, &made->bytes, error);
-    NEXT(result, read_model(made, path, (struct message){made->bytes.data, made->bytes.data + made->bytes.size}, error));
+    NEXT(result,
+         read_model(made, path, (struct message){made->bytes.data, made->bytes.data + made->bytes.size}, error));
     NEXT(result, index_pieces(made, path, error));
     if (result != OK) {
         sentencepiece_close(made);

@@ -172,10 +172,9 @@ static void make_task(const struct trajectory *p, size_t index, struct task *tas
 static void start(struct trajectory *p)
 {
     struct run *run = p->e = xcalloc(1, sizeof *run);
-    *run = (struct run){.model = {.settings = p->settings, .groups = method_groups(p->method, p->options)},
-                        .data = {.tasks = xcalloc(p->tasks, sizeof(struct task)),
-                                 .task_count = p->tasks,
-                                 .recorded = &p->recorded}};
+    *run = (struct run){
+        .model = {.settings = p->settings, .groups = method_groups(p->method, p->options)},
+        .data = {.tasks = xcalloc(p->tasks, sizeof(struct task)), .task_count = p->tasks, .recorded = &p->recorded}};
     for (size_t t = 0; t < p->tasks; t++)
         make_task(p, t, &run->data.tasks[t]);
     must(model_open(&run->model, &error));
