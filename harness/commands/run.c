@@ -22,9 +22,10 @@ static const struct option options[] = {
     GPUS_OPTION(NULL),
     OPTION(LIST, "seed", NULL, "the same as run.seeds=1,2,3"),
     ALLOW_COMMANDS_OPTION,
-    OPTION(BOOLEAN, "extend", "no",
-           "go on from a finished run of the first tasks of data.order, which had run.checkpoints=states, and train the "
-           "others alone"),
+    OPTION(
+        BOOLEAN, "extend", "no",
+        "go on from a finished run of the first tasks of data.order, which had run.checkpoints=states, and train the "
+        "others alone"),
     OPTION(
         BOOLEAN, "dry-run", "no",
         "print the resolved suite and, where data and weights are there, the tasks, time, memory and disk; do nothing"),

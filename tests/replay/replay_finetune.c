@@ -446,7 +446,8 @@ static void compare_after_task(struct trajectory *p)
 
 static void save(struct trajectory *p, size_t task, size_t iteration)
 {
-    must(checkpoint_save(p->e, NULL, p->resume, &(struct checkpoint_place){.task = task, .iteration = iteration}, &error));
+    must(checkpoint_save(p->e, NULL, p->resume, &(struct checkpoint_place){.task = task, .iteration = iteration},
+                         &error));
 }
 
 static bool wants_loss(void *context, size_t iteration, size_t iterations)

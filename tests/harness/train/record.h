@@ -1,8 +1,8 @@
 /* The fixtures that the scripts record_*.py write.
  *
  *     struct safetensors *file = open_file(FIXTURES "/seed.safetensors");
- *     record_expect_near(found, record_read(file, "overlap")[0], 1e-4);
- *     float *x = record_on_device(run, record_read(file, "x"), 48);          // NULL: zeros
+ *     record_expect_near(found, small_run_recorded(file, "overlap")[0], 1e-4);
+ *     float *x = record_on_device(run, small_run_recorded(file, "x"), 48);          // NULL: zeros
  *     record_expect_all(run, file, "y", y, 72, 1e-5);                        // y on the device
  */
 #pragma once
@@ -12,16 +12,6 @@
 
 #include "tests/harness/small_run.h"
 #include "tests/models/files/tensor_set.h"
-
-/* Until the run is closed. */
-static inline float *record_read(const struct safetensors *file, const char *name)
-{
-    const struct safetensor *found = safetensors_find(file, name);
-    assert_non_null(found);
-    float *values = small_run_keep(malloc(safetensor_elements(found) * sizeof *values));
-    must(safetensor_to_floats(found, values, &error));
-    return values;
-}
 
 /* Of 1 + |expected|. */
 static inline void record_expect_near(double found, float expected, double tolerance)
@@ -46,7 +36,7 @@ static inline float *record_on_device(const struct small_run *run, const float *
 static inline void record_expect_all(const struct small_run *run, const struct safetensors *file, const char *name,
                                      const float *device, size_t n, double tolerance)
 {
-    const float *expected = record_read(file, name), *found = small_run_values(run, device, n);
+    const float *expected = small_run_recorded(file, name), *found = small_run_values(run, device, n);
     for (size_t i = 0; i < n; i++)
         record_expect_near((double)found[i], expected[i], tolerance);
 }

@@ -26,8 +26,8 @@ RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
     struct arena *arena = run->experiment->method.memory;
     struct deltas deltas = {.settings = {.rank = RANK, .tasks = 1, .gate = &gate_importance}, .masks = real->masks};
     struct delta_entry entry = {.deltas = &deltas};
-    struct delta delta = {.a = record_on_device(run, record_read(file, "a"), RANK * IN),
-                          .b = record_on_device(run, record_read(file, "b"), RANK * OUT),
+    struct delta delta = {.a = record_on_device(run, small_run_recorded(file, "a"), RANK * IN),
+                          .b = record_on_device(run, small_run_recorded(file, "b"), RANK * OUT),
                           .da = record_on_device(run, NULL, RANK * IN),
                           .db = record_on_device(run, NULL, RANK * OUT),
                           .rows = RANK,
@@ -37,21 +37,21 @@ RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
                           .trains = true,
                           .gate = &gate_importance,
                           .state = &entry};
-    struct linear linear = {.weight.value = record_on_device(run, record_read(file, "weight"), OUT * IN),
+    struct linear linear = {.weight.value = record_on_device(run, small_run_recorded(file, "weight"), OUT * IN),
                             .bias.value = record_on_device(run, NULL, OUT),
                             .out = OUT,
                             .in = IN,
                             .deltas = &delta,
                             .delta_count = 1};
-    struct matrix x = matrix_rows(record_on_device(run, record_read(file, "x"), ROWS * IN), ROWS, IN),
-                  dy = matrix_rows(record_on_device(run, record_read(file, "dy"), ROWS * OUT), ROWS, OUT),
+    struct matrix x = matrix_rows(record_on_device(run, small_run_recorded(file, "x"), ROWS * IN), ROWS, IN),
+                  dy = matrix_rows(record_on_device(run, small_run_recorded(file, "dy"), ROWS * OUT), ROWS, OUT),
                   y = matrix_rows(record_on_device(run, NULL, ROWS * OUT), ROWS, OUT),
                   dx = matrix_rows(record_on_device(run, NULL, ROWS * IN), ROWS, IN);
     parameters_create(&deltas.parameters, backend);
     must(parameters_add(deltas.parameters, "importances", 2, (size_t[]){1, RANK}, 1, 0, &entry.magnitude, &error));
     must(parameters_allocate(deltas.parameters, arena, PARAMETERS_TRAINED, &error));
-    must(parameters_upload(deltas.parameters, &deltas.parameters->list[entry.magnitude], record_read(file, "gate"),
-                           &error));
+    must(parameters_upload(deltas.parameters, &deltas.parameters->list[entry.magnitude],
+                           small_run_recorded(file, "gate"), &error));
     must(linear_forward(backend, &linear, &(struct linear_forward){.x = x, .y = y, .arena = arena, .training = true},
                         &error));
     must(linear_backward(backend, &linear, &(struct linear_backward){.x = x, .dy = dy, .dx = dx, .arena = arena},
@@ -69,8 +69,8 @@ RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
 RUN_TEST(thresholds_are_the_public_codes, METHOD, NULL)
 {
     struct safetensors *file = open_file(FIXTURES "/co_dy_ra.safetensors");
-    const float *thresholds = record_read(file, "thresholds"), *before = record_read(file, "before"),
-                *after = record_read(file, "after"), last = thresholds[ITERATIONS - 1];
+    const float *thresholds = small_run_recorded(file, "thresholds"), *before = small_run_recorded(file, "before"),
+                *after = small_run_recorded(file, "after"), last = thresholds[ITERATIONS - 1];
     const struct sparsity_rule rule = {.most = 0.005, .dense = 0.5, .levels = 50};
     size_t between = 0;
     (void)run;

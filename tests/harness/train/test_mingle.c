@@ -15,7 +15,7 @@ enum { ROWS = 6, IN = 8, OUT = 12, RANK = 4, EXPERTS = 2, STEPS = 3, DIRECTIONS 
 
 static double *doubles(const struct safetensors *file, const char *name, size_t n)
 {
-    const float *values = record_read(file, name);
+    const float *values = small_run_recorded(file, name);
     double *out = small_run_keep(malloc(n * sizeof *out));
     for (size_t i = 0; i < n; i++)
         out[i] = (double)values[i];
@@ -32,8 +32,8 @@ RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
         .settings = {.rank = RANK, .tasks = run->experiment->data.task_count, .gate = &gate_by_input},
         .masks = run->experiment->model.deltas->masks};
     struct delta_entry entry = {.deltas = &deltas};
-    struct delta delta = {.a = record_on_device(run, record_read(file, "a"), EXPERTS * RANK * IN),
-                          .b = record_on_device(run, record_read(file, "b"), EXPERTS * RANK * OUT),
+    struct delta delta = {.a = record_on_device(run, small_run_recorded(file, "a"), EXPERTS * RANK * IN),
+                          .b = record_on_device(run, small_run_recorded(file, "b"), EXPERTS * RANK * OUT),
                           .da = record_on_device(run, NULL, RANK * IN),
                           .db = record_on_device(run, NULL, RANK * OUT),
                           .rows = EXPERTS * RANK,
@@ -43,14 +43,14 @@ RUN_TEST(a_layer_is_the_public_codes, METHOD, NULL)
                           .trains = true,
                           .gate = &gate_by_input,
                           .state = &entry};
-    struct linear linear = {.weight.value = record_on_device(run, record_read(file, "weight"), OUT * IN),
+    struct linear linear = {.weight.value = record_on_device(run, small_run_recorded(file, "weight"), OUT * IN),
                             .bias.value = record_on_device(run, NULL, OUT),
                             .out = OUT,
                             .in = IN,
                             .deltas = &delta,
                             .delta_count = 1};
-    struct matrix x = matrix_rows(record_on_device(run, record_read(file, "x"), ROWS * IN), ROWS, IN),
-                  dy = matrix_rows(record_on_device(run, record_read(file, "dy"), ROWS * OUT), ROWS, OUT),
+    struct matrix x = matrix_rows(record_on_device(run, small_run_recorded(file, "x"), ROWS * IN), ROWS, IN),
+                  dy = matrix_rows(record_on_device(run, small_run_recorded(file, "dy"), ROWS * OUT), ROWS, OUT),
                   y = matrix_rows(record_on_device(run, NULL, ROWS * OUT), ROWS, OUT),
                   dx = matrix_rows(record_on_device(run, NULL, ROWS * IN), ROWS, IN);
     must(linear_forward(backend, &linear, &(struct linear_forward){.x = x, .y = y, .arena = arena, .training = true},
@@ -70,7 +70,8 @@ TEST(gradients_are_constrained_as_the_public_codes)
     const struct gate_constraint constraint = {.relaxation = 2, .memory = 0.9};
     const struct subspace space = {.n = IN, .rank = DIRECTIONS, .basis = doubles(file, "directions", DIRECTIONS * IN)};
     double *gradients = doubles(file, "gradients", STEPS * IN), found[DIRECTIONS] = {0};
-    const float *constrained = record_read(file, "constrained"), *interference = record_read(file, "interference");
+    const float *constrained = small_run_recorded(file, "constrained"),
+                *interference = small_run_recorded(file, "interference");
     for (size_t s = 0; s < STEPS; s++)
         mingle_constrain(&space, &constraint, found, gradients + s * IN);
     for (size_t i = 0; i < STEPS * IN; i++)
@@ -84,7 +85,7 @@ TEST(experts_are_separated_as_the_public_codes)
 {
     struct safetensors *file = open_file(FIXTURES "/mingle.safetensors");
     double *change = doubles(file, "change", OUT * IN), *merged = doubles(file, "merged", OUT * IN);
-    const float *separated = record_read(file, "separated");
+    const float *separated = small_run_recorded(file, "separated");
     must(mingle_separate(change, merged, OUT, IN, &error));
     for (size_t i = 0; i < OUT * IN; i++)
         record_expect_near(change[i], separated[i], TOLERANCE);
