@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "core/option.h"
 #include "tests/adapters/adapters.h"
 #include "tests/models/clip/groups.h"
 

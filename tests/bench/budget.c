@@ -28,7 +28,7 @@ static const char *const names[] = {
 };
 
 /* Of zero and copy. */
-struct transfer {
+struct moved {
     void *to;
     const void *from; /* NULL: zeros */
     size_t bytes;
@@ -171,9 +171,9 @@ static double bytes_of(enum operation operation, const void *operands)
         BYTES(find_not_finite, floats(o->n))
         BYTES(argmax, of(o->x))
     case OPERATION_zero:
-        return (double)((const struct transfer *)operands)->bytes;
+        return (double)((const struct moved *)operands)->bytes;
     case OPERATION_copy:
-        return 2.0 * (double)((const struct transfer *)operands)->bytes;
+        return 2.0 * (double)((const struct moved *)operands)->bytes;
     default:
         return -1;
     }
@@ -270,19 +270,19 @@ BACKEND_OPERATIONS(LOOK)
 static status run_transfer(void *context, struct error *error)
 {
     const struct call *call = context;
-    const struct transfer *o = call->operands;
+    const struct moved *o = call->operands;
     return o->from == NULL ? own->zero(call->backend, o->to, o->bytes, error)
                            : own->copy(call->backend, o->to, o->from, o->bytes, error);
 }
 
 static status look_zero(struct backend *backend, void *device, size_t bytes, struct error *error)
 {
-    return look(&(struct call){backend, OPERATION_zero, &(struct transfer){device, NULL, bytes}, run_transfer}, error);
+    return look(&(struct call){backend, OPERATION_zero, &(struct moved){device, NULL, bytes}, run_transfer}, error);
 }
 
 static status look_copy(struct backend *backend, void *to, const void *from, size_t bytes, struct error *error)
 {
-    return look(&(struct call){backend, OPERATION_copy, &(struct transfer){to, from, bytes}, run_transfer}, error);
+    return look(&(struct call){backend, OPERATION_copy, &(struct moved){to, from, bytes}, run_transfer}, error);
 }
 
 /* From here on the backend's table is this one. */

@@ -12,8 +12,8 @@
 #include "models/vit.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
+#include "tests/harness/train/record.h"
 #include "tests/harness/whole_run.h"
-#include "tests/models/files/tensor_set.h"
 #include "tests/recorded.h"
 
 /* --- The public code --- */
@@ -28,12 +28,6 @@ static float *draw(size_t n, double scale)
     for (size_t i = 0; i < n; i++, drawn++)
         values[i] = recorded_draw(drawn, scale);
     return values;
-}
-
-static void expect_near(double found, float expected)
-{
-    if (!(fabs(found - (double)expected) <= 1e-4 * (1 + fabs((double)expected))))
-        fail_msg("expected %.7f, found %.7f", (double)expected, found);
 }
 
 /* The gradients of both networks' losses in their scores, by the formulas of the paper. */
