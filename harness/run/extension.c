@@ -1,18 +1,32 @@
 #include "harness/run/extension.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "harness/methods/methods.h"
 #include "harness/run/session.h"
 #include "harness/run/workload.h"
+#include "harness/train/serializer.h"
 #include "harness/train/trainer.h"
 #include "results/store/database.h"
 
 /* --- Finding the shorter run --- */
+
+static bool averages_over_run(const struct settings *s)
+{
+    return method_uses(s->method, s->method_options, "merge") && strcmp(s->merge.policy->name, "ewa") == 0 &&
+           strcmp(options_text(s->merge.policy_options, "ramp"), "run") == 0;
+}
+
+static bool describes_classes(const struct settings *s)
+{
+    return strcmp(s->method->name, "engine") == 0 && options_text(s->method_options, "descriptions") != NULL;
+}
 
 /* Of what a run computes from the number of tasks or from the later ones; what a resume file shows is refused when it is read. */
 static const char *dependence(const struct settings *s)
@@ -25,6 +39,8 @@ static const char *dependence(const struct settings *s)
            : s->label_space == LABEL_SPACE_ALL
                ? "with evaluation.label_space: all every test compares with the classes of all tasks"
            : s->adapter.place.blocks.rule == BLOCKS_BY_SCORE ? "its blocks are chosen by scores of all tasks"
+           : averages_over_run(s)                            ? "merge.ramp: run rises over the iterations of all tasks"
+           : describes_classes(s)                            ? "its descriptions are drawn from pairs of all classes"
                                                              : NULL;
 }
 
@@ -32,12 +48,17 @@ static const char *dependence(const struct settings *s)
 static status shorten(struct suite **suite, const struct run *run, size_t tasks, struct error *error)
 {
     const struct options *data = suite_options(run->suite, "data");
-    struct text order = {0};
+    const char *text = suite_text(run->suite);
+    bool shots = options_list_size(data, "task_shots") > 0;
+    struct text order = {0}, numbers = {0};
     for (size_t k = 0; k < tasks; k++)
         text_add(&order, "%s%s", k > 0 ? "," : "data.order=", options_list_item(data, "order", k));
-    status result = suite_parse(suite, suite_text(run->suite), strlen(suite_text(run->suite)), suite_name(run->suite),
-                                settings_sections, (const char *const[]){order.data}, 1, error);
+    for (size_t k = 0; shots && k < tasks; k++)
+        text_add(&numbers, "%s%s", k > 0 ? "," : "data.task_shots=", options_list_item(data, "task_shots", k));
+    status result = suite_parse(suite, text, strlen(text), suite_name(run->suite), settings_sections,
+                                (const char *const[]){order.data, numbers.data}, shots ? 2 : 1, error);
     text_free(&order);
+    text_free(&numbers);
     return result;
 }
 
@@ -99,22 +120,43 @@ static status look(struct search *search, const struct run *run, size_t tasks, s
                      search->extension->run);
 }
 
-static status expect_states(const struct extension *e, struct store *store, struct error *error)
+static bool has_label(const struct archive *archive, const char *key, const char *expected)
 {
-    for (size_t k = 0; k < e->tasks; k++) {
+    const char *found = archive_metadata(archive, key);
+    return found != NULL && strcmp(found, expected) == 0;
+}
+
+static status check_labels(const struct extension *e, const struct run *run, const char *path, struct error *error)
+{
+    struct archive *archive;
+    char seed[24];
+    snprintf(seed, sizeof seed, "%" PRIu64, run->model.seed);
+    TRY(archive_open(&archive, path, error));
+    bool same = has_label(archive, "program", "mtil " MTIL_VERSION) && has_label(archive, "suite_hash", e->hash) &&
+                has_label(archive, "seed", seed);
+    archive_close(archive);
+    return same ? OK
+                : error_set(error, ERROR_FORMAT,
+                            "--extend: %s: expected a state of run %" PRId64
+                            " by this version of the program, found another one; leave --extend out",
+                            path, e->run);
+}
+
+static status expect_states(const struct extension *e, struct store *store, const struct run *run, struct error *error)
+{
+    status result = OK;
+    for (size_t k = 0; result == OK && k < e->tasks; k++) {
         char *path = run_state_file(e->folder, k);
-        bool there = file_exists(path);
-        if (!there)
-            error_set(error, ERROR_ARGUMENT,
-                      "--extend: run %" PRId64
-                      " of %s, of the first %zu tasks, left no state after task %zu: there is no "
-                      "%s; run them with run.checkpoints=states in another database, or leave --extend out",
-                      e->run, store_path(store), e->tasks, k + 1, path);
+        result = file_exists(path)
+                     ? check_labels(e, run, path, error)
+                     : error_set(error, ERROR_ARGUMENT,
+                                 "--extend: run %" PRId64
+                                 " of %s, of the first %zu tasks, left no state after task %zu: there is no "
+                                 "%s; run them with run.checkpoints=states in another database, or leave --extend out",
+                                 e->run, store_path(store), e->tasks, k + 1, path);
         free(path);
-        if (!there)
-            return ERROR_ARGUMENT;
     }
-    return OK;
+    return result;
 }
 
 status extension_find(struct extension *e, struct store *store, const struct run *run, const struct inputs *inputs,
@@ -134,7 +176,7 @@ status extension_find(struct extension *e, struct store *store, const struct run
             "--extend: %s has no finished run of the first tasks of data.order with these settings and images "
             "and seed %" PRIu64 "; run them first, with run.checkpoints=states, or leave --extend out",
             store_path(store), run->model.seed);
-    return expect_states(e, store, error);
+    return expect_states(e, store, run, error);
 }
 
 /* --- Going on from it --- */
@@ -167,7 +209,10 @@ status session_extend(struct session *s, struct checkpoint_place *place, struct 
             TRY(train_begin_task(&s->run->method, s->task, true, error));
         TRY(session_evaluate_and_save(s, k, e->tasks, error));
         TRY(load_state(s, k, error)); /* what a method swaps in after a test is of its own training */
-        TRY(session_save_place(s, k + 1, 0, error));
+        if (k + 1 < e->tasks)         /* a resume file here would train tasks of the shorter run */
+            TRY(session_keep_state(s, k + 1, error));
+        else
+            TRY(session_save_place(s, k + 1, 0, error));
     }
     workload_count(s->run, e->tasks, 0, &s->work);
     *place = (struct checkpoint_place){.task = e->tasks};

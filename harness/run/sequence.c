@@ -51,21 +51,39 @@ static status save_state(const struct session *s, const struct checkpoint_place 
     return result;
 }
 
-/* The rows first, then the file with their digest, written while the run goes on: rows without the file are computed
- * again. */
+/* The rows first, then the files with their digest. */
+static status commit_place(struct session *s, struct checkpoint_place *place, struct error *error)
+{
+    size_t task = place->task;
+    TRY(check_folder(s, error));
+    TRY(image_watch_check(&s->images, place->iteration > 0 ? task : task - (task > 0), error));
+    TRY(store_commit(s->sequence->store, error));
+    return store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)task, (int64_t)place->iteration, &place->rows,
+                             error);
+}
+
+/* The resume file is written while the run goes on: rows without it are computed again. */
 status session_save_place(struct session *s, size_t task, size_t iteration, struct error *error)
 {
     struct checkpoint_place place = {.task = task, .iteration = iteration};
     double start = clock_seconds();
-    TRY(check_folder(s, error));
-    TRY(image_watch_check(&s->images, iteration > 0 ? task : task - (task > 0), error));
-    TRY(store_commit(s->sequence->store, error));
-    TRY(store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)task, (int64_t)iteration, &place.rows, error));
-    status written = checkpoint_writer_save(&s->writer, s->run, s->selector, s->resume, &place, error);
-    NEXT(written, save_state(s, &place, error));
+    TRY(commit_place(s, &place, error));
+    status written = save_state(s, &place, error); /* first: behind a resume file nobody would write it */
+    NEXT(written, checkpoint_writer_save(&s->writer, s->run, s->selector, s->resume, &place, error));
     TRY(explain_write(s, written, error));
     s->saved = clock_seconds();
     s->took.files += s->saved - start;
+    store_begin(s->sequence->store);
+    return OK;
+}
+
+status session_keep_state(struct session *s, size_t task, struct error *error)
+{
+    struct checkpoint_place place = {.task = task};
+    double start = clock_seconds();
+    TRY(commit_place(s, &place, error));
+    TRY(explain_write(s, save_state(s, &place, error), error));
+    s->took.files += clock_seconds() - start;
     store_begin(s->sequence->store);
     return OK;
 }
@@ -319,6 +337,19 @@ static void report_to_watchers(void *context, const struct progress_news *news)
     live_write(s->sequence->store, s->recorder.id, &live);
 }
 
+/* A run that is finished already needs no shorter one. */
+static status find_shorter(struct session *s, struct error *error)
+{
+    enum run_status past;
+    int64_t same;
+    if (!s->sequence->extends)
+        return OK;
+    TRY(store_run_find(s->sequence->store, s->inputs.hash, (int64_t)s->run->model.seed, &same, &past, error));
+    return same != 0 && past == RUN_FINISHED
+               ? OK
+               : extension_find(&s->extension, s->sequence->store, s->run, &s->inputs, error);
+}
+
 /* Reads the inputs of the run, which identify it. */
 static status identify(struct session *s, struct error *error)
 {
@@ -336,8 +367,7 @@ static status identify(struct session *s, struct error *error)
     memcpy(s->run->identity, s->inputs.hash, sizeof s->run->identity);
     TRY(continuation_choose(&s->continuation, sequence->store, s->run, &s->inputs, error));
     memcpy(s->run->identity_before, s->continuation.before, sizeof s->run->identity_before);
-    if (sequence->extends)
-        TRY(extension_find(&s->extension, sequence->store, s->run, &s->inputs, error));
+    TRY(find_shorter(s, error));
     s->took.inputs = clock_seconds() - start;
     return OK;
 }

@@ -48,6 +48,9 @@ status session_record_time(struct session *s, int64_t task, int64_t iteration, c
 /* Commits the rows, and writes the resume file of this place, while the run goes on. */
 status session_save_place(struct session *s, size_t task, size_t iteration, struct error *error);
 
+/* Commits the rows after a number of tasks, and writes the state alone: a stop before the next resume file computes them again. */
+status session_keep_state(struct session *s, size_t task, struct error *error);
+
 /* The failure of a resume file that is written while the run goes on; never waits. */
 status session_check_file(struct session *s, struct error *error);
 

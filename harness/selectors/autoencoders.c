@@ -340,6 +340,8 @@ static status coders_keep(struct selector *selector, const struct serializer *p,
         if (k >= trained && (k < selector->tasks || trained == 0 || !selector->unrelated))
             continue;
         snprintf(name, sizeof name, "selector.%zu.values", k);
+        if (k == selector->tasks) /* whose number differs in a longer run */
+            snprintf(name, sizeof name, "selector.unrelated.values");
         TRY(serializer_weights(p, name, selector->coders[k]->parameters, error));
     }
     return OK;

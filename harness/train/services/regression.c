@@ -149,13 +149,6 @@ void regression_add(struct regression *r, const float *features, const int32_t *
     (r->form == REGRESSION_DUAL ? add_dual : add_sums)(r, features, labels, n);
 }
 
-static void solve_means(struct regression *r)
-{
-    memcpy(r->coefficients, r->products, r->classes * r->basis * sizeof *r->coefficients);
-    for (size_t c = 0; c < r->classes; c++)
-        linear_unit(r->coefficients + c * r->basis, r->basis);
-}
-
 /* The matrix to invert; the right-hand sides are in coefficients. */
 static void set_equations(const struct regression *r, struct symmetric *matrix)
 {
@@ -176,7 +169,9 @@ status regression_solve(struct regression *r, struct error *error)
     free(r->coefficients);
     r->coefficients = take(r->classes, r->basis);
     if (r->form == REGRESSION_MEANS) {
-        solve_means(r);
+        memcpy(r->coefficients, r->products, r->classes * r->basis * sizeof *r->coefficients);
+        for (size_t c = 0; c < r->classes; c++)
+            linear_unit(r->coefficients + c * r->basis, r->basis);
         return OK;
     }
     struct symmetric *matrix = symmetric_create(r->basis);
@@ -476,8 +471,13 @@ status regression_hook_keep(struct method_run *run, const struct serializer *ser
     struct regression *r = run->state;
     int32_t classes = (int32_t)r->classes;
     TRY(serializer_host(serializer, "regression.classes", SAFETENSOR_I32, 1, &classes, error));
+    if (!serializer->saving) {
+        free(r->coefficients);
+        r->coefficients = NULL;
+    }
     if (classes == 0)
         return OK;
+    TRY(serializer_host(serializer, "regression.ridge", SAFETENSOR_F64, 1, &r->ridge, error));
     return (r->form == REGRESSION_DUAL ? keep_dual : keep_sums)(r, serializer, (size_t)classes, error);
 }
 
@@ -588,8 +588,10 @@ status regression_hook_end_task(struct method_run *run, const struct task *task,
 status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
                               size_t classes, float *scores, struct error *error)
 {
-    const struct regression *r = run->state;
+    struct regression *r = run->state;
     threads_obey(r->pool, run->model->stop);
+    if (r->coefficients == NULL && r->classes > 0) /* restored */
+        TRY(regression_solve(r, error));
     regression_fuse(r, frozen_classes_column(run, task), features, n, classes, scores, NULL);
     return threads_check(r->pool, "a regression scored images", error);
 }

@@ -3,8 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/methods/methods.h"
+#include "harness/run/checkpoint.h"
 #include "harness/train/image_pass.h"
 #include "results/query.h"
 #include "results/store/repeat.h"
@@ -244,43 +246,111 @@ static void check_extension(struct small_run *run, const struct setting *setting
 RUN_TEST(what_cannot_go_on, NULL)
 {
     static const struct {
-        const char *before, *after, *words[4];
+        const char *before, *after[2], *words[4];
     } cases[] = {
-        {"run.checkpoints=all", "run.checkpoints=states", {"--extend", "left no state after task 1", "=states"}},
-        {"run.checkpoints=states", "training.iterations=7", {"--extend", "no finished run", "leave --extend out"}},
-        {"run.checkpoints=states", "data.order=second,first,third", {"no finished run of the first tasks"}},
-        {"run.checkpoints=states", "evaluation.label_space=all", {"--extend", "all every test compares"}},
+        {"run.checkpoints=all", {"run.checkpoints=states"}, {"--extend", "left no state after task 1", "=states"}},
+        {"run.checkpoints=states", {"training.iterations=7"}, {"--extend", "no finished run", "leave --extend out"}},
+        {"run.checkpoints=states", {"data.order=second,first,third"}, {"no finished run of the first tasks"}},
+        {"run.checkpoints=states", {"evaluation.label_space=all"}, {"--extend", "all every test compares"}},
+        {"run.checkpoints=states", {"merge.policy=ewa", "merge.ramp=run"}, {"--extend", "merge.ramp: run rises"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         small_run_reopen(run, 1, WORDS("data.order=first,second", cases[i].before));
         must(whole_run(run, "shorter.db", NULL));
-        small_run_reopen(run, 1, WORDS("run.checkpoints=states", cases[i].after));
+        small_run_reopen(run, 1, WORDS("run.checkpoints=states", cases[i].after[0], cases[i].after[1]));
         check_refusal(extend(run), ERROR_ARGUMENT, cases[i].words);
         expect_number(run, "shorter.db", "SELECT count(*) FROM runs", 1);
         remove_database(run, "shorter.db");
     }
+    scratch_write_text(&run->scratch, "described.json", "{}");
+    const char *descriptions = small_run_format("method.descriptions=%s/described.json", run->scratch.path);
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states", "method.name=engine", descriptions));
+    must_refuse(extend(run), ERROR_ARGUMENT, "--extend", "pairs of all classes");
+}
+
+/* One of another seed. */
+RUN_TEST(a_foreign_state_is_refused_before_the_run_begins, NULL)
+{
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states", "data.order=first,second"));
+    must(whole_run(run, "shorter.db", NULL));
+    char *folder = run_folder(run->experiment), *state = run_state_file(folder, 1);
+    small_run_reopen(run, 2, WORDS("run.checkpoints=states", "data.order=first,second"));
+    must(checkpoint_save(run->experiment, NULL, state, &(struct checkpoint_place){.task = 2, .lasts = true}, &error));
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    must_refuse(extend(run), ERROR_FORMAT, "expected a state of run 1", "leave --extend out");
+    expect_number(run, "shorter.db", "SELECT count(*) FROM runs", 1);
+    free(folder);
+    free(state);
+}
+
+static status extend_watched(struct small_run *run, struct backend_spy *spy)
+{
+    struct store *store;
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    small_run_watch(run, spy);
+    must(store_open_stoppable(&store, small_run_file(run, "shorter.db"), STORE_WRITE, spy->stop, &error));
+    status result = sequence_run(
+        &(struct sequence){.run = run->experiment, .store = store, .stop = spy->stop, .extends = true}, &error);
+    store_close(store);
+    return result;
+}
+
+/* None of the tasks of the shorter run is trained again; a run that is finished does not ask for that one. */
+RUN_TEST(a_stop_before_the_further_task_begins_anew, NULL)
+{
+    struct stop stop;
+    struct backend_spy spy;
+    size_t at = 0;
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states", "data.order=first,second"));
+    must(whole_run(run, "shorter.db", NULL));
+    char *folder = run_folder(run->experiment), *state = run_state_file(folder, 0);
+    do {
+        stop = (struct stop){0};
+        spy = (struct backend_spy){.stop = &stop, .stop_at_encoding = ++at};
+    } while (extend_watched(run, &spy) == ERROR_STOPPED && spy.updates == 0);
+    assert_true(at > 3);
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    must(extend(run));
+    expect_number(run, "shorter.db", "SELECT count(*) FROM timings WHERE run = 2 AND phase = 'train' AND task < 2", 0);
+    assert_int_equal(unlink(state), 0);
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    must(extend(run));
+    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    must(whole_run(run, "whole.db", NULL));
+    expect_same_rows(run);
+    free(folder);
+    free(state);
 }
 
 /* A run that was stopped after it went on resumes without the shorter one. */
 RUN_TEST(a_longer_run_is_resumed, "run.checkpoints=states", NULL)
 {
-    struct backend_spy spy = {.stop_at_update = 3};
     struct stop stop = {0};
-    struct store *store;
+    struct backend_spy spy = {.stop = &stop, .stop_at_update = 3};
     small_run_reopen(run, 1, WORDS("run.checkpoints=states", "data.order=first,second"));
     must(whole_run(run, "shorter.db", NULL));
-    small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
-    spy.stop = &stop;
-    small_run_watch(run, &spy);
-    must(store_open_stoppable(&store, small_run_file(run, "shorter.db"), STORE_WRITE, &stop, &error));
-    status stopped = sequence_run(
-        &(struct sequence){.run = run->experiment, .store = store, .stop = &stop, .extends = true}, &error);
-    store_close(store);
-    assert_int_equal(stopped, ERROR_STOPPED);
+    assert_int_equal(extend_watched(run, &spy), ERROR_STOPPED);
     expect_number(run, "shorter.db", "SELECT count(DISTINCT task) FROM steps WHERE run = 2", 3);
     small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
     must(whole_run(run, "shorter.db", NULL));
     small_run_reopen(run, 1, WORDS("run.checkpoints=states"));
+    must(whole_run(run, "whole.db", NULL));
+    expect_same_rows(run);
+}
+
+/* A list with a number for each task, and a coder that is kept behind those of the tasks. */
+RUN_TEST(shots_and_unrelated_images_go_on, NULL)
+{
+    draw_references(run);
+    const char *images = small_run_format("selector.unrelated=%s/pictures", run->scratch.path);
+    const char *const *whole = WORDS("run.checkpoints=states", "data.task_shots=1,2,1", "selector.kind=clip", images);
+    small_run_reopen(run, 1,
+                     WORDS("run.checkpoints=states", "data.order=first,second", "data.task_shots=1,2",
+                           "selector.kind=clip", images));
+    must(whole_run(run, "shorter.db", NULL));
+    small_run_reopen(run, 1, whole);
+    must(extend(run));
+    small_run_reopen(run, 1, whole);
     must(whole_run(run, "whole.db", NULL));
     expect_same_rows(run);
 }
@@ -290,6 +360,8 @@ RUN_TEST(every_method_goes_on_with_one_more_task, NULL)
     static const struct setting extended[] = {
         {.words = {"run.gpus=1"}},
         {.words = {"evaluation.label_space=seen", ONE_ROUTER}, .one_space = true},
+        {.words = {"data.shared_classes=yes", "tasks.second.classes=2", "tasks.third.classes=2", ONE_ROUTER},
+         .one_space = true},
         {.words = {"evaluation.label_space=open", "merge.policy=random", "merge.every=2"}, .one_space = true}};
     draw_references(run);
     for (size_t s = 0; s < sizeof extended / sizeof *extended; s++)
