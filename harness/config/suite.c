@@ -183,8 +183,7 @@ static status assign(const struct suite_source *source, struct part *part, const
     return OK;
 }
 
-/* "mnist" of "mnist@2", its second visit; of another name a copy. */
-static char *first_visit(const char *entry)
+char *suite_first_visit(const char *entry)
 {
     size_t length = strlen(entry), name = strcspn(entry, "@"),
            digits = name < length ? strspn(entry + name + 1, "0123456789") : 0;
@@ -200,7 +199,7 @@ static status resolve(struct suite *suite, const struct suite_source *source, co
     *part = (struct part){.section = section};
     if (entry != NULL) {
         part->entry = xstrdup(entry);
-        part->first = first_visit(entry);
+        part->first = suite_first_visit(entry);
     }
     const struct option *chosen;
     TRY(find_chosen(source, part, &chosen, error));

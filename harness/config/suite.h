@@ -102,6 +102,9 @@ const struct options *suite_options(const struct suite *suite, const char *secti
 /* The values of one entry of a section with each_of; NULL when the list does not hold name. Borrowed. */
 const struct options *suite_entry(const struct suite *suite, const char *section, const char *name);
 
+/* "mnist" of "mnist@2", its second visit; of another name a copy. The caller frees. */
+char *suite_first_visit(const char *entry);
+
 /* "mini": the file name without folder and ".yaml". */
 const char *suite_name(const struct suite *suite);
 

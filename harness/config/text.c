@@ -85,7 +85,19 @@ static void write_value(struct text *out, const struct options *options, const s
     }
 }
 
-/* Keys that nothing reads are omitted. An entry has an inherited key only if its value differs from the section's. */
+static bool same_value(const struct part *a, const struct part *b, const struct option *option)
+{
+    struct text own = {0}, theirs = {0};
+    write_value(&own, a->options, option);
+    write_value(&theirs, b->options, option);
+    bool same = own.data != NULL && theirs.data != NULL && strcmp(own.data, theirs.data) == 0;
+    text_free(&own);
+    text_free(&theirs);
+    return same;
+}
+
+/* Keys that nothing reads are omitted. An entry has an inherited key only if its value differs from the section's, or, at a second
+ * visit, from the first one's. */
 static bool is_shown(const struct suite *suite, const struct part *part, size_t index)
 {
     const struct option *option = &part->table[index];
@@ -96,13 +108,9 @@ static bool is_shown(const struct suite *suite, const struct part *part, size_t 
     const struct part *parent = suite_parent(suite, part->section, option->name);
     if (!suite_part_has(parent, options_find(parent->table, option->name)))
         return true;
-    struct text own = {0}, theirs = {0};
-    write_value(&own, part->options, option);
-    write_value(&theirs, parent->options, option);
-    bool differs = own.data == NULL || theirs.data == NULL || strcmp(own.data, theirs.data) != 0;
-    text_free(&own);
-    text_free(&theirs);
-    return differs;
+    const struct part *first =
+        suite_same(part->first, part->entry) ? NULL : suite_part(suite, part->section->name, part->first);
+    return !same_value(part, parent, option) || (first != NULL && !same_value(part, first, option));
 }
 
 void suite_write(struct text *out, const struct suite *suite, bool identity_only)

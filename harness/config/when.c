@@ -152,7 +152,8 @@ static void add_needed(struct text *needed, const struct suite *suite, const str
             add_condition(needed, section->name, section->when);
         return;
     }
-    for (const char *when = option->when; next_word(&when, word);) {
+    const char *when = strstr(option->when, " or ") == NULL ? option->when : ""; /* of alternatives all are named */
+    while (next_word(&when, word)) {
         const struct part *of = part;
         const struct option *deciding = strchr(word, '=') != NULL ? row_of(suite, &of, word, &values, &negated) : NULL;
         if (deciding != NULL && deciding != option && !suite_part_reads(suite, of, deciding)) {
@@ -165,6 +166,14 @@ static void add_needed(struct text *needed, const struct suite *suite, const str
     free(section);
 }
 
+/* "shared_classes" of "shared_classes=true": its absence is a value, too. */
+static bool decides_itself(const struct option *option)
+{
+    size_t length = strlen(option->name);
+    return option->when != NULL && strncmp(option->when, option->name, length) == 0 &&
+           strchr("=!", option->when[length]) != NULL;
+}
+
 bool suite_reads(const struct suite *suite, const char *key, struct text *needed)
 {
     const struct part *part = part_of(suite, key);
@@ -175,7 +184,8 @@ bool suite_reads(const struct suite *suite, const char *key, struct text *needed
         return true;
     const char *name = part->entry != NULL ? strrchr(key, '.') + 1 : suite_key_in(part->section, key);
     const struct option *option = options_find(part->table, name);
-    bool read = option == NULL || suite_part_writes(suite, part, option); /* or refused unless it has its default */
+    bool read = option == NULL || suite_part_writes(suite, part, option) || /* or refused unless it has its default */
+                (decides_itself(option) && section_reads(suite, part, option));
     if (!read && needed != NULL)
         add_needed(needed, suite, part, option);
     return read;

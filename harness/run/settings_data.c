@@ -12,6 +12,7 @@
 #include "harness/scenario/label_split.h"
 #include "harness/scenario/task_settings.h"
 #include "harness/selectors/selector.h"
+#include "harness/train/image_pass.h"
 #include "models/optimizers/optimizer.h"
 #include "results/store/per_image.h"
 
@@ -85,7 +86,7 @@ static const struct option class_order_options[] = {
     OPTION(LIST, "increment", "0",
            "classes of each of the parts, of which the last has what is left; a list has the size of each part, "
            "and all classes in sum; 0: parts of equal size",
-           .when = "increment!=0"),
+           .when = "increment=* and increment!=0"),
     {0}};
 
 static const struct option *const split_options[] = {
@@ -197,6 +198,15 @@ static status check_shots(const struct settings *s, const struct options *data, 
                            (long long)options_integer(data, "shots"));
 }
 
+/* "mnist@2", a second visit of mnist. */
+static bool is_visit(const char *task)
+{
+    char *first = suite_first_visit(task);
+    bool visit = strcmp(first, task) != 0;
+    free(first);
+    return visit;
+}
+
 status settings_check_data(const struct settings *s, const struct options *data, struct error *error)
 {
     static const char *const label_spaces[] = {"task", "all", "seen", "open"};
@@ -218,7 +228,7 @@ status settings_check_data(const struct settings *s, const struct options *data,
             return error_set(
                 error, ERROR_ARGUMENT,
                 "suite: data.order: expected names of tasks without quotes, backslashes and brackets, found %s", name);
-        if (strchr(name, '@') != NULL && s->label_space != LABEL_SPACE_TASK)
+        if (is_visit(name) && s->label_space != LABEL_SPACE_TASK)
             return error_set(
                 error, ERROR_ARGUMENT,
                 "suite: data.order: %s has the classes of an earlier task, which would compete with one another; "
@@ -241,6 +251,17 @@ status settings_check_data(const struct settings *s, const struct options *data,
                      given, s->shots, label_spaces[s->label_space], s->setting);
 }
 
+static status check_visit(const struct settings *s, const char *task, struct error *error)
+{
+    bool once = s->method->check == frozen_classes_once;
+    if (!is_visit(task) || (!once && !s->method->joint))
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: data.order: %s has the classes of an earlier task, but method.name: %s %s; leave it out, "
+                     "or choose another method",
+                     task, s->method->name, once ? "learns every class once" : "trains on all tasks together");
+}
+
 status settings_read_training(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *data = suite_options(suite, "data"), *options = suite_options(suite, "training");
@@ -249,6 +270,7 @@ status settings_read_training(struct settings *s, const struct suite *suite, str
     for (size_t k = 0; k < options_list_size(data, "order"); k++) {
         char name[128];
         const char *task = options_list_item(data, "order", k);
+        TRY(check_visit(s, task, error));
         snprintf(name, sizeof name, "tasks.%s", task);
         options = suite_entry(suite, "tasks", task);
         s->one_moment = s->one_moment && optimizer_at(options_choice(options, "optimizer"))->one_moment;

@@ -51,6 +51,20 @@ TEST(tasks_have_their_settings)
     }
 }
 
+/* Its defaults are the first visit's, so the text has a value that is the section's and not the first visit's. */
+TEST(a_second_visit_is_read_back)
+{
+    struct suite *suite = must_read("data: {order: [dtd, mnist, dtd@2]}\n"
+                                    "training: {iterations: 7}\n"
+                                    "tasks: {dtd: {iterations: 5}, dtd@2: {iterations: 7}}\n",
+                                    NULL),
+                 *again = must_read(suite_text(suite), NULL);
+    assert_int_equal(task_settings_of(suite, "dtd@2").iterations, 7);
+    assert_int_equal(task_settings_of(again, "dtd@2").iterations, 7);
+    assert_string_equal(suite_text(again), suite_text(suite));
+    assert_string_equal(suite_settings_hash(again), suite_settings_hash(suite));
+}
+
 /* A task may have an optimizer of its own, and the momentum of all of them. */
 TEST(tasks_choose_their_optimizer)
 {
