@@ -38,7 +38,8 @@ double co_dy_ra_threshold(const struct sparsity_rule *rule, size_t iteration, si
 
 float co_dy_ra_shrink(float importance, float threshold)
 {
-    return copysignf(fmaxf(fabsf(importance) - threshold, 0), importance);
+    float left = fabsf(importance) - threshold;
+    return copysignf(left < 0 ? 0 : left, importance); /* fmaxf would hide NaN */
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
@@ -56,16 +57,24 @@ static status shrink(struct deltas *d, const struct delta_entry *e, size_t task,
     return deltas_write(d, e, DELTA_MAGNITUDE, task, importances, error);
 }
 
+/* Not after an update that was left out (training.on_nan). */
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
     struct deltas *d = run->model->deltas;
+    struct backend *backend = run->model->backend;
+    struct step_guard guard;
     const struct sparsity_rule rule = {.most = options_real(run->options, "sparsity"),
                                        .dense = options_real(run->options, "dense_share"),
                                        .levels = (size_t)options_integer(run->options, "levels")};
-    float threshold = (float)co_dy_ra_threshold(&rule, iteration, task->settings.iterations),
-          *importances = xmalloc(array_size(d->settings.rank, sizeof *importances));
+    float threshold = (float)co_dy_ra_threshold(&rule, iteration, task->settings.iterations);
+    if (!(threshold > 0))
+        return OK;
+    TRY(backend->ops->download(backend, &guard, run->model->guard, sizeof guard, error));
+    if (guard.skip)
+        return OK;
+    float *importances = xmalloc(array_size(d->settings.rank, sizeof *importances));
     status result = OK;
-    for (size_t i = 0; threshold > 0 && result == OK && i < d->count; i++)
+    for (size_t i = 0; result == OK && i < d->count; i++)
         result = shrink(d, &d->list[i], task->index, threshold, importances, error);
     free(importances);
     return result;

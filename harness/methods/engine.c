@@ -10,12 +10,14 @@
  * the class's templates, z a discriminant analysis of unit features, a row of length 1.
  *
  * Other texts are descriptions of the class beside a random other one, which a language model wrote (`descriptions`:
- * services/descriptions.h); with them the five classes of the highest u · v̄ are ranked again (alignment_rank). Without that file they
- * are the class's other templates, or its own text where there is one template, and nothing is ranked again.
+ * services/descriptions.h); the other class may be one of a later task, as in the public code. With them the five classes of the highest
+ * u · v̄, of those that the image is compared with, are ranked again (alignment_rank). Without that file they are the class's other
+ * templates, or its own text where there is one template, and nothing is ranked again.
  *
  * What the public code (LAMDA-CL/ICCV25-ENGINE at 8803d66) does and this does not: it draws one description of a pair at a time, in a
- * test three, where the mean of the pair's features stands here. Another view is the normalised image there, with noise of deviation 0.25 and cut off below 0 and above 1; here it is the image with left and right exchanged. The discriminant
- * analysis is on features before the projection there, here it is on CLIP's features. Images are in the evaluation transform there, too.
+ * test three, where the mean of the pair's features stands here. Another view is the normalised image there, with noise of deviation
+ * 0.25 and cut off below 0 and above 1; here it is the image with left and right exchanged. The discriminant analysis is on features
+ * before the projection there, here it is on CLIP's features. Images are in the evaluation transform there, too.
  *
  * As there: s is 4.6, for that code multiplies by the logarithm that CLIP stores, and not by 100; two images of one class are each
  * other's wrong answer. Layers of earlier tasks stay, as the paper has it; with PyTorch before 2.0 that code's weight decay goes on
@@ -100,16 +102,19 @@ static void close(struct method_run *run)
     threads_destroy(s->pool);
 }
 
+/* Of descriptions, five texts of every pair. */
 static void cost(const struct method_run *run, struct method_cost *cost)
 {
-    double classes = (double)run->data->class_count, width = (double)run->model->clip->dimensions.embed,
-           images = (double)whole(run, "images"), rows = images + classes, square = width * width,
-           all = (double)frozen_classes_images(run->data),
+    const struct clip_dimensions *d = &run->model->clip->dimensions;
+    bool described = options_text(run->options, "descriptions") != NULL;
+    double classes = (double)run->data->class_count, width = (double)d->embed, images = (double)whole(run, "images"),
+           rows = images + classes, square = width * width, all = (double)frozen_classes_images(run->data),
            steps = (double)whole(run, "epochs") * (all / images + (double)run->data->task_count),
-           pairs = options_text(run->options, "descriptions") != NULL ? 4 * classes * classes * width : 0;
+           pairs = described ? 4 * classes * classes * width : 0,
+           texts = described ? 5 * classes * classes * cost_texts(d, 1, d->context) : 0;
     *cost = (struct method_cost){
         .operations = steps * (images + classes / 2) * (8 * square + 6 * (images + classes / 2) * width) +
-                      2 * all * square + 2 * cost_images(&run->model->clip->dimensions, (size_t)all),
+                      2 * all * square + 2 * cost_images(d, (size_t)all) + texts,
         .memory = 8 * (12 * square + rows * (10 * width + 3 * rows) + 4 * classes * width + all * width) + pairs,
         .kept = 8 * (3 * square + 3 * classes * width) + pairs};
 }
@@ -416,13 +421,14 @@ static status scores(struct method_run *run, const struct task *task, const floa
            *x = xmalloc(array_size(ROWS, (3 * width + 1) * sizeof *x)), *units = x + ROWS * (width + 1),
            *u = units + ROWS * width, *own = xmalloc(array_size(ROWS, 2 * (s->classes + 1) * sizeof *own)),
            *analysis = own + ROWS * (s->classes + 1);
-    const struct alignment_ranking ranking = {.width = width,
-                                              .stride = run->data->class_count,
-                                              .top = TOP,
-                                              .weight = options_real(run->options, "rank_weight"),
-                                              .pairs = s->pairs};
+    struct alignment_ranking ranking = {.width = width,
+                                        .stride = run->data->class_count,
+                                        .top = TOP,
+                                        .weight = options_real(run->options, "rank_weight")};
     (void)error;
     known = known < classes ? known : classes;
+    if (s->descriptions != NULL && known > 0)
+        ranking.pairs = s->pairs + (first * ranking.stride + first) * width;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
         size_t count = n - done < ROWS ? n - done : ROWS;
         for (size_t i = 0; i < count; i++) {
@@ -433,7 +439,7 @@ static status scores(struct method_run *run, const struct task *task, const floa
         projection_multiply(&s->layers[IMAGES], count, s->classes, width, u, s->answers, own);
         discriminant_scores(&s->analysis, units, count, s->pool, analysis);
         for (size_t i = 0; s->descriptions != NULL && i < count; i++)
-            alignment_rank(&ranking, units + i * width, own + i * s->classes, s->classes);
+            alignment_rank(&ranking, units + i * width, own + i * s->classes + first, known);
         for (size_t i = 0; i < count * s->classes; i++)
             own[i] += share * (analysis[i] - own[i]);
         for (size_t i = 0; i < count; i++)

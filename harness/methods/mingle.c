@@ -12,8 +12,9 @@
  * here they see the task's training images, without their labels, in training batches, and nothing is adapted in a test. There the
  * experts are cut from fine-tuned weights of the image tower by singular values, here they are trained as deltas, in the towers of
  * `delta`; their rank is delta.rank − 1, as the gate has the last row. There a gate's value is the mean over all tokens of a batch, so
- * that an answer depends on its batch; here each token has its own. Its line that would also take the diagonal from what an expert
- * shares with the earlier ones changes a copy, and is not followed. */
+ * that an answer depends on its batch; here each token has its own. There the gates' teacher is the fine-tuned model; here it is the
+ * expert after its separation. Its line that would also take the diagonal from what an expert shares with the earlier ones changes a
+ * copy, and is not followed. */
 #include "harness/methods/mingle.h"
 
 #include <math.h>
@@ -26,6 +27,8 @@
 #include "harness/methods/methods.h"
 #include "harness/model/model.h"
 #include "harness/train/batches.h"
+#include "harness/train/guard.h"
+#include "models/clip/cost.h"
 
 static const struct option options[] = {
     OPTION_NUMBER(
@@ -377,7 +380,10 @@ static status train_gates(struct method_run *run, const struct task *task, struc
         result = gate_iteration(run, task, batches, i, interference, error);
     free(interference);
     batches_close(batches);
-    return result;
+    if (result != OK || guard_check(model, task, task->settings.iterations, error) == OK)
+        return result;
+    return error_context(error, "method.gate_rate: %g, with which gates were trained, may be too high",
+                         options_real(run->options, "gate_rate"));
 }
 
 /* --- Hooks --- */
@@ -428,6 +434,51 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     return use(run, task->index, MIXTURE, 0, error);
 }
 
+/* A run that goes on from a shorter one (--extend) tests without end_task. */
+static status evaluation_begin(struct method_run *run, struct error *error)
+{
+    const struct deltas *d = run->model->deltas;
+    return d->list[0].delta->rows > 0 ? use(run, d->task, MIXTURE, 0, error) : OK;
+}
+
+/* Bytes kept of directions, and of one task the operations on the host; memory is that of decompositions and covariances. */
+static void host_cost(const struct method_run *run, struct method_cost *cost)
+{
+    const struct deltas *d = run->model->deltas;
+    double directions = (double)options_integer(run->options, "directions"), tasks = (double)run->data->task_count,
+           covariances = 0, most = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        double in = (double)d->list[i].in, out = (double)d->list[i].out;
+        cost->operations += 44 * in * out * fmin(in, out);
+        most = fmax(most, 8 * (5 * in * out + 4 * in * in));
+        if (i > 0 && d->list[i].linear == d->list[i - 1].linear)
+            continue;
+        cost->operations += 22 * in * in * in;
+        cost->kept += 8 * fmin(tasks * directions, in) * in;
+        covariances += 8 * in * in;
+    }
+    cost->memory = most + covariances + cost->kept;
+}
+
+/* An iteration of the gates goes forward alone, forward and back in the mixture; a batch that shows directions goes forward. */
+static void cost(const struct method_run *run, struct method_cost *cost)
+{
+    const struct model *model = run->model;
+    const struct clip_dimensions *dimensions = &model->clip->dimensions;
+    double iterations = (double)options_integer(run->options, "gate_iterations");
+    host_cost(run, cost);
+    cost->operations *= (double)run->data->task_count;
+    for (size_t t = 0; t < run->data->task_count; t++) {
+        const struct task *task = &run->data->tasks[t];
+        size_t texts, positions;
+        model->head->texts(model, task, &texts, &positions);
+        cost->operations += iterations * (deltas_in_tower(model->deltas, TOWER_IMAGE) ? 4 : 3) *
+                                cost_images(dimensions, task->settings.batch) +
+                            iterations * (deltas_in_tower(model->deltas, TOWER_TEXT) ? 4 : 3) *
+                                cost_texts(dimensions, texts, positions);
+    }
+}
+
 static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
     return designed_keep(run, "mingle", serializer, error);
@@ -448,4 +499,6 @@ const struct method method_mingle = {
     .close = designed_close,
     .begin_task = begin_task,
     .end_task = end_task,
+    .evaluation_begin = evaluation_begin,
+    .cost = cost,
     .keep = keep};

@@ -219,7 +219,7 @@ static status train(struct method_run *run, const struct task *task, struct less
     for (size_t step = 0; step < epochs * per_epoch; step++) {
         if (stop_requested(run->model->stop))
             return error_set(error, ERROR_STOPPED, "%s: stopped while its layer was trained", task->settings.name);
-        size_t epoch = step / per_epoch, falls = (epoch >= 4 * epochs / 15) + (epoch >= 10 * epochs / 15);
+        size_t epoch = step / per_epoch, falls = (15 * epoch >= 4 * epochs) + (15 * epoch >= 10 * epochs);
         struct host_adam adam = {.rate = options_real(run->options, "rate") * pow(0.1, (double)falls), .beta1 = 0.9};
         fill_batch(run, task, l, step);
         projection_loss(&s->layer, &s->texts, &l->batch, options_real(run->options, "margin"), l->gradient);
