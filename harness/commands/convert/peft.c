@@ -234,10 +234,11 @@ static bool is_set(const json_t *value)
 
 static status read_config(struct conversion *c, const char *path, const json_t *config, struct error *error)
 {
-    static const char *const foreign[] = {"use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern",
-                                          "modules_to_save"};
+    static const char *const foreign[] = {"use_dora",      "fan_in_fan_out",  "rank_pattern",
+                                          "alpha_pattern", "modules_to_save", "layer_replication"};
     const char *type = json_string_value(json_object_get(config, "peft_type")),
-               *bias = json_string_value(json_object_get(config, "bias"));
+               *bias = json_string_value(json_object_get(config, "bias")),
+               *start = json_string_value(json_object_get(config, "init_lora_weights"));
     double r = json_number_value(json_object_get(config, "r")),
            alpha = json_number_value(json_object_get(config, "lora_alpha"));
     if (type == NULL || strcmp(type, "LORA") != 0 || r < 1 || r > 1 << 20 || r != floor(r) || alpha == 0)
@@ -252,6 +253,12 @@ static status read_config(struct conversion *c, const char *path, const json_t *
                              path, foreign[i]);
     if (bias != NULL && strcmp(bias, "none") != 0)
         return error_set(error, ERROR_ARGUMENT, "%s: bias is %s, but deltas here are of matrices alone", path, bias);
+    if (start != NULL && strcmp(start, "gaussian") != 0 && strcmp(start, "eva") != 0)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "%s: init_lora_weights is %s, which may change the model's own weights, too; convert the adapter "
+            "to plain LoRA with PEFT first (path_initial_model_for_weight_conversion)",
+            path, start);
     c->rank = (size_t)r;
     c->scale = (float)(json_is_true(json_object_get(config, "use_rslora")) ? alpha / sqrt(r) : alpha / r);
     return OK;
