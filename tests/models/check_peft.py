@@ -128,7 +128,8 @@ def refused(folder):
     os.symlink(os.path.join(os.path.abspath(FIXTURE), "adapter_model.safetensors"),
                os.path.join(changed, "adapter_model.safetensors"))
     config = json.load(open(os.path.join(FIXTURE, "adapter_config.json")))
-    for change, words in (({"use_dora": True}, "use_dora is set"), ({"alpha_pattern": {"fc1": 2}}, "alpha_pattern is set"),
+    for change, words in (({"use_dora": True}, "use_dora is set"), ({"init_lora_weights": "pissa"}, "init_lora_weights is pissa"),
+                          ({"alpha_pattern": {"fc1": 2}}, "alpha_pattern is set"),
                           ({"bias": "all"}, "bias is all"), ({"peft_type": "IA3"}, "found IA3"),
                           ({"r": 8}, "matrices of one rank")):
         json.dump({**config, **change}, open(os.path.join(changed, "adapter_config.json"), "w"))

@@ -5,8 +5,8 @@
 # bookworm-arm64: the program built on Debian 12 for 64-bit Arm, and its matrix products, emulated. wheel: a wheel, made, and installed
 # on Debian 11 and 13. All systems at once.
 #   systems.sh SOURCE_FOLDER [CODENAME …]        bookworm, trixie, bookworm-arm64 and wheel; sid on request
-# MTIL_TESTED_ON: the system whose tests need not be passed once more. What a system cannot be asked is said and skipped. Each has a log, whose end is shown where a step fails. The exit status is 77
-# where there is no system at all, and that of a failure else.
+# MTIL_TESTED_ON: the system whose tests need not be passed once more. What a system cannot be asked is said and skipped. Each has a
+# log, whose end is shown where a step fails. The exit status is 77 where there is no system at all, and that of a failure else.
 set -u
 source=$(realpath "$1")
 shift

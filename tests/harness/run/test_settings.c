@@ -65,6 +65,18 @@ TEST(a_second_visit_is_read_back)
     assert_string_equal(suite_settings_hash(again), suite_settings_hash(suite));
 }
 
+/* Its absence is a value, too; of alternatives that would make a key read, all are named. */
+TEST(what_decides_about_itself_is_read)
+{
+    struct text needed = {0};
+    assert_true(
+        suite_reads(must_read("data: {order: [dtd, mnist]}\n", "data.shared_classes=no"), "data.shared_classes", NULL));
+    assert_false(suite_reads(must_read("data: {order: [dtd, mnist]}\n", "data.short_classes=repeat"),
+                             "data.short_classes", &needed));
+    assert_string_equal(needed.data, "data.shots!=0 or data.task_shots=*");
+    text_free(&needed);
+}
+
 /* A task may have an optimizer of its own, and the momentum of all of them. */
 TEST(tasks_choose_their_optimizer)
 {

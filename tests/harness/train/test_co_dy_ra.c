@@ -84,6 +84,7 @@ RUN_TEST(thresholds_are_the_public_codes, METHOD, NULL)
         between += differs;
     }
     assert_true(between > 0 && between < IMPORTANCES / 2);
+    assert_true(isnan(co_dy_ra_shrink(NAN, last))); /* no rank is dropped for it */
     safetensors_close(file);
 }
 
