@@ -101,7 +101,6 @@ status temporary_create_folder(struct temporary *temporary, const char *target, 
 
 static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
 {
-    (void)about, (void)kind;
     bool lock_itself = place->level == 1 && strcmp(path + place->base, TEMPORARY_LOCK) == 0;
     if (place->level > 0 && !lock_itself)
         remove(path);
@@ -212,7 +211,6 @@ void temporary_clear(const char *folder)
 
 static int clear_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
 {
-    (void)about, (void)kind;
     if (has_mark(path + place->base))
         clear(path);
     return 0;

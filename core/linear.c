@@ -82,7 +82,6 @@ static void multiply_tile(void *context, size_t job, size_t worker)
 {
     const struct linear_product *p = context;
     size_t first = job * TILE, count = least(TILE, p->columns - first);
-    (void)worker;
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)p->rows, (int)count, (int)p->inner, 1, p->a,
                 (int)p->inner, p->b + first * p->inner, (int)p->inner, 0, p->out + first, (int)p->columns);
     for (size_t r = 0; p->map != NULL && r < p->rows; r++)
@@ -149,7 +148,6 @@ static void add_row(void *context, size_t job, size_t worker)
     const struct work *w = context;
     const struct symmetric *m = w->matrix;
     size_t i = row_of(w, job);
-    (void)worker;
     for (size_t j = 0; j <= i; j++)
         cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, side(m, i), side(m, j), (int)w->count, 1,
                     w->rows + i * TILE, (int)m->n, w->rows + j * TILE, (int)m->n, 1, tile(m, i, j), TILE);
@@ -166,7 +164,6 @@ static void products_row(void *context, size_t job, size_t worker)
     const struct work *w = context;
     const struct symmetric *m = w->matrix;
     size_t i = row_of(w, job), width = w->count;
-    (void)worker;
     for (size_t j = 0; j <= i; j++) {
         cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, side(m, i), side(m, j), (int)width, 1,
                     w->rows + i * TILE * width, (int)width, w->rows + j * TILE * width, (int)width, 0, tile(m, i, j),
@@ -207,7 +204,6 @@ static void divide_row(void *context, size_t job, size_t worker)
     const struct work *w = context;
     const struct symmetric *m = w->matrix;
     size_t i = row_of(w, job), k = w->step;
-    (void)worker;
     cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, side(m, i), side(m, k), 1,
                 tile(m, k, k), TILE, tile(m, i, k), TILE);
 }
@@ -218,7 +214,6 @@ static void subtract_row(void *context, size_t job, size_t worker)
     const struct work *w = context;
     const struct symmetric *m = w->matrix;
     size_t i = row_of(w, job), k = w->step;
-    (void)worker;
     for (size_t j = k + 1; j <= i; j++)
         cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, side(m, i), side(m, j), side(m, k), -1, tile(m, i, k),
                     TILE, tile(m, j, k), TILE, 1, tile(m, i, j), TILE);
@@ -260,7 +255,6 @@ static void solve_panel(void *context, size_t job, size_t worker)
     const struct symmetric *m = w->matrix;
     double *x = w->right + job * PANEL * m->n;
     int columns = (int)least(PANEL, w->columns - job * PANEL), n = (int)m->n;
-    (void)worker;
     for (size_t k = 0; k < m->tiles; k++) {
         double *part = x + k * TILE;
         for (size_t j = 0; j < k; j++)

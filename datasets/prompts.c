@@ -43,7 +43,6 @@ struct name {
 
 static utf8proc_int32_t plain(utf8proc_int32_t point, void *context)
 {
-    (void)context;
     bool blank = (point >= '\t' && point <= '\r') || utf8proc_category(point) == UTF8PROC_CATEGORY_ZS;
     return blank ? ' ' : utf8proc_tolower(point);
 }

@@ -12,7 +12,6 @@
 
 status cuda_gpus(struct gpus *gpus, struct error *error)
 {
-    (void)gpus;
     return error_set(error, ERROR_DEVICE,
                      "cuda: this program was built without CUDA: " NO_CUDA "; use the CPU (run.backend=cpu)");
 }
@@ -20,8 +19,6 @@ status cuda_gpus(struct gpus *gpus, struct error *error)
 status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
 {
     struct gpus none;
-    (void)backend;
-    (void)settings;
     return cuda_gpus(&none, error);
 }
 #endif

@@ -232,8 +232,6 @@ static status take_all(struct side *s, const struct shape *z, struct error *erro
 
 static status nothing(struct side *s, struct error *error)
 {
-    (void)s;
-    (void)error;
     return OK;
 }
 

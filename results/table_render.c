@@ -382,7 +382,6 @@ static void begin_latex(const struct table *table, const struct column *columns,
 
 static void add_midrule(const struct table *table, const struct column *columns, struct text *text)
 {
-    (void)table, (void)columns;
     text_add(text, "\\midrule\n");
 }
 
@@ -392,7 +391,6 @@ typedef void add_line(const struct table *table, const struct column *columns, s
 
 static void add_nothing(const struct table *table, const struct column *columns, struct text *text)
 {
-    (void)table, (void)columns, (void)text;
 }
 
 /* Without add_cell: JSON, and text, of which a row may take several lines. */

@@ -12,7 +12,6 @@
 
 static size_t hidden(const struct adapter_settings *settings, size_t mlp)
 {
-    (void)settings;
     return mlp;
 }
 

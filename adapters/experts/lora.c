@@ -8,7 +8,6 @@
 
 static size_t hidden(const struct adapter_settings *settings, size_t mlp)
 {
-    (void)mlp;
     return settings->bottleneck;
 }
 
@@ -39,7 +38,6 @@ static status draw_down(struct adapter_tower *tower, size_t index, const struct 
 static status start(struct adapter_tower *tower, size_t index, const struct block *block, uint64_t seed,
                     struct error *error)
 {
-    (void)block;
     const struct expert_bank *bank = &tower->banks[index];
     uint32_t which = (uint32_t)(tower - tower->adapters->towers);
     struct rng rng = rng_make(seed, RNG_INIT, 1 + which, (uint32_t)bank->block);

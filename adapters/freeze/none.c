@@ -3,10 +3,6 @@
 
 static size_t pick(const struct freeze_view *view, const struct freeze_plan *plan, const struct rng *rng, int *picked)
 {
-    (void)view;
-    (void)plan;
-    (void)rng;
-    (void)picked;
     return 0;
 }
 

@@ -7,7 +7,6 @@ static const struct option options[] = {
 
 static size_t pick(const struct freeze_view *view, const struct freeze_plan *plan, const struct rng *rng, int *picked)
 {
-    (void)rng;
     double limit = options_real(plan->options, "freeze_share"), total = 0;
     size_t count = 0;
     for (size_t e = 0; e < view->experts; e++) {

@@ -50,7 +50,6 @@ static status forward(const struct delta *d, struct backend *backend, struct are
                       struct matrix p, struct matrix q, struct error *error)
 {
     struct matrix h;
-    (void)training;
     if (is_alone(d))
         return backend->ops->gemm(backend, &(struct gemm){.a = p, .b = selection(d, true), .exact = true, .out = q},
                                   error);

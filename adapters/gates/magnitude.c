@@ -42,7 +42,6 @@ static status forward(const struct delta *d, struct backend *backend, struct are
                       struct matrix p, struct matrix q, struct error *error)
 {
     struct tensor square;
-    (void)training;
     TRY(diagonal(d, backend, arena, &square, error));
     return backend->ops->gemm(backend, &(struct gemm){.a = p, .b = in_use(d, &square), .exact = true, .out = q}, error);
 }

@@ -155,8 +155,6 @@ static void mean_of_permuted(struct expert_shape s, const float *a, const float 
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
-    (void)values;
-    (void)error;
     size_t *order = xmalloc(array_size(sources->shape.hidden, sizeof *order));
     merge_align(sources->shape, sources->expert[0], sources->expert[1], sources->probes, sources->probe_count, order,
                 NULL);

@@ -10,7 +10,6 @@ static const struct option options[] = {
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
-    (void)error;
     double lowest = options_real(values, "floor");
     for (size_t i = 0; i < expert_size(sources->shape); i++) {
         double total = 0, weights = 0;

@@ -3,7 +3,6 @@
 
 static void weigh(const struct merge_view *view, struct merge *merge)
 {
-    (void)view;
     for (size_t i = 0; i < merge->sources; i++)
         merge->weight[i] = 1.0f / (float)merge->sources;
 }

@@ -46,8 +46,6 @@ static void repair_unit(struct expert_shape shape, size_t unit, struct moments n
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
-    (void)values;
-    (void)error;
     struct expert_shape shape = sources->shape;
     size_t m = shape.hidden;
     double share = 1 / (double)sources->count;

@@ -31,7 +31,6 @@ static void slerp(const float *a, const float *b, size_t n, double t, double par
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
-    (void)error;
     for (int i = 0; i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(sources->shape, i);
         slerp(sources->expert[0] + part.offset, sources->expert[1] + part.offset, part.size, options_real(values, "t"),

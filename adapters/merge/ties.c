@@ -52,7 +52,6 @@ float ties_elect(double positive, size_t positives, double negative, size_t nega
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
-    (void)error;
     size_t n = expert_size(sources->shape), count = sources->count;
     float *trimmed = xmalloc(array_size(array_size(count, n), sizeof *trimmed));
     for (size_t k = 0; k < count; k++)

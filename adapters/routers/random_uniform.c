@@ -89,11 +89,6 @@ static status forward(struct expert_pass *pass, const struct block_context *cont
 static status backward(struct expert_pass *pass, const struct block_context *context, float *dgates, float *dx,
                        struct error *error)
 {
-    (void)pass;
-    (void)context;
-    (void)dgates;
-    (void)dx;
-    (void)error;
     return OK;
 }
 

@@ -227,7 +227,6 @@ static status each_file(const struct fetch *fetch,
 static status remove_part(const struct fetch *fetch, const struct fetch_file *file, const char *part,
                           struct error *error)
 {
-    (void)fetch, (void)file, (void)error;
     unlink(part);
     return OK;
 }

@@ -126,7 +126,6 @@ static int report(void *context, curl_off_t total, curl_off_t done, curl_off_t u
 {
     const struct transfer *transfer = context;
     const struct fetch_settings *settings = transfer->settings;
-    (void)total, (void)done, (void)upload, (void)uploaded;
     if (settings->progress != NULL)
         settings->progress(settings->context, transfer->file->name, transfer->have, transfer->file->bytes);
     return is_stopped(transfer);

@@ -62,7 +62,6 @@ static void notice(j_common_ptr jpeg, int level)
 
 static void start_source(j_decompress_ptr jpeg)
 {
-    (void)jpeg;
 }
 
 /* libjpeg reads ahead, so the end of the data is not an error yet: it gets an end marker, and notice() is called if

@@ -34,8 +34,6 @@ static void escape(png_structp png, png_const_charp message)
 
 static void ignore_warning(png_structp png, png_const_charp message)
 {
-    (void)png;
-    (void)message;
 }
 
 static void read_bytes(png_structp png, png_bytep target, size_t count)

@@ -33,7 +33,6 @@ static status draw_one(const struct layout *layout, const struct layout_picture 
 
 static void draw_job(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     struct round *round = context;
     struct error error = {0};
     if (draw_one(round->layout, &round->layout->pictures[round->first + job], &error) == OK)

@@ -38,7 +38,6 @@ static status open_aircraft(struct dataset *dataset, const struct options *optio
     static const char *const names[SPLITS] = {"images_variant_train.txt", "images_variant_test.txt"};
     struct listing list = {.dataset = dataset};
     char path[DATASET_PATH];
-    (void)options;
     snprintf(path, sizeof path, "%svariants.txt", part_of(dataset));
     status result = dataset_read_lines(dataset, path, &list.variants, error);
     for (size_t i = 0; result == OK && i < list.variants.count; i++)

@@ -45,7 +45,6 @@ static status add_categories(struct dataset *dataset, const struct strings *name
 
 static status open_caltech101(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)options;
     char path[DATASET_PATH];
     struct strings names = {0};
     TRY(dataset_add_positional_classes(dataset, error));

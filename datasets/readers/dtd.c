@@ -52,7 +52,6 @@ static status open_dtd(struct dataset *dataset, const struct options *options, s
     struct listing list = {.dataset = dataset};
     struct strings lines = {0};
     char path[DATASET_PATH];
-    (void)options;
     TRY(dataset_path(dataset, "labels", path, error));
     list.part = file_is_directory(path) ? coop_part : torchvision_part;
     status result = OK;

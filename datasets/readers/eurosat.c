@@ -21,7 +21,6 @@ static status find_classes(const struct dataset *dataset, const char **part, str
 
 static status open_eurosat(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)options;
     struct strings names = {0};
     struct dataset_items items = {0};
     const char *part;

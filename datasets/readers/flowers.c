@@ -30,7 +30,6 @@ static status add_images(struct dataset *dataset, enum split split, const struct
 static status open_flowers(struct dataset *dataset, const struct options *options, struct error *error)
 {
     static const char *const ids_names[SPLITS] = {[SPLIT_TRAIN] = "trnid", [SPLIT_TEST] = "tstid"};
-    (void)options;
     struct mat_numbers labels, ids;
     TRY(dataset_add_positional_classes(dataset, error));
     TRY(read_numbers(dataset, "imagelabels.mat", "labels", &labels, error));

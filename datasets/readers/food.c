@@ -42,7 +42,6 @@ static status open_split(struct dataset *dataset, enum split split, struct strin
 
 static status open_food(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)options;
     struct strings classes = {0};
     status result = open_split(dataset, SPLIT_TRAIN, &classes, error);
     NEXT(result, open_split(dataset, SPLIT_TEST, &classes, error));

@@ -159,7 +159,6 @@ static status open_split(struct dataset *dataset, enum split split, const char *
 
 static status open_mnist(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)options;
     TRY(dataset_add_positional_classes(dataset, error));
     TRY(open_split(dataset, SPLIT_TRAIN, "raw/train-images-idx3-ubyte", "raw/train-labels-idx1-ubyte", error));
     return open_split(dataset, SPLIT_TEST, "raw/t10k-images-idx3-ubyte", "raw/t10k-labels-idx1-ubyte", error);

@@ -89,7 +89,6 @@ static status open_split(struct dataset *dataset, enum split split, struct error
 
 static status open_oxford_pet(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)options;
     TRY(open_split(dataset, SPLIT_TRAIN, error));
     return open_split(dataset, SPLIT_TEST, error);
 }

@@ -33,7 +33,6 @@ static status open_names(struct dataset *dataset, struct error *error)
 
 static status open_stanford_cars(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)options;
     TRY(open_names(dataset, error));
     TRY(open_split(dataset, SPLIT_TRAIN, "devkit/cars_train_annos.mat", error));
     return open_split(dataset, SPLIT_TEST, "cars_test_annos_withlabels.mat", error);

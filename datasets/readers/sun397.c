@@ -61,7 +61,6 @@ static status add_classes(struct dataset *dataset, const struct strings *lines, 
 
 static status open_sun397(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)options;
     char path[DATASET_PATH];
     struct strings lines = {0}, files = {0};
     TRY(dataset_path(dataset, "", path, error));

@@ -109,7 +109,6 @@ static status add_test_image(void *context, const char *line, struct error *erro
 static status open_tiny_imagenet(struct dataset *dataset, const struct options *options, struct error *error)
 {
     struct reading reading = {.dataset = dataset};
-    (void)options;
     strings_add_lines(&reading.published, (const char *)tiny_imagenet_names[0].data, tiny_imagenet_names[0].size);
     status result = dataset_read_lines(dataset, "wnids.txt", &reading.wnids, error);
     NEXT(result, add_classes(&reading, error));

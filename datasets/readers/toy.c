@@ -28,7 +28,6 @@ static const struct color {
 
 static status open_toy(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)error;
     size_t classes = (size_t)options_integer(options, "classes");
     size_t each[SPLITS] = {(size_t)options_integer(options, "train"), (size_t)options_integer(options, "test")};
     for (size_t i = 0; i < classes; i++)

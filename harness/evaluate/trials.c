@@ -24,7 +24,6 @@ struct trial {
 static status read_adapters(void *context, struct statement *row, struct error *error)
 {
     struct trial_source *source = context;
-    (void)error;
     GROW(source->adapters, source->count);
     source->adapters[source->count++] =
         (struct trial_adapters){statement_integer(row, 0), statement_string(row, 1), statement_string(row, 2)};

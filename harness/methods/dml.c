@@ -163,7 +163,6 @@ static status loss(struct method_run *run, const struct task *task, const struct
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    (void)task;
     return resumed ? OK : trained_groups_reset(run->model, error);
 }
 
@@ -173,7 +172,6 @@ static status vote(struct method_run *run, const struct task *task, const float 
                    struct error *error)
 {
     enum answer answer = (enum answer)options_choice(run->options, "answer");
-    (void)task, (void)features, (void)error;
     for (size_t i = 0; i < n; i++) {
         votes[2 * i] = answer != ANSWER_SECOND;
         votes[2 * i + 1] = answer != ANSWER_FIRST;
@@ -183,14 +181,12 @@ static status vote(struct method_run *run, const struct task *task, const float 
 
 static status evaluation_model(struct method_run *run, size_t model, struct error *error)
 {
-    (void)error;
     swap(run, model == 1);
     return OK;
 }
 
 static status evaluation_begin(struct method_run *run, struct error *error)
 {
-    (void)error;
     swap(run, false);
     return OK;
 }
@@ -210,7 +206,6 @@ static void soften(float *row, size_t n)
 static status scores(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
                      float *out, struct error *error)
 {
-    (void)run, (void)task, (void)features, (void)error;
     for (size_t i = 0; i < n; i++)
         soften(out + i * classes, classes);
     return OK;

@@ -425,7 +425,6 @@ static status scores(struct method_run *run, const struct task *task, const floa
                                         .stride = run->data->class_count,
                                         .top = TOP,
                                         .weight = options_real(run->options, "rank_weight")};
-    (void)error;
     known = known < classes ? known : classes;
     if (s->descriptions != NULL && known > 0)
         ranking.pairs = s->pairs + (first * ranking.stride + first) * width;

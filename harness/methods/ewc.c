@@ -50,7 +50,6 @@ static status open_state(struct method_run *run, struct error *error)
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     struct state *s = run->state;
-    (void)task;
     if (resumed && s->counted > 0)
         return OK;
     TRY(zero(weights_of(run), s->squares, error));
@@ -98,7 +97,6 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     struct state *s = run->state;
     struct parameters *group = weights_of(run);
     float gamma = (float)options_real(run->options, "gamma"), share = 1.0f / (float)s->counted;
-    (void)task;
     s->counted = 0;
     TRY(group->backend->ops->weighted_sum(group->backend,
                                           &(struct weighted_sum){.count = 2,

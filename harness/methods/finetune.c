@@ -37,7 +37,6 @@ const struct method method_finetune = {.name = "finetune",
 
 static status begin_first(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    (void)task;
     return resumed ? OK : begin(run->model, 0, error);
 }
 

@@ -226,7 +226,6 @@ void guided_close(struct method_run *run)
 
 void guided_cost(const struct method_run *run, struct method_cost *cost)
 {
-    (void)run;
     cost->teachers = 1;
 }
 
@@ -261,7 +260,6 @@ status guided_loss(struct method_run *run, const struct task *task, const struct
 status guided_after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
     struct guided *g = run->state;
-    (void)task;
     g->done = (int32_t)iteration;
     return reference_images_next(&g->images, error);
 }
@@ -269,8 +267,6 @@ status guided_after_step(struct method_run *run, const struct task *task, size_t
 status guided_end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct guided *g = run->state;
-    (void)task;
-    (void)error;
     g->done = 0;
     return OK;
 }

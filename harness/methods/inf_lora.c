@@ -28,7 +28,6 @@ static const struct option options[] = {
 
 static size_t batches(const struct method_run *run, const struct task *task)
 {
-    (void)task;
     return (size_t)options_integer(run->options, "pass_batches");
 }
 

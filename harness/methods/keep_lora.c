@@ -86,7 +86,6 @@ static status open_state(struct method_run *run, struct error *error)
 {
     struct designed *s = run->state;
     const struct deltas *d = run->model->deltas;
-    (void)error;
     *s = (struct designed){.count = d->count, .spaces = xcalloc(d->count, sizeof *s->spaces)};
     for (size_t i = 0; i < d->count; i++)
         s->spaces[i].n = d->list[i].in;
@@ -103,7 +102,6 @@ static status keep(struct method_run *run, const struct serializer *serializer, 
 static size_t batches(const struct method_run *run, const struct task *task)
 {
     size_t full = dataset_size(task->dataset, SPLIT_TRAIN) / task->settings.batch;
-    (void)run;
     return full > 0 ? full : 1;
 }
 

@@ -256,7 +256,6 @@ static status scores(struct method_run *run, const struct task *task, const floa
     double *x = xmalloc(array_size(ROWS, m->width * sizeof *x)),
            *affinities = xmalloc(array_size(ROWS, (m->vectors.count + 1) * sizeof *affinities)),
            *own = xmalloc(array_size(ROWS, (m->classes + 1) * sizeof *own));
-    (void)error;
     known = known < classes ? known : classes;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
         size_t count = n - done < ROWS ? n - done : ROWS;

@@ -5,7 +5,6 @@
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    (void)task;
     TRY(deltas_begin_task(run->model->deltas, 0, 0, run->model->settings.delta.trained, error));
     return resumed ? OK : trained_groups_reset(run->model, error);
 }

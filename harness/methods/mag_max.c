@@ -15,7 +15,6 @@ static const struct option options[] = {MERGED_TRAIN,
 static status add(struct method_run *run, struct error *error)
 {
     struct merged *m = run->state;
-    (void)error;
     for (size_t i = 0; i < m->n; i++)
         if (fabsf(merged_change(m, i)) >= fabsf(m->sum[0][i]))
             m->sum[0][i] = merged_change(m, i);

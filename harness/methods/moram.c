@@ -19,7 +19,6 @@ static const struct option options[] = {
 static status open_gate(struct method_run *run, struct error *error)
 {
     float *numbers = run->model->deltas->settings.gate_numbers;
-    (void)error;
     numbers[RANK_ONE_TOP_K] = (float)options_integer(run->options, "top_k");
     numbers[RANK_ONE_TEMPERATURE] = (float)options_real(run->options, "temperature");
     numbers[RANK_ONE_THRESHOLD] = (float)options_real(run->options, "threshold");

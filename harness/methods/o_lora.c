@@ -60,7 +60,6 @@ static status before_update(struct method_run *run, const struct task *task, siz
 {
     const struct deltas *d = run->model->deltas;
     float lambda = (float)options_real(run->options, "lambda");
-    (void)iteration;
     if (task->index == 0 || lambda == 0)
         return OK;
     arena_reset(run->step_memory);

@@ -327,7 +327,6 @@ static status scores(struct method_run *run, const struct task *task, const floa
            known = learned > first ? learned - first : 0;
     double *x = xmalloc(array_size(ROWS, 2 * width * sizeof *x)),
            *own = xmalloc(array_size(ROWS, (learned + 1) * sizeof *own));
-    (void)error;
     known = known < classes ? known : classes;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
         size_t count = n - done < ROWS ? n - done : ROWS;

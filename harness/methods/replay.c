@@ -32,7 +32,6 @@ struct state {
 static status open_memory(struct method_run *run, struct error *error)
 {
     struct state *s = run->state;
-    (void)error;
     s->exemplars.capacity = (size_t)options_integer(run->options, "exemplars");
     return OK;
 }
@@ -140,8 +139,6 @@ static status loss(struct method_run *run, const struct task *task, const struct
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
     struct state *s = run->state;
-    (void)task;
-    (void)error;
     s->done = (int32_t)iteration;
     if (s->batches != NULL)
         batches_advance(s->batches);

@@ -308,7 +308,6 @@ static status vote(struct method_run *run, const struct task *task, const float 
 {
     const struct state *s = run->state;
     size_t models = (size_t)s->tasks + 1;
-    (void)task, (void)features, (void)error;
     for (size_t i = 0; i < n * models; i++)
         votes[i] = i % models > 0 && i % models <= (size_t)s->count;
     return OK;

@@ -80,7 +80,6 @@ status start_open(struct method_run *run, struct error *error)
 
 status start_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    (void)task;
     if (resumed)
         return OK;
     TRY(average_start(run->state, weights_of(run), error));

@@ -13,7 +13,6 @@ static const struct option options[] = {
 static status add(struct method_run *run, struct error *error)
 {
     struct merged *m = run->state;
-    (void)error;
     for (size_t i = 0; i < m->n; i++)
         m->sum[0][i] += merged_change(m, i);
     return OK;

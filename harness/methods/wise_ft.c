@@ -11,7 +11,6 @@ static const struct option options[] = {
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
-    (void)task;
     return average_apply(run->state, weights_of(run), (float)options_real(run->options, "alpha"), error);
 }
 

@@ -109,7 +109,6 @@ static status save(const struct model *model, const struct data *data, const cha
 static status begin_task(struct model *model, const struct task *task, int32_t router, struct arena *arena,
                          struct head_classes *classes, struct error *error)
 {
-    (void)router, (void)arena, (void)error;
     if (model->settings.own_classes)
         head_of(model)->linear.out = dataset_classes(task->dataset);
     *classes = (struct head_classes){0};
@@ -120,7 +119,6 @@ static status loss(struct model *model, const struct head_classes *classes, stru
                    struct error *error)
 {
     struct linear_pass pass;
-    (void)classes;
     TRY(linear_head_logits(head_of(model), &model->step_memory, batch->features, &pass, error));
     pass.right = model->loss + LOSS_RIGHT;
     TRY(linear_head_loss(head_of(model), &pass, batch->labels, batch->smoothing, batch->weight, model->loss, error));
@@ -156,7 +154,6 @@ static status classes(struct model *model, const struct task *task, int router, 
                       struct tensor *result, struct error *error)
 {
     size_t shape[] = {dataset_classes(task->dataset), width(model)};
-    (void)router, (void)chosen;
     TRY(tensor_take(result, arena, TENSOR_F32, "classes", 2, shape, error));
     if (model->settings.own_classes)
         return model->backend->ops->zero(model->backend, result->data, tensor_bytes(result), error);
@@ -169,7 +166,6 @@ static status classes(struct model *model, const struct task *task, int router, 
 
 static size_t encoded(const struct task *task)
 {
-    (void)task;
     return 0;
 }
 
@@ -207,7 +203,6 @@ static status scores(struct model *model, const struct tensor *features, const s
 
 static void no_texts(const struct model *model, const struct task *task, size_t *count, size_t *positions)
 {
-    (void)model, (void)task;
     *count = *positions = 0;
 }
 

@@ -38,7 +38,6 @@ static status load(struct model *model, enum parameters_mode mode, struct error 
 
 static status save(const struct model *model, const struct data *data, const char *path, struct error *error)
 {
-    (void)data;
     return clip_save(model->clip, path, error);
 }
 
@@ -88,7 +87,6 @@ static void close_task(struct task *task)
 
 static status join_tasks(const struct model *model, struct data *data, struct error *error)
 {
-    (void)error;
     struct task *joint = &data->joint;
     size_t context = model->clip->dimensions.context, done = 0;
     joint->prompts = xmalloc(array_size(data->class_count, context * sizeof *joint->prompts));
@@ -162,7 +160,6 @@ static status encode(struct model *model, const struct head_classes *classes, st
 static status loss(struct model *model, const struct head_classes *classes, struct head_batch *batch,
                    struct error *error)
 {
-    (void)classes;
     return (batch->contrastive ? contrastive : cross_entropy)(model, &batch->texts.features, batch,
                                                               &batch->texts.dfeatures, error);
 }

@@ -37,7 +37,6 @@ static bool is_scratch(const char *weights)
 
 status model_choice_keys(const char *weights, const struct option **table, struct error *error)
 {
-    (void)error;
     *table = is_scratch(weights) ? scratch_options : file_options;
     return OK;
 }

@@ -74,7 +74,6 @@ static status compare_input(void *context, struct statement *row, struct error *
 {
     struct search *search = context;
     const struct input_row *now = search->inputs->rows, *end = now + search->inputs->count;
-    (void)error;
     while (now < end && (now->task != statement_integer(row, 0) || strcmp(now->kind, statement_text(row, 1)) != 0))
         now++;
     search->differs = search->differs || now == end || strcmp(now->digest, statement_text(row, 2)) != 0;

@@ -343,7 +343,6 @@ static status read_artifact(void *context, struct statement *row, struct error *
     struct stored *stored = context;
     size_t i = stored->count++;
     bool same = i < stored->now->file_count && strcmp(stored->now->files[i].digest, statement_text(row, 1)) == 0;
-    (void)error;
     stored->same += same;
     if (!same && stored->path[0] == 0)
         snprintf(stored->path, sizeof stored->path, "%s", statement_text(row, 0));

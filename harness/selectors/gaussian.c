@@ -265,7 +265,6 @@ struct task_state {
 static status open_tasks(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
     struct task_state *s = xcalloc(1, sizeof *s);
-    (void)mode, (void)error;
     selector->state = s;
     s->counts = xcalloc(selector->tasks, sizeof *s->counts);
     s->rows = xcalloc(selector->tasks, sizeof *s->rows);
@@ -383,7 +382,6 @@ static status keep_tasks(struct selector *selector, const struct serializer *ser
 static status write_tasks(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
 {
     const struct kept_rows rows = rows_of(selector);
-    (void)error;
     prototypes_write_rows(&rows, selector->trained, tensors);
     return OK;
 }

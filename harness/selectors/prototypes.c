@@ -160,7 +160,6 @@ void prototypes_write_rows(const struct kept_rows *kept, size_t trained, struct 
 
 status prototypes_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
 {
-    (void)error;
     const struct prototypes *p = selector->state;
     const struct kept_rows rows = prototypes_rows(p);
     prototypes_write_rows(&rows, selector->trained, tensors);

@@ -63,7 +63,6 @@ struct selector_settings selector_settings_of(const struct options *o)
 const char *selector_preset(const char *name, const char *section, const char *key)
 {
     const struct selector_kind *kind;
-    (void)section;
     for (size_t i = 0; (kind = selector_kind_at(i)) != NULL; i++)
         if (strcmp(kind->name, name) == 0 && strcmp(key, "threshold") == 0)
             return kind->threshold;

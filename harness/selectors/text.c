@@ -10,14 +10,12 @@
 
 static size_t most(const struct selector_settings *settings)
 {
-    (void)settings;
     return 0;
 }
 
 static status open_text(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
     struct prototypes *p = xcalloc(1, sizeof *p);
-    (void)mode, (void)error;
     selector->state = p;
     prototypes_open(p, selector, false);
     p->scale = 0.5; /* ‖x − p‖² / 2 = 1 − x · p on the sphere */

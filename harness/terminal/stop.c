@@ -13,7 +13,6 @@ static void end_by_force(int alarm_number)
 {
     static const char message[] = "mtil: stopped\n";
     struct stop *stop = atomic_load(&raised_by_signals);
-    (void)alarm_number;
     if (atomic_load(&stop->held)) {
         alarm(GRACE_SECONDS);
         return;

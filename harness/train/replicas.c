@@ -258,8 +258,6 @@ static void *follow(void *context)
 static status forget_changes(void *context, const struct step_report *report, struct error *error)
 {
     struct method_run *run = context;
-    (void)report;
-    (void)error;
     expert_changes_clear(&run->changes);
     return OK;
 }

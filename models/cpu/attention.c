@@ -414,12 +414,10 @@ static void check_prefix(const struct prefix_operands *o)
 {
     assert(o->length > 0 && o->length <= PREFIX_LENGTH && o->width % o->heads == 0 &&
            o->width / o->heads <= PREFIX_COLUMNS);
-    (void)o;
 }
 
 status cpu_prefix_attention(struct backend *backend, const struct prefix_attention *o, struct error *error)
 {
-    (void)error;
     check_prefix(&o->prefix);
     return cpu_run_rows(cpu_of(backend), o->prefix.batch * queries_of(&o->prefix), cost_of_query(&o->prefix),
                         attend_to_prefix, o);

@@ -125,20 +125,16 @@ status cpu_scratch(struct cpu *cpu, size_t bytes, void *pointer, struct error *e
 static status create_arena(struct backend *backend, struct arena *arena, size_t limit, const char *name,
                            struct error *error)
 {
-    (void)backend;
     return arena_create(arena, limit, name, error);
 }
 
 static void destroy_arena(struct backend *backend, struct arena *arena)
 {
-    (void)backend;
     arena_destroy(arena);
 }
 
 static status upload(struct backend *backend, void *device, const void *host, size_t bytes, struct error *error)
 {
-    (void)backend;
-    (void)error;
     if (bytes > 0) /* then neither may be NULL */
         memcpy(device, host, bytes);
     return OK;
@@ -151,8 +147,6 @@ static status download(struct backend *backend, void *host, const void *device, 
 
 static status zero(struct backend *backend, void *device, size_t bytes, struct error *error)
 {
-    (void)backend;
-    (void)error;
     if (bytes > 0)
         memset(device, 0, bytes);
     return OK;
@@ -168,7 +162,6 @@ enum { COPIED_AT_ONCE = 1 << 16 };
 
 static void copy_pieces(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct copying *o = operation;
     size_t from = first * COPIED_AT_ONCE, to = last * COPIED_AT_ONCE < o->bytes ? last * COPIED_AT_ONCE : o->bytes;
     memcpy(o->to + from, o->from + from, to - from);
@@ -176,7 +169,6 @@ static void copy_pieces(struct cpu *cpu, const void *operation, size_t first, si
 
 static status copy(struct backend *backend, void *to, const void *from, size_t bytes, struct error *error)
 {
-    (void)error;
     return cpu_run_rows(cpu_of(backend), (bytes + COPIED_AT_ONCE - 1) / COPIED_AT_ONCE, COPIED_AT_ONCE / sizeof(float),
                         copy_pieces, &(struct copying){to, from, bytes});
 }
@@ -191,7 +183,6 @@ static uint8_t *slot_of(const struct transfer_queue *queue, uint64_t number)
 static status queue_open(struct backend *backend, struct transfer_queue *queue, enum transfer direction, size_t bytes,
                          struct error *error)
 {
-    (void)backend;
     *queue = (struct transfer_queue){
         .direction = direction, .bytes = bytes, .owner = malloc(array_size(bytes, TRANSFER_SLOTS))};
     return queue->owner != NULL ? OK
@@ -201,15 +192,12 @@ static status queue_open(struct backend *backend, struct transfer_queue *queue, 
 
 static void queue_close(struct backend *backend, struct transfer_queue *queue)
 {
-    (void)backend;
     free(queue->owner);
     *queue = (struct transfer_queue){0};
 }
 
 static status staging_acquire(struct backend *backend, struct transfer_queue *queue, void **host, struct error *error)
 {
-    (void)backend;
-    (void)error;
     assert(queue->sent - queue->released < TRANSFER_SLOTS);
     *host = slot_of(queue, queue->sent);
     return OK;
@@ -217,10 +205,7 @@ static status staging_acquire(struct backend *backend, struct transfer_queue *qu
 
 static status staging_send(struct backend *backend, struct transfer_queue *queue, size_t bytes, struct error *error)
 {
-    (void)backend;
-    (void)error;
     assert(bytes <= queue->bytes);
-    (void)bytes;
     queue->sent++;
     return OK;
 }
@@ -228,8 +213,6 @@ static status staging_send(struct backend *backend, struct transfer_queue *queue
 static status staging_receive(struct backend *backend, struct transfer_queue *queue, const void **device,
                               struct error *error)
 {
-    (void)backend;
-    (void)error;
     assert(queue->received < queue->sent && queue->received == queue->released);
     *device = slot_of(queue, queue->received++);
     return OK;
@@ -237,8 +220,6 @@ static status staging_receive(struct backend *backend, struct transfer_queue *qu
 
 static status staging_release(struct backend *backend, struct transfer_queue *queue, struct error *error)
 {
-    (void)backend;
-    (void)error;
     assert(queue->released < queue->received);
     queue->released++;
     return OK;
@@ -247,8 +228,6 @@ static status staging_release(struct backend *backend, struct transfer_queue *qu
 static status fetch_copy(struct backend *backend, struct transfer_queue *queue, const void *device, size_t bytes,
                          struct error *error)
 {
-    (void)backend;
-    (void)error;
     assert(queue->sent - queue->received < TRANSFER_SLOTS && bytes <= queue->bytes - queue->filled);
     memcpy(slot_of(queue, queue->sent) + queue->filled, device, bytes);
     queue->filled += bytes;
@@ -257,8 +236,6 @@ static status fetch_copy(struct backend *backend, struct transfer_queue *queue, 
 
 static status fetch_send(struct backend *backend, struct transfer_queue *queue, struct error *error)
 {
-    (void)backend;
-    (void)error;
     queue->sent++;
     queue->filled = 0;
     return OK;
@@ -266,8 +243,6 @@ static status fetch_send(struct backend *backend, struct transfer_queue *queue, 
 
 static status fetch_take(struct backend *backend, struct transfer_queue *queue, const void **host, struct error *error)
 {
-    (void)backend;
-    (void)error;
     assert(queue->received < queue->sent);
     *host = slot_of(queue, queue->received++);
     return OK;
@@ -277,7 +252,6 @@ static status fetch_take(struct backend *backend, struct transfer_queue *queue, 
 
 static status run_branches(struct backend *backend, const struct branches *branches, struct error *error)
 {
-    (void)backend;
     for (size_t i = 0; i < sizeof branches->list / sizeof *branches->list; i++)
         TRY(branches->list[i].body(branches->list[i].context, error));
     return OK;
@@ -286,21 +260,17 @@ static status run_branches(struct backend *backend, const struct branches *branc
 static status record(struct backend *backend, struct recording *recording, recorded_body body, void *context,
                      struct error *error)
 {
-    (void)backend;
     recording->owner = NULL;
     return body(context, error);
 }
 
 static status replay(struct backend *backend, const struct recording *recording, struct error *error)
 {
-    (void)backend;
-    (void)recording;
     return error_set(error, ERROR_ARGUMENT, "cpu backend: nothing was recorded that could be replayed");
 }
 
 static void destroy_recording(struct backend *backend, struct recording *recording)
 {
-    (void)backend;
     recording->owner = NULL;
 }
 
@@ -317,15 +287,11 @@ struct barrier {
 
 static status bind_thread(struct backend *backend, struct error *error)
 {
-    (void)backend;
-    (void)error;
     return OK;
 }
 
 static status process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
 {
-    (void)error;
-    (void)ranks;
     struct barrier *barrier = xcalloc(1, sizeof *barrier + group->size * sizeof *barrier->values);
     barrier->size = group->size;
     pthread_mutex_init(&barrier->mutex, NULL);
@@ -377,7 +343,6 @@ static void reduce_integers(const struct barrier *barrier, enum reduction reduct
 
 static status all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
 {
-    (void)backend;
     struct barrier *barrier = o->group->owner;
     size_t first = o->rank * o->n / barrier->size, last = (o->rank + 1) * o->n / barrier->size;
     assert(o->rank < barrier->size);
@@ -392,7 +357,6 @@ static status all_reduce(struct backend *backend, const struct all_reduce *o, st
 
 static void process_group_abort(struct backend *backend, struct process_group *group)
 {
-    (void)backend;
     struct barrier *barrier = group->owner;
     pthread_mutex_lock(&barrier->mutex);
     barrier->aborted = true;
@@ -402,7 +366,6 @@ static void process_group_abort(struct backend *backend, struct process_group *g
 
 static void process_group_destroy(struct backend *backend, struct process_group *group)
 {
-    (void)backend;
     struct barrier *barrier = group->owner;
     if (barrier == NULL)
         return;
@@ -430,7 +393,6 @@ static void renew(struct backend *backend, const float *values, size_t n)
 
 static size_t memory_left(struct backend *backend)
 {
-    (void)backend;
     return SIZE_MAX;
 }
 

@@ -131,7 +131,6 @@ status cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_bo
     }                                                                                                                  \
     status cpu_##operation(struct backend *backend, const struct operation *o, struct error *error)                    \
     {                                                                                                                  \
-        (void)error;                                                                                                   \
         return cpu_run_rows(cpu_of(backend), rows, values_per_row, operation##_body, o);                               \
     }                                                                                                                  \
     static void operation##_rows(__attribute__((unused)) struct cpu *cpu, const struct operation *o, size_t first,     \

@@ -206,8 +206,6 @@ status cpu_expert_gate_backward(struct backend *backend, const struct expert_gat
 
 status cpu_count_pairs(struct backend *backend, const struct count_pairs *o, struct error *error)
 {
-    (void)backend;
-    (void)error;
     for (size_t b = 0; b < o->samples; b++)
         for (size_t i = 0; i < o->top_k; i++)
             for (size_t j = 0; j < o->top_k; j++) {

@@ -81,7 +81,6 @@ struct transposition {
 
 static void transpose_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     enum { SIDE = 16 };
     const struct transposition *work = operation;
     for (size_t i = first * SIDE; i < last * SIDE && i < work->from.rows; i += SIDE)
@@ -163,7 +162,6 @@ static void multiply_padded(const struct gemm_run *run, const struct tile *t)
 
 static void multiply_tile(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct gemm_run *run = context;
     const struct gemm *g = run->gemm;
     struct tile t = {.row = job / run->tiling.column_tiles * run->tiling.rows,
@@ -286,7 +284,6 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
 
 static void multiply_group_weights(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct grouped_run *run = context;
     const struct grouped_gemm *g = run->gemm;
     struct group_tile tile = run->tiles[job];

@@ -291,7 +291,6 @@ static size_t packed_weights(const struct grouped_gemm *g)
 
 static void pack_group_weights(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct grouped_run *run = context;
     const struct grouped_gemm *g = run->gemm;
     struct group_job piece = run->jobs[job];
@@ -356,7 +355,6 @@ static struct matrix rows_of_group(struct matrix m, const struct group *group)
 
 static void pack_group_left(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct grouped_run *run = context;
     const struct group *group = &run->groups[run->jobs[job].group];
     size_t depth = bf16_padded(group->rows, BF16_DEPTH), from = run->jobs[job].piece * TILE_ROWS;
@@ -366,7 +364,6 @@ static void pack_group_left(void *context, size_t job, size_t worker)
 
 static void pack_group_right(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     enum { STRIPS = TILE_ROWS / BF16_SIDE };
     const struct grouped_run *run = context;
     const struct group *group = &run->groups[run->jobs[job].group];

@@ -118,7 +118,6 @@ struct penalty_run {
 
 static void penalty_chunks(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct penalty_run *run = operation;
     const struct penalty *o = run->o;
     for (size_t chunk = first; chunk < last; chunk++) {

@@ -14,8 +14,6 @@ static void find_in_chunks(struct cpu *cpu, const void *operation, size_t first,
 
 status cpu_skip_step(struct backend *backend, const struct skip_step *o, struct error *error)
 {
-    (void)backend;
-    (void)error;
     if (!o->guard->skip)
         return OK;
     o->guard->skipped++;
@@ -69,7 +67,6 @@ struct find_run {
 
 static void find_in_piece(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct find_run *run = context;
     find_in_chunks(run->cpu, run->o, run->pieces[job].first, run->pieces[job].last);
 }
@@ -154,7 +151,6 @@ static struct vector_adamw adam_rule(const struct adamw *o, int32_t steps, float
 
 static void step_adamw(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct update_run *run = context;
     const struct update *u = run->update;
     const struct adamw *o = run->operation;
@@ -171,7 +167,6 @@ status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *e
 
 static void step_sgd(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct update_run *run = context;
     const struct update *u = run->update;
     const struct sgd *o = run->operation;
@@ -189,7 +184,6 @@ status cpu_sgd(struct backend *backend, const struct sgd *o, struct error *error
 /* Moments, u in place of the gradient, and what the norms need. */
 static void find_direction(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct update_run *run = context;
     const struct update *u = run->update;
     const struct lamb *o = run->operation;
@@ -220,7 +214,6 @@ static void find_scales(const struct update_run *run)
 
 static void step_lamb(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct update_run *run = context;
     const struct update *u = run->update;
     struct piece piece = run->pieces[job];

@@ -191,7 +191,6 @@ static void route_backward_coordinates(const struct route_backward_run *run, siz
 /* A few coordinates at a time, whose routers over many experts stay in the caches from sample to sample. */
 static void route_backward_width(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     enum { COORDINATES = 8 };
     for (size_t i = first; i < last; i += COORDINATES)
         route_backward_coordinates(operation, i, last - i < COORDINATES ? last : i + COORDINATES);

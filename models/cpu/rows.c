@@ -16,7 +16,6 @@ struct rows_run {
 
 static void run_chunk(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     const struct rows_run *run = context;
     size_t first = job * run->chunk, last = first + run->chunk < run->rows ? first + run->chunk : run->rows;
     run->body(run->cpu, run->operation, first, last);
@@ -144,8 +143,6 @@ static size_t end_of(size_t positions, const int32_t *lengths, size_t b)
 
 status cpu_arange(struct backend *backend, const struct arange *o, struct error *error)
 {
-    (void)backend;
-    (void)error;
     for (size_t i = 0; i < o->count; i++) {
         int32_t row = o->first + (int32_t)i * o->step;
         o->out[i] = o->lengths == NULL ? row : routing_own_row(row, (int32_t)o->positions, o->lengths);
@@ -155,8 +152,6 @@ status cpu_arange(struct backend *backend, const struct arange *o, struct error 
 
 status cpu_spread_positions(struct backend *backend, const struct spread_positions *o, struct error *error)
 {
-    (void)backend;
-    (void)error;
     for (size_t b = 0; b < o->batch; b++)
         for (size_t l = 0; l < o->positions; l++)
             o->out[b * o->positions + l] = l < end_of(o->positions, o->lengths, b) ? o->value[b] : -1;

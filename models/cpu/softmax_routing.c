@@ -55,7 +55,6 @@ static void choose_rows(struct cpu *cpu, const void *operation, size_t first, si
 
 static void weigh_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct route_softmax *o = operation;
     for (size_t at = first * o->top_k; at < last * o->top_k; at += o->top_k) {
         if (o->aligned != ALIGN_NONE)
@@ -209,7 +208,6 @@ static float threshold_of(const struct balance *o, const float *z, const int32_t
 
 static void find_probabilities(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct balance_run *run = operation;
     const struct balance *o = run->o;
     size_t experts = o->dispatch->experts, top_k = o->dispatch->top_k;
@@ -239,7 +237,6 @@ static void add_up(const struct balance_run *run)
 
 static void find_gradients(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct balance_run *run = operation;
     const struct balance *o = run->o;
     size_t experts = o->dispatch->experts, top_k = o->dispatch->top_k;
@@ -307,7 +304,6 @@ enum { COLUMNS = 16 }; /* experts that one job adds up: neighbours in memory */
 
 static void add_probabilities(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct softmax_run *run = operation;
     const struct balance_softmax *o = run->o;
     size_t experts = o->dispatch->experts, end = last * COLUMNS < experts ? last * COLUMNS : experts;
@@ -347,7 +343,6 @@ static double rmoe_loss(const struct softmax_run *run)
 
 static void probability_gradients(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
-    (void)cpu;
     const struct softmax_run *run = operation;
     const struct dispatch *d = run->o->dispatch;
     for (size_t b = first; b < last; b++) {

@@ -22,7 +22,6 @@ status cuda_done(cudaError_t result, const char *what, struct error *error)
 
 status cuda_finish(struct cuda *cuda, const char *operation, struct error *error)
 {
-    (void)cuda;
     return cuda_done(cudaGetLastError(), operation, error);
 }
 
@@ -243,7 +242,6 @@ static void end_all(struct communicators *c, size_t size, ncclResult_t (*end)(nc
 
 static void process_group_abort(struct backend *backend, struct process_group *group)
 {
-    (void)backend;
     struct communicators *c = (struct communicators *)group->owner;
     if (!c->made || c->aborted.exchange(true))
         return;
@@ -253,7 +251,6 @@ static void process_group_abort(struct backend *backend, struct process_group *g
 
 static void process_group_destroy(struct backend *backend, struct process_group *group)
 {
-    (void)backend;
     struct communicators *c = (struct communicators *)group->owner;
     if (c == NULL)
         return;
@@ -279,7 +276,6 @@ static status process_group_create(struct backend *const *ranks, struct process_
 
 static status process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
 {
-    (void)ranks;
     *group = {};
     return error_set(error, ERROR_DEVICE,
                      "cuda: this program was built without NCCL (its header nccl.h was not found); use one GPU "
@@ -288,20 +284,15 @@ static status process_group_create(struct backend *const *ranks, struct process_
 
 static status all_reduce(struct backend *backend, const struct all_reduce *o, struct error *error)
 {
-    (void)backend;
-    (void)o;
     return error_set(error, ERROR_DEVICE, "cuda: this program was built without NCCL");
 }
 
 static void process_group_abort(struct backend *backend, struct process_group *group)
 {
-    (void)backend;
-    (void)group;
 }
 
 static void process_group_destroy(struct backend *backend, struct process_group *group)
 {
-    (void)backend;
     *group = {};
 }
 

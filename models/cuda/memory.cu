@@ -20,7 +20,6 @@ cudaError_t cuda_driver_function(const char *name, unsigned version, void **func
 #if CUDART_VERSION >= 12050
     cudaError_t result = cudaGetDriverEntryPointByVersion(name, function, version, cudaEnableDefault, NULL);
 #else /* of the version that this program is built with */
-    (void)version;
     cudaError_t result = cudaGetDriverEntryPoint(name, function, cudaEnableDefault);
 #endif
     return result == cudaSuccess && *function == NULL ? cudaErrorNotSupported : result;
@@ -55,7 +54,6 @@ struct backing {
 size_t cuda_memory_left(struct backend *backend)
 {
     size_t left = 0, total;
-    (void)backend;
     return cudaMemGetInfo(&left, &total) == cudaSuccess ? left : 0;
 }
 
@@ -102,7 +100,6 @@ static void fill(struct arena *arena, void *memory, size_t bytes)
 
 static void read(struct arena *arena, void *to, const void *memory, size_t bytes)
 {
-    (void)arena;
     cudaMemcpy(to, memory, bytes, cudaMemcpyDeviceToHost);
 }
 
@@ -153,7 +150,6 @@ status cuda_arena_create(struct backend *backend, struct arena *arena, size_t li
 void cuda_arena_destroy(struct backend *backend, struct arena *arena)
 {
     struct backing *b = (struct backing *)arena->owner;
-    (void)backend;
     if (b == NULL)
         return;
     cudaDeviceSynchronize();

@@ -158,7 +158,6 @@ void cuda_queue_close(struct backend *backend, struct transfer_queue *queue)
 
 status cuda_staging_acquire(struct backend *backend, struct transfer_queue *queue, void **host, struct error *error)
 {
-    (void)backend;
     assert(queue->sent - queue->released < TRANSFER_SLOTS);
     struct slot *slot = slot_of(queue, queue->sent);
     *host = slot->host;
@@ -219,7 +218,6 @@ status cuda_fetch_send(struct backend *backend, struct transfer_queue *queue, st
 
 status cuda_fetch_take(struct backend *backend, struct transfer_queue *queue, const void **host, struct error *error)
 {
-    (void)backend;
     assert(queue->received < queue->sent);
     const struct slot *slot = slot_of(queue, queue->received++);
     *host = slot->host;

@@ -212,7 +212,6 @@ static void live(void *store, const char *run, const char *host, struct text *an
 {
     char text[LIVE_SIZE] = "";
     int64_t number;
-    (void)host;
     if (parse_integer(run, &number))
         live_text(store, number, text);
     text_add(answer, "%s", text);

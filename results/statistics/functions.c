@@ -311,7 +311,6 @@ static void give_text(sqlite3_context *context, struct text *text)
 static void call_holm(sqlite3_context *context, int count, sqlite3_value **argument)
 {
     const char *text = (const char *)sqlite3_value_text(argument[1]);
-    (void)count;
     if (sqlite3_value_type(argument[0]) == SQLITE_NULL || text == NULL)
         return;
     json_t *family = json_loads(text, 0, NULL), *item;
@@ -327,7 +326,6 @@ static void call_holm(sqlite3_context *context, int count, sqlite3_value **argum
 static void call_shortest(sqlite3_context *context, int count, sqlite3_value **argument)
 {
     struct text digits = {0};
-    (void)count;
     if (sqlite3_value_type(argument[0]) != SQLITE_FLOAT) {
         sqlite3_result_value(context, argument[0]);
         return;
@@ -358,7 +356,6 @@ static void add_line(sqlite3_context *context, int count, sqlite3_value **argume
     bool first = sqlite3_aggregate_context(context, 0) == NULL;
     struct digest *digest = sqlite3_aggregate_context(context, sizeof *digest);
     const unsigned char *line = sqlite3_value_text(argument[0]);
-    (void)count;
     if (digest == NULL) {
         sqlite3_result_error_nomem(context);
         return;
@@ -391,7 +388,6 @@ static void add_point(sqlite3_context *context, int count, sqlite3_value **argum
     struct points *points = sqlite3_aggregate_context(context, sizeof *points);
     const void *point = sqlite3_value_blob(argument[0]);
     size_t bytes = (size_t)sqlite3_value_bytes(argument[0]), width = bytes / sizeof(float);
-    (void)count;
     if (points == NULL || point == NULL || width == 0)
         return;
     points->width = points->count == 0 ? width : points->width;
@@ -452,7 +448,6 @@ static int compare_numeric(void *context, int size_a, const void *a, int size_b,
 {
     double x, y;
     char *left = xstrndup(a, (size_t)size_a), *right = xstrndup(b, (size_t)size_b);
-    (void)context;
     int order = parse_real(left, &x) && parse_real(right, &y) && x != y ? (x < y ? -1 : 1) : strverscmp(left, right);
     free(left);
     free(right);

@@ -110,7 +110,6 @@ static int refuse(struct images_cursor *cursor, const char *message)
 static int connect_table(sqlite3 *connection, void *context, int count, const char *const *argument,
                          sqlite3_vtab **table, char **message)
 {
-    (void)context, (void)count, (void)argument, (void)message;
     int code = sqlite3_declare_vtab(connection, "CREATE TABLE images (image, truth, \"right\", predicted, router, "
                                                 "run HIDDEN, task HIDDEN, after_task HIDDEN)");
     if (code != SQLITE_OK)
@@ -132,7 +131,6 @@ static int disconnect(sqlite3_vtab *table)
 static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *plan)
 {
     int given = 0;
-    (void)table;
     for (int i = 0; i < plan->nConstraint; i++) {
         if (plan->aConstraint[i].iColumn < RUN || plan->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
             continue;
@@ -149,7 +147,6 @@ static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *plan)
 
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **cursor)
 {
-    (void)table;
     *cursor = xcalloc(1, sizeof(struct images_cursor));
     return SQLITE_OK;
 }
@@ -202,7 +199,6 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *name, int c
     struct images_cursor *cursor = (struct images_cursor *)base;
     sqlite3 *connection = ((struct images_table *)base->pVtab)->connection;
     sqlite3_stmt *row;
-    (void)number, (void)name;
     clear(cursor);
     int code =
         sqlite3_prepare_v2(connection,
@@ -281,7 +277,6 @@ static void count_images(sqlite3_context *context, int count, sqlite3_value **ar
         "images without a router that differ from zero-shot CLIP", "labels that contradict predictions"};
     struct per_image kept, zero_shot;
     struct text json = {0};
-    (void)count;
     if (!unpack(&kept, kind_of(sqlite3_value_text(argument[KIND])), argument[IMAGES], argument[DATA]))
         return;
     bool compared = unpack(&zero_shot, PER_IMAGE_PREDICTIONS, argument[IMAGES], argument[ZERO_SHOT]);

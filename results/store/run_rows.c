@@ -182,7 +182,6 @@ static status add_row(void *context, struct statement *row, struct error *error)
 {
     struct held_rows *rows = context;
     uint64_t digest = 0;
-    (void)error;
     for (size_t i = 1; i < statement_columns(row); i++) { /* the first is the run */
         struct value value = statement_value(row, i);
         bool bytes = value.kind == VALUE_TEXT || value.kind == VALUE_BLOB;

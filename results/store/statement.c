@@ -35,7 +35,6 @@ status statement_open(struct statement **opened, struct database *database, cons
 static int allow_reading(void *context, int action, const char *first, const char *second, const char *schema,
                          const char *trigger)
 {
-    (void)schema, (void)trigger;
     bool declares = action == SQLITE_UPDATE && strcmp(first, "sqlite_master") == 0;
     bool harmless = declares || action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE ||
                     (action == SQLITE_FUNCTION && strcmp(second, "load_extension") != 0);

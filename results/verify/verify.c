@@ -25,7 +25,6 @@ struct verifying {
 static void cells_of(void *context, const char *method, const char *unused, struct text *answer)
 {
     const struct verification *asked = context;
-    (void)unused;
     text_add(answer, "%s", asked->cells != NULL ? asked->cells(method) : "all");
 }
 
@@ -36,7 +35,6 @@ static void file_state(void *context, const char *path, const char *bytes, struc
     struct error error;
     char digest[DIGEST_SIZE];
     int64_t expected = 0;
-    (void)context;
     if (stat(path, &information) != 0)
         text_add(answer, "missing");
     else if (!S_ISREG(information.st_mode))
@@ -65,7 +63,6 @@ static const char *skip_gap(const char *sql)
 static void bare(void *context, const char *sql, const char *unused, struct text *answer)
 {
     char quote = 0;
-    (void)context, (void)unused;
     for (;; sql++) {
         if (quote == 0)
             sql = skip_gap(sql);
@@ -164,7 +161,6 @@ static void suite_said(void *context, const char *text, const char *unused, stru
 {
     struct suite_reader reader = {.asked = context, .settings = json_object()};
     char *copy = xstrdup(text), *rest = reader.asked->incidental != NULL ? copy : NULL, hash[DIGEST_SIZE];
-    (void)unused;
     for (const char *line; (line = strsep(&rest, "\n")) != NULL;)
         read_line(&reader, line);
     digest_bytes(reader.identity.data, reader.identity.size, hash);
@@ -277,7 +273,6 @@ static status take_fault(void *context, struct statement *row, struct error *err
 {
     struct table *faults = context;
     int64_t run = statement_integer(row, 1);
-    (void)error;
     run > 0 ? table_add_integer(faults, run) : table_add_empty(faults);
     table_add_text(faults, statement_text(row, 0));
     for (size_t column = 2; column < 5; column++)

@@ -95,7 +95,6 @@ struct enlarging {
 
 static void write_job(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     struct enlarging *e = context;
     struct error error = {0};
     uint64_t bytes = 0;

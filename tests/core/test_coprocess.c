@@ -14,14 +14,12 @@ static struct coprocess *program;
 
 static int set_up(void **state)
 {
-    (void)state;
     scratch_create(&scratch);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     coprocess_close(program);
     program = NULL;
     scratch_remove(&scratch);

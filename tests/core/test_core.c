@@ -50,7 +50,6 @@ TEST(normals_have_mean_zero_and_variance_one)
 
 static void count_job(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     atomic_fetch_add((atomic_int *)context + job, 1);
 }
 
@@ -72,7 +71,6 @@ TEST(every_job_runs_exactly_once)
 
 static void stop_at_the_third(void *context, size_t job, size_t worker)
 {
-    (void)worker;
     atomic_fetch_add(&((struct stop *)context)[1].signal, 1);
     if (job == 2)
         ((struct stop *)context)->signal = 15;
@@ -139,7 +137,6 @@ TEST(what_is_not_the_file_one_meant)
 /* Arenas are tested as they are without guards. */
 static int without_guards(void **state)
 {
-    (void)state;
     return setenv("MTIL_GUARD", "0", 1);
 }
 TEST_GROUP(without_guards, NULL)
@@ -640,7 +637,6 @@ ROOT_TEST(a_folder_that_cannot_be_is_no_failure)
 
 static bool always(void *context)
 {
-    (void)context;
     return true;
 }
 

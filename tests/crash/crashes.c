@@ -250,7 +250,6 @@ static int prepare(void **state)
 
 static int forget(void **state)
 {
-    (void)state;
     text_free(&trial.expected);
     text_free(&trial.without_caches);
     text_free(&trial.before);
@@ -310,7 +309,6 @@ static long kills_of(const struct scenario *one)
 
 static void survives_kills(void **state)
 {
-    (void)state;
     long kills = kills_of(scenario), index = scenario - scenarios;
     struct rng rng = draws();
     uint64_t draw = 0;
@@ -378,7 +376,6 @@ static void try_fault(const struct point *point)
 
 static void survives_faults(void **state)
 {
-    (void)state;
     size_t count, most = (size_t)setting("MTIL_CRASH_FAULTS", scenario->slow ? 2 : 5);
     struct point *points = list_points(&count);
     if (scenario->faults_most > 0 && (most == 0 || most > scenario->faults_most))

@@ -36,7 +36,6 @@ void album_reopen(void)
 
 int album_setup(void **state)
 {
-    (void)state;
     album = (struct album){0};
     root_log_start(&album.log);
     scratch_create(&album.scratch);
@@ -60,7 +59,6 @@ int album_setup(void **state)
 
 int album_teardown(void **state)
 {
-    (void)state;
     dataset_close(album.dataset);
     scratch_remove(&album.scratch);
     free(album.root);

@@ -14,14 +14,12 @@ enum { MOST_OPTIONS = 16 };
 
 int root_setup(void **state)
 {
-    (void)state;
     scratch_create(&scratch);
     return chdir(scratch.path);
 }
 
 int root_teardown(void **state)
 {
-    (void)state;
     scratch_remove(&scratch);
     return chdir("/");
 }

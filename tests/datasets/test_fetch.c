@@ -51,7 +51,6 @@ static struct {
 
 static void watch_progress(void *context, const char *file, uint64_t done, uint64_t bytes)
 {
-    (void)context;
     assert_string_equal(file, "food.tar.gz");
     assert_true(done <= bytes);
     watch.stopped |= watch.stop_at > 0 && done >= watch.stop_at;
@@ -59,13 +58,11 @@ static void watch_progress(void *context, const char *file, uint64_t done, uint6
 
 static bool watch_stopped(void *context)
 {
-    (void)context;
     return watch.stopped;
 }
 
 static void keep_message(void *context, enum log_level level, const char *message)
 {
-    (void)level;
     text_add(context, "%s\n", message);
 }
 
@@ -145,7 +142,6 @@ static void serve(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     scratch_create(&scratch);
     make_archive("true", "");
     serve();
@@ -154,7 +150,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     server_stop(&server);
     scratch_remove(&scratch);
     bytes_free(&archive);

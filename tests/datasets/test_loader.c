@@ -20,14 +20,12 @@ static struct dataset *toy;
 
 static int set_up(void **state)
 {
-    (void)state;
     toy = root_open("toy", NULL, NULL);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     dataset_close(toy);
     return 0;
 }

@@ -248,7 +248,6 @@ static void lock_database(char *name)
 
 static void unlock_database(char *rest)
 {
-    (void)rest;
     assert_int_equal(sqlite3_exec(rival, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(rival), SQLITE_OK);
 }

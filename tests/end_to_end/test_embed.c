@@ -69,7 +69,6 @@ static void write_inputs(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     workshop_open();
     write_inputs();
     assert_ok(backend_open(&own.backend, &(struct backend_settings){.name = "cpu", .threads = 2}, &error));
@@ -87,7 +86,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     adapters_destroy(own.adapters);
     tokenizer_close(own.tokenizer);
     clip_destroy(own.clip);

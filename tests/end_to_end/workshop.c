@@ -133,14 +133,12 @@ void workshop_close(void)
 
 int workshop_set_up(void **state)
 {
-    (void)state;
     workshop_open();
     return 0;
 }
 
 int workshop_tear_down(void **state)
 {
-    (void)state;
     workshop_close();
     return 0;
 }

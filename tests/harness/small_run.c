@@ -212,14 +212,12 @@ struct evaluator *small_run_evaluator(struct small_run *run, struct selector *se
 static bool wants_loss(void *context, size_t iteration, size_t iterations)
 {
     const struct small_training *training = context;
-    (void)iterations;
     return training->every == 0 || iteration % training->every == 0;
 }
 
 static status record_step(void *context, const struct step_report *report, struct error *failure)
 {
     struct small_training *training = context;
-    (void)failure;
     assert_int_equal(report->iteration, training->count + 1);
     assert_true(training->count < sizeof training->loss / sizeof *training->loss);
     training->loss[training->count] = report->loss;

@@ -43,7 +43,6 @@ static size_t encode(const struct tokenizer *tokenizer, const char *text, int32_
 
 static int set_up(void **state)
 {
-    (void)state;
     scratch_create(&scratch);
     must(file_read(vocabulary_file, FILE_LIMIT, &vocabulary, &error));
     shipped = open_tokenizer(vocabulary_file);
@@ -52,7 +51,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     tokenizer_close(shipped);
     bytes_free(&vocabulary);
     scratch_remove(&scratch);
@@ -283,7 +281,6 @@ static void encode_job(void *rows, size_t job, size_t worker)
 {
     int32_t *row = (int32_t *)rows + job * CONTEXT;
     size_t tokens;
-    (void)worker;
     if (tokenizer_encode(shipped, captions[job % CAPTIONS], row, CONTEXT, &tokens, NULL) != OK)
         row[0] = -1;
 }

@@ -109,7 +109,6 @@ static status watch_route(struct backend *backend, const struct route *route, st
 static status record_nothing(struct backend *backend, struct recording *recording, recorded_body body, void *context,
                              struct error *error)
 {
-    (void)backend;
     *recording = (struct recording){0};
     return body(context, error);
 }
@@ -218,14 +217,12 @@ static void close_side(struct side *side)
 
 static bool always(void *context, size_t iteration, size_t iterations)
 {
-    (void)context;
     return iteration <= iterations;
 }
 
 static status stop_after_it(void *context, const struct step_report *report, struct error *error)
 {
     struct side *side = context;
-    (void)error;
     side->loss = report->loss;
     side->stop.signal = 1;
     return OK;

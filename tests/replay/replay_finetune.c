@@ -75,7 +75,6 @@ static status batch_of(void *context, const struct loader_settings *wanted, size
 
 static status texts_of(void *context, size_t task, const int32_t **tokens, size_t *count, struct error *error)
 {
-    (void)error;
     const struct trajectory *p = context;
     const struct safetensor *texts = strcmp(p->method->name, "zscl") == 0 ? recorded(p->r->data, "captions")
                                                                           : recorded(p->data[task], "random_sentences");
@@ -452,7 +451,6 @@ static void save(struct trajectory *p, size_t task, size_t iteration)
 
 static bool wants_loss(void *context, size_t iteration, size_t iterations)
 {
-    (void)context;
     return iteration <= iterations;
 }
 

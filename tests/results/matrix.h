@@ -16,7 +16,6 @@ static inline status run_matrix_take(void *context, struct statement *row, struc
 {
     struct run_matrix *read = context;
     int64_t tasks = (int64_t)read->matrix.tasks, after = statement_integer(row, 0);
-    (void)failure;
     read->cells[(after < 0 ? tasks : after) * tasks + statement_integer(row, 1)] =
         100.0 * (double)statement_integer(row, 2) / (double)statement_integer(row, 3);
     return OK;

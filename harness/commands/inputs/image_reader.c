@@ -262,7 +262,6 @@ static void decode_job(void *context, size_t job, size_t worker)
     const struct image_reader *reader = context;
     struct image_slot *slot = &reader->slots[reader->count + job];
     struct image image;
-    (void)worker;
     slot->error.code = OK;
     if (stop_requested(reader->call->stop) || image_decode_file(&image, slot->path, &slot->error) != OK)
         return;

@@ -44,7 +44,6 @@ static status compare_input(void *context, struct statement *row, struct error *
 {
     struct unfinished *run = context;
     const struct input_row *found = run->inputs->rows, *end = found + run->inputs->count;
-    (void)error;
     run->stored++;
     while (found < end &&
            (found->task != statement_integer(row, 0) || strcmp(found->kind, statement_text(row, 1)) != 0))

@@ -258,7 +258,6 @@ status designed_open(struct method_run *run, struct error *error)
 {
     struct designed *s = run->state;
     const struct deltas *d = run->model->deltas;
-    (void)error;
     s->spaces = xcalloc(d->count, sizeof *s->spaces);
     for (size_t i = 0; i < d->count; i++)
         if (i == 0 || d->list[i].linear != d->list[i - 1].linear)

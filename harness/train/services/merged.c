@@ -79,7 +79,6 @@ void merged_close(struct method_run *run)
 status merged_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     struct model *model = run->model;
-    (void)task;
     if (model->deltas != NULL)
         TRY(deltas_begin_task(model->deltas, 0, 0, model->settings.delta.trained, error));
     return resumed ? OK : trained_groups_reset(run->model, error);
@@ -88,7 +87,6 @@ status merged_begin_task(struct method_run *run, const struct task *task, bool r
 status merged_end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct merged *m = run->state;
-    (void)task;
     TRY(download(m, m->trained, error));
     TRY(m->rule->add(run, error));
     m->tasks++;

@@ -22,7 +22,6 @@ static double *take(size_t rows, size_t columns)
 
 static void rectify(const void *context, double *values, size_t count)
 {
-    (void)context;
     for (size_t i = 0; i < count; i++)
         values[i] = values[i] > 0 ? values[i] : 0;
 }

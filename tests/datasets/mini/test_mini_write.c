@@ -16,7 +16,6 @@ static size_t patience; /* reports until it asks to stop; 0: never */
 
 static void count_reports(void *context, const char *dataset, size_t done, size_t total)
 {
-    (void)context;
     assert_non_null(dataset);
     assert_true(done <= total);
     reports++;
@@ -24,7 +23,6 @@ static void count_reports(void *context, const char *dataset, size_t done, size_
 
 static bool lost_patience(void *context)
 {
-    (void)context;
     return patience > 0 && reports >= patience;
 }
 

@@ -128,7 +128,6 @@ static const struct head *real_head;
 
 static size_t no_texts(const struct task *task)
 {
-    (void)task;
     return 0;
 }
 
@@ -164,7 +163,6 @@ static status lose_a_score(struct model *model, const struct tensor *features, c
 static status own_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
                          size_t classes, float *scores, struct error *failure)
 {
-    (void)run, (void)task, (void)features, (void)failure;
     scores[(n - 1) * classes] = INFINITY;
     return OK;
 }

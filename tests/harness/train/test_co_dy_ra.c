@@ -73,7 +73,6 @@ RUN_TEST(thresholds_are_the_public_codes, METHOD, NULL)
                 *after = small_run_recorded(file, "after"), last = thresholds[ITERATIONS - 1];
     const struct sparsity_rule rule = {.most = 0.005, .dense = 0.5, .levels = 50};
     size_t between = 0;
-    (void)run;
     for (size_t i = 0; i < ITERATIONS; i++)
         record_expect_near(co_dy_ra_threshold(&rule, i + 1, ITERATIONS), thresholds[i], 1e-9);
     for (size_t i = 0; i < IMPORTANCES; i++) {

@@ -430,7 +430,6 @@ RUN_TEST(one_image_of_a_class_is_enough, NULL)
     const double rows[] = {1, 0, 0, 1};
     const int32_t labels[] = {0, 1};
     double scores[2];
-    (void)run;
     must(discriminant_add(&d, rows, labels, 2, 2, NULL, &error));
     discriminant_scores(&d, rows, 1, NULL, scores);
     assert_true(isfinite(scores[0]) && scores[0] > scores[1]);

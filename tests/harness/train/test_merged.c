@@ -349,7 +349,6 @@ RUN_TEST(estimates_count_what_is_kept, "method.name=continual_ft", NULL)
 
 static void read_opposites(const void *context, size_t task, size_t first, size_t count, float *delta)
 {
-    (void)context;
     static const float deltas[2][2] = {{3, 0}, {-3, 0}};
     memcpy(delta, deltas[task] + first, count * sizeof *delta);
 }

@@ -23,14 +23,12 @@ static struct {
 
 static status open_counted(struct method_run *run, struct error *failure)
 {
-    (void)run, (void)failure;
     calls.opened++;
     return OK;
 }
 
 static void close_counted(struct method_run *run)
 {
-    (void)run;
     calls.closed++;
 }
 
@@ -47,21 +45,18 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 
 static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
 {
-    (void)task, (void)failure;
     assert_int_equal(++((struct state *)run->state)->updates, iteration);
     return OK;
 }
 
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
 {
-    (void)task, (void)failure;
     assert_int_equal(++((struct state *)run->state)->steps, iteration);
     return OK;
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *failure)
 {
-    (void)failure;
     calls.ended++;
     assert_int_equal(run->model->work.rank, 0);
     assert_int_equal(((struct state *)run->state)->steps, task->settings.iterations);
@@ -157,7 +152,6 @@ RUN_TEST(weights_are_swapped_for_evaluation, NULL)
 
 static unsigned groups_image_tower(const struct options *options)
 {
-    (void)options;
     return GROUP_IMAGE_TOWER;
 }
 

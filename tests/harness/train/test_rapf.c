@@ -286,7 +286,6 @@ RUN_TEST(corners_are_finite, NULL)
     int32_t label = 1;
     struct projection layer = {.width = 3, .inputs = 3, .weights = weights};
     struct projection_batch batch = {.n = 1, .labelled = 1, .x = zeros, .labels = &label, .work = work};
-    (void)run;
     assert_int_equal(gaussian_values(3), 9);
     must(gaussian_fit(gaussian, &rule, image, 1, NULL, &error));
     gaussian_draw(gaussian, 3, draws);

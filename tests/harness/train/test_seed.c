@@ -55,7 +55,6 @@ RUN_TEST(the_arithmetic_is_the_public_codes, NULL)
                 *overlap = small_run_recorded(file, "overlap"), *mutual = small_run_recorded(file, "mutual");
     const struct gaussian_rule rule = {.width = DRAWN_WIDTH, .ridge = 1e-8};
     double sums[TESTS][CLASSES] = {{0}}, own[TESTS][2] = {{0}}, out[TESTS * CLASSES];
-    (void)run;
     drawn = 0;
     assert_int_equal(gaussian_values(DRAWN_WIDTH), sizeof gaussians[0][0] / sizeof(float));
     for (size_t e = 0; e < EXPERTS; e++)
@@ -99,7 +98,6 @@ RUN_TEST(few_images_have_a_gaussian, NULL)
     const float *rows = draw((size_t)4 * WIDE, 1);
     float *gaussian = draw(gaussian_values(WIDE), 1);
     double density[2];
-    (void)run;
     for (size_t n = 1; n <= 4; n++) {
         must(gaussian_fit(gaussian, &(struct gaussian_rule){.width = WIDE, .ridge = 1e-30}, rows, n, NULL, &error));
         gaussian_log_densities(gaussian, WIDE, rows, 1, NULL, density, 1);
@@ -138,7 +136,6 @@ static float *scores_of(const struct small_run *run, const struct linear_head *h
     const float *values = small_run_group(head->parameters);
     size_t classes = head->linear.out, width = head->linear.in;
     float *scores = small_run_keep(malloc(n * classes * sizeof *scores));
-    (void)run;
     for (size_t i = 0; i < n * classes; i++)
         scores[i] = (float)(plain_dot(features + i / classes * width, values + i % classes * width, width) +
                             (double)values[head->parameters->list[1].offset + i % classes]);

@@ -27,7 +27,6 @@ static struct tensor_set openai, huggingface, set; /* set: one of them, edited *
 
 static int set_up(void **state)
 {
-    (void)state;
     small_open_siglip(&siglip, 1, PARAMETERS_FROZEN);
     source = open_file(FIXTURES "/model/base/clip.safetensors");
     tensor_set_copy(&openai, source);
@@ -37,7 +36,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     safetensors_close(source);
     tensor_set_free(&huggingface);
     small_close(&siglip);

@@ -22,7 +22,6 @@ static struct {
 
 static int close_files(void **state)
 {
-    (void)state;
     if (f.vit != NULL) {
         clip_destroy(f.vit);
         linear_head_destroy(f.head);

@@ -21,7 +21,6 @@ static void write_shard(const char *name, const char *tensor, float first)
 
 static int set_up(void **state)
 {
-    (void)state;
     struct bytes bytes;
     write_shard("one", "a", 1);
     write_shard("two", "b", 5);
