@@ -11,6 +11,7 @@
 #pragma once
 
 #include "adapters/place.h"
+#include "core/scope.h"
 #include "models/clip/cost.h"
 #include "models/dispatch.h"
 
@@ -104,6 +105,7 @@ status adapters_create(struct adapters **adapters, struct backend *backend, stru
                        const struct clip_dimensions *dimensions, const struct adapter_settings *settings,
                        enum parameters_mode mode, struct error *error);
 void adapters_destroy(struct adapters *adapters); /* NULL is allowed */
+SCOPED_POINTER(struct adapters, adapters_destroy)
 
 /* Whether a tower has adapters at all. */
 bool adapters_in_tower(const struct adapters *adapters, enum tower tower);

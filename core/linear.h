@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include "core/scope.h"
 #include "core/threads.h"
 
 void linear_unit(double *row, size_t n); /* divides by the norm; zeros stay */
@@ -49,6 +50,7 @@ struct symmetric {
 
 struct symmetric *symmetric_create(size_t n);
 void symmetric_destroy(struct symmetric *matrix); /* NULL is allowed */
+SCOPED_POINTER(struct symmetric, symmetric_destroy)
 size_t symmetric_values(size_t n); /* values stored for n rows, padding of the tiles included; SIZE_MAX: too many */
 
 void symmetric_add(struct symmetric *matrix, struct threads *pool, const double *rows, size_t count);

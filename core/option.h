@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 #include "core/text.h"
 
@@ -90,6 +91,7 @@ struct options; /* a table's values */
 /* All values are defaults at first. table is borrowed until destroy; a NULL table has no options. */
 status options_create(struct options **options, const struct option *table, struct error *error);
 void options_destroy(struct options *options);
+SCOPED_POINTER(struct options, options_destroy)
 
 /* where ("suite.yaml:12:5" or "command line") is the beginning of an error message. The error for an unknown name
  * lists the allowed ones. */

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 
 /* A stop request, polled wherever stopping is safe. harness/terminal/stop.h raises it on signals.
@@ -60,3 +61,4 @@ status threads_check(const struct threads *pool, const char *what, struct error 
 size_t threads_available(void);
 
 void threads_destroy(struct threads *pool); /* NULL is allowed */
+SCOPED_POINTER(struct threads, threads_destroy)

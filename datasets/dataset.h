@@ -18,6 +18,7 @@
 
 #include "core/digest.h"
 #include "core/option.h"
+#include "core/scope.h"
 #include "core/status.h"
 #include "datasets/image/image.h"
 
@@ -93,6 +94,7 @@ status dataset_find_folders(const char *root, struct directory *found, struct di
 status dataset_open(struct dataset **dataset, const char *name, const char *root, const struct options *options,
                     const struct log *log, struct error *error);
 void dataset_close(struct dataset *dataset); /* NULL is allowed */
+SCOPED_POINTER(struct dataset, dataset_close)
 
 /* Few-shot: keeps `shots` training images of each class, the first of a shuffle that depends on seed and class only,
  * in their original order. A class with fewer keeps all; with repeat, `shots` of them are drawn with replacement. Either

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 
+#include "core/scope.h"
 #include "datasets/augment/augment.h"
 #include "datasets/cache/cache.h"
 
@@ -60,3 +61,4 @@ status loader_read(struct loader *loader, uint64_t step, uint8_t *pixels, int32_
 /* Images of batch `step` in all shares together. */
 size_t loader_batch_size(const struct loader *loader, uint64_t step);
 void loader_destroy(struct loader *loader); /* NULL is allowed */
+SCOPED_POINTER(struct loader, loader_destroy)

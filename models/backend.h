@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 
+#include "core/scope.h"
 #include "models/dispatch.h"
 #include "models/tensor.h"
 
@@ -584,6 +585,7 @@ status backend_gpus(struct gpus *gpus, struct error *error);
 status backend_gemm_with_terms(struct backend *backend, const struct gemm *product, struct error *error);
 
 void backend_close(struct backend *backend); /* NULL is allowed */
+SCOPED_POINTER(struct backend, backend_close)
 
 /* The CUDA backend's part of backend_open and backend_gpus. */
 status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "core/scope.h"
 #include "models/block.h"
 #include "models/files/clip_config.h"
 
@@ -56,6 +57,7 @@ status clip_create(struct clip **clip, struct backend *backend, struct arena *ar
 status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path,
                  enum parameters_mode mode, const struct clip_stated *stated, struct error *error);
 void clip_destroy(struct clip *clip); /* NULL is allowed */
+SCOPED_POINTER(struct clip, clip_destroy)
 
 /* The common part of clip_create and vit_create: a struct clip of the given form with zero weights. */
 struct clip_plan {

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 
 struct tokenizer;
@@ -25,6 +26,7 @@ struct tokenizer;
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error);
 
 void tokenizer_close(struct tokenizer *tokenizer); /* NULL is allowed */
+SCOPED_POINTER(struct tokenizer, tokenizer_close)
 
 size_t tokenizer_vocabulary(const struct tokenizer *tokenizer); /* ids are below this */
 int32_t tokenizer_start(const struct tokenizer *tokenizer);     /* −1: SigLIP has none */

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 #include "results/store/database.h"
 #include "results/store/per_image.h"
@@ -36,6 +37,7 @@ status store_open(struct store **store, const char *path, enum store_mode mode, 
 status store_open_stoppable(struct store **store, const char *path, enum store_mode mode, const struct stop *stop,
                             struct error *error);
 void store_close(struct store *store); /* rolls back uncommitted rows and releases the locks; NULL is allowed */
+SCOPED_POINTER(struct store, store_close)
 
 const char *store_path(const struct store *store); /* borrowed until close */
 

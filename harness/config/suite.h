@@ -27,6 +27,7 @@
 #include <stddef.h>
 
 #include "core/option.h"
+#include "core/scope.h"
 #include "core/status.h"
 #include "core/text.h"
 #include "datasets/formats/strings.h"
@@ -90,6 +91,7 @@ status suite_parse(struct suite **suite, const char *text, size_t size, const ch
                    const struct suite_section *sections, const char *const *overrides, size_t override_count,
                    struct error *error);
 void suite_destroy(struct suite *suite); /* NULL is allowed */
+SCOPED_POINTER(struct suite, suite_destroy)
 
 /* A suite that a run stored, with overrides; ERROR_ARGUMENT names one that changes what it computes. */
 status suite_parse_stored(struct suite **suite, const char *text, const char *name,

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/status.h"
 #include "harness/run/settings.h"
 #include "harness/train/method.h"
@@ -47,6 +48,7 @@ status run_open_frozen(struct run **run, const struct suite *suite, uint64_t see
 enum run_parts { WITH_METHOD, MODEL_ALONE };
 status run_reopen(struct run *run, unsigned groups, enum run_parts parts, struct error *error);
 void run_close(struct run *run); /* NULL is allowed */
+SCOPED_POINTER(struct run, run_close)
 
 /* The folder of a new run, FOLDER/SUITE-HASH/seedN; and the paths of the resume file and of the scores of blocks in a
  * folder. The caller frees. */

@@ -9,6 +9,7 @@
 
 #include "adapters/files/adapter_metadata.h"
 #include "adapters/files/selector_file.h"
+#include "core/scope.h"
 #include "harness/config/settings.h"
 #include "harness/model/model.h"
 #include "harness/train/serializer.h"
@@ -117,6 +118,7 @@ status selector_create(struct selector **selector, struct model *model, const st
 status selector_open(struct selector **selector, struct model *model, const struct data *data,
                      const struct safetensors *file, const struct adapter_metadata *metadata, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
+SCOPED_POINTER(struct selector, selector_destroy)
 
 /* Inputs of an autoencoder, for a kind that has some. */
 size_t selector_coder_width(const struct selector_kind *kind, const struct model *model);

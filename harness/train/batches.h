@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include "core/scope.h"
 #include "datasets/loader.h"
 #include "harness/model/model.h"
 #include "harness/scenario/data.h"
@@ -72,3 +73,4 @@ status batches_take_images(struct batches *batches, struct arena *arena, struct 
 void batches_advance(struct batches *batches);
 
 void batches_close(struct batches *batches); /* NULL is allowed */
+SCOPED_POINTER(struct batches, batches_close)

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 #include "models/block.h"
 
@@ -106,6 +107,7 @@ status clip_file_open_vit(struct clip_file **file, const char *path, struct erro
 status clip_file_look_vit(struct clip_file **file, const char *path, struct error *error);
 
 void clip_file_close(struct clip_file *file); /* NULL is allowed */
+SCOPED_POINTER(struct clip_file, clip_file_close)
 
 const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file); /* without heads: 0 */
 enum clip_naming clip_file_naming(const struct clip_file *file);

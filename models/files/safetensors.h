@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 
 /* Metadata that safetensors_write adds: a digest of everything else in the file. Files of others have none. */
@@ -56,6 +57,7 @@ status safetensors_open(struct safetensors **file, const char *path, struct erro
 /* Names, types, shapes and metadata of a file alone: data is NULL, and its digest is not compared. */
 status safetensors_open_header(struct safetensors **file, const char *path, struct error *error);
 void safetensors_close(struct safetensors *file); /* NULL is allowed */
+SCOPED_POINTER(struct safetensors, safetensors_close)
 
 /* Wraps tensors of another format in a struct safetensors. tensors [count] and metadata (NULL: none) are copied; names and
  * data belong to owner, which safetensors_close passes to release. */

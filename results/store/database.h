@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 
 /* --- Values, and rows of named ones --- */
@@ -96,6 +97,7 @@ enum store_mode {
 status database_open(struct database **database, const char *path, enum store_mode mode, const struct stop *stop,
                      struct error *error);
 void database_close(struct database *database);
+SCOPED_POINTER(struct database, database_close)
 
 const char *database_path(const struct database *database);      /* as given to database_open */
 const char *database_full_path(const struct database *database); /* absolute, links resolved */
@@ -152,6 +154,7 @@ status statement_open(struct statement **statement, struct database *database, c
 status statement_open_reader(struct statement **statement, struct database *database, const char *sql,
                              struct error *error);
 void statement_close(struct statement *statement); /* NULL is allowed */
+SCOPED_POINTER(struct statement, statement_close)
 
 /* Starts the statement anew with ?1, ?2, … set to values, which are borrowed until the next bind or close; values
  * without a parameter are ignored. */
