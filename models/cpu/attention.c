@@ -207,7 +207,6 @@ static void attend_backward(void *context, size_t job, size_t worker)
 
 static status run_heads(struct attention_run *run, size_t batch, size_t matrices, threads_job job, struct error *error)
 {
-    struct arena_mark mark = arena_mark(&run->cpu->scratch);
     run->columns = run->width / run->heads;
     run->scale = 1.0f / sqrtf((float)run->columns);
     run->workspace_values = f32_workspace(run->cpu, run->positions, run->columns);
@@ -215,7 +214,6 @@ static status run_heads(struct attention_run *run, size_t batch, size_t matrices
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->scratch_values * sizeof(float), &run->scratch,
                     error));
     threads_run(run->cpu->threads, batch * run->heads, job, run);
-    arena_release(&run->cpu->scratch, mark);
     return products_finish(run->cpu, error);
 }
 
@@ -267,32 +265,26 @@ static struct matrix chosen_rows(const void *values, size_t rows, size_t width, 
 }
 
 /* Chosen rows are those of the whole: a product of few rows could round otherwise. */
-status cpu_attention(struct backend *backend, const struct attention *o, struct error *error)
+status cpu_attention(struct cpu *cpu, const struct attention *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
     if (o->rows == NULL)
         return attention_of_all(cpu, o, error);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct attention whole = *o;
     struct matrix all;
     TRY(take_all(cpu, o->batch * o->positions, o->width, o->type, &all, error));
     whole.out = all.data;
     TRY(attention_of_all(cpu, &whole, error));
-    TRY(cpu_gather_rows(
-        backend,
+    return cpu_gather_rows(
+        cpu,
         &(struct gather_rows){
             .x = all, .out = chosen_rows(o->out, o->batch * o->rows_per_sample, o->width, o->type), .rows = o->rows},
-        error));
-    arena_release(&cpu->scratch, mark);
-    return OK;
+        error);
 }
 
-status cpu_attention_backward(struct backend *backend, const struct attention_backward *o, struct error *error)
+status cpu_attention_backward(struct cpu *cpu, const struct attention_backward *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
     if (o->rows == NULL)
         return attention_backward_of_all(cpu, o, NULL, error);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct attention_backward whole = *o;
     struct matrix all;
     void *asked;
@@ -303,14 +295,12 @@ status cpu_attention_backward(struct backend *backend, const struct attention_ba
     TRY(take_all(cpu, o->batch * o->positions, o->width, o->type, &all, error));
     memset(all.data, 0, all.rows * o->width * tensor_type_size(o->type));
     TRY(cpu_scatter_rows(
-        backend,
+        cpu,
         &(struct scatter_rows){
             .x = chosen_rows(o->dout, o->batch * o->rows_per_sample, o->width, o->type), .out = all, .rows = o->rows},
         error));
     whole.dout = all.data;
-    TRY(attention_backward_of_all(cpu, &whole, asked, error));
-    arena_release(&cpu->scratch, mark);
-    return OK;
+    return attention_backward_of_all(cpu, &whole, asked, error);
 }
 
 /* ---- learned keys and values beside a sample's own (struct prefix_attention): they are few, so every query takes them by plain
@@ -416,11 +406,10 @@ static void check_prefix(const struct prefix_operands *o)
            o->width / o->heads <= PREFIX_COLUMNS);
 }
 
-status cpu_prefix_attention(struct backend *backend, const struct prefix_attention *o, struct error *error)
+status cpu_prefix_attention(struct cpu *cpu, const struct prefix_attention *o, struct error *error)
 {
     check_prefix(&o->prefix);
-    return cpu_run_rows(cpu_of(backend), o->prefix.batch * queries_of(&o->prefix), cost_of_query(&o->prefix),
-                        attend_to_prefix, o);
+    return cpu_run_rows(cpu, o->prefix.batch * queries_of(&o->prefix), cost_of_query(&o->prefix), attend_to_prefix, o);
 }
 
 /* With [queries, heads, n] each: the weights of the values, and the gradients of the scores before their scale. */
@@ -472,13 +461,10 @@ static void gradient_rows(struct cpu *cpu, const void *operation, size_t first, 
     }
 }
 
-status cpu_prefix_attention_backward(struct backend *backend, const struct prefix_attention_backward *o,
-                                     struct error *error)
+status cpu_prefix_attention_backward(struct cpu *cpu, const struct prefix_attention_backward *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
     const struct prefix_operands *prefix = &o->prefix;
     size_t queries = prefix->batch * queries_of(prefix), n = queries * prefix->heads * prefix->length;
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct slopes slopes = {.o = o};
     check_prefix(prefix);
     TRY(cpu_scratch(cpu, 2 * n * sizeof(float), &slopes.weights, error));
@@ -487,6 +473,5 @@ status cpu_prefix_attention_backward(struct backend *backend, const struct prefi
     if (o->dvalues != NULL)
         cpu_run_rows(cpu, prefix->heads * prefix->length, 2 * queries * prefix->width / prefix->heads, gradient_rows,
                      &slopes);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }

@@ -258,7 +258,6 @@ static void attend_backward(void *context, size_t job, size_t worker)
 
 static status run_heads(struct attention_run *run, size_t batch, threads_job job, struct error *error)
 {
-    struct arena_mark mark = arena_mark(&run->cpu->scratch);
     bool backward = run->dout.data != NULL;
     run->columns = run->width / run->heads;
     run->side = bf16_padded(run->positions, BF16_SIDE);
@@ -270,7 +269,6 @@ static status run_heads(struct attention_run *run, size_t batch, threads_job job
     run->workspace_bytes = lay_out(run, backward, NULL, &unused);
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->workspace_bytes, &run->workspaces, error));
     threads_run(run->cpu->threads, batch * run->heads, job, run);
-    arena_release(&run->cpu->scratch, mark);
     return OK;
 }
 

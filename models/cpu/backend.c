@@ -396,7 +396,19 @@ static size_t memory_left(struct backend *backend)
     return SIZE_MAX;
 }
 
-#define ENTRY(operation) .operation = cpu_##operation,
+/* Carries out an operation and gives back its scratch memory, also after a failure. */
+#define RUN(operation)                                                                                                 \
+    static status run_##operation(struct backend *backend, const struct operation *o, struct error *error)             \
+    {                                                                                                                  \
+        struct cpu *cpu = cpu_of(backend);                                                                             \
+        struct arena_mark mark = arena_mark(&cpu->scratch);                                                            \
+        status result = cpu_##operation(cpu, o, error);                                                                \
+        arena_release(&cpu->scratch, mark);                                                                            \
+        return result;                                                                                                 \
+    }
+BACKEND_OPERATIONS(RUN)
+
+#define ENTRY(operation) .operation = run_##operation,
 static const struct backend_ops cpu_ops = {
     .name = "cpu",
     BACKEND_OPERATIONS(ENTRY).arena_create = create_arena,

@@ -129,9 +129,9 @@ status cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_bo
     {                                                                                                                  \
         operation##_rows(cpu, o, first, last);                                                                         \
     }                                                                                                                  \
-    status cpu_##operation(struct backend *backend, const struct operation *o, struct error *error)                    \
+    status cpu_##operation(struct cpu *cpu, const struct operation *o, struct error *error)                            \
     {                                                                                                                  \
-        return cpu_run_rows(cpu_of(backend), rows, values_per_row, operation##_body, o);                               \
+        return cpu_run_rows(cpu, rows, values_per_row, operation##_body, o);                                           \
     }                                                                                                                  \
     static void operation##_rows(__attribute__((unused)) struct cpu *cpu, const struct operation *o, size_t first,     \
                                  size_t last)
@@ -152,7 +152,7 @@ status products_finish(struct cpu *cpu, struct error *error); /* ERROR_MEMORY: a
 void product_library(char *text, size_t capacity);            /* "oneDNN 2.6.3" */
 void product_limit(const char *instructions); /* the best that products may use: "avx2"; before the first product */
 
-#define DECLARE(operation) status cpu_##operation(struct backend *, const struct operation *, struct error *);
+#define DECLARE(operation) status cpu_##operation(struct cpu *, const struct operation *, struct error *);
 BACKEND_OPERATIONS(DECLARE)
 #undef DECLARE
 

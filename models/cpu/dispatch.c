@@ -111,7 +111,7 @@ static void drop_slots(struct cpu *cpu, const void *operation, size_t first, siz
         }
 }
 
-status cpu_dispatch_dropout(struct backend *backend, const struct dispatch_dropout *o, struct error *error)
+status cpu_dispatch_dropout(struct cpu *cpu, const struct dispatch_dropout *o, struct error *error)
 {
     if (o->rows_per_sample * o->width % 4 != 0 || o->base % 4 != 0)
         return error_set(error, ERROR_ARGUMENT,
@@ -119,7 +119,7 @@ status cpu_dispatch_dropout(struct backend *backend, const struct dispatch_dropo
                          "adapter.bottleneck, or model.hidden",
                          o->rows_per_sample * o->width);
     if (o->probability > 0)
-        cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), 16 * o->rows_per_sample * o->width, drop_slots, o);
+        cpu_run_rows(cpu, slots_of(o->dispatch), 16 * o->rows_per_sample * o->width, drop_slots, o);
     return OK;
 }
 
@@ -190,21 +190,18 @@ static void gate_bias(struct cpu *cpu, const void *operation, size_t first, size
     }
 }
 
-status cpu_expert_gate_backward(struct backend *backend, const struct expert_gate_backward *o, struct error *error)
+status cpu_expert_gate_backward(struct cpu *cpu, const struct expert_gate_backward *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct gate_run run = {.o = o};
     size_t slots = slots_of(o->dispatch);
     TRY(cpu_scratch(cpu, slots * o->width * sizeof(float), &run.sums, error));
     memset(o->dgates, 0, o->dispatch->samples * o->dispatch->top_k * sizeof *o->dgates);
     cpu_run_rows(cpu, slots, o->rows_per_sample * (o->width + 3 * o->hidden), gate_slots, &run);
     cpu_run_rows(cpu, o->dispatch->experts, slots * o->width / (o->dispatch->experts + 1) + 1, gate_bias, &run);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
-status cpu_count_pairs(struct backend *backend, const struct count_pairs *o, struct error *error)
+status cpu_count_pairs(struct cpu *cpu, const struct count_pairs *o, struct error *error)
 {
     for (size_t b = 0; b < o->samples; b++)
         for (size_t i = 0; i < o->top_k; i++)
@@ -218,17 +215,17 @@ status cpu_count_pairs(struct backend *backend, const struct count_pairs *o, str
 
 /* ---- experts: a composition of the operations above ---- */
 
-status cpu_experts(struct backend *backend, const struct experts *o, struct error *error)
+status cpu_experts(struct cpu *cpu, const struct experts *o, struct error *error)
 {
-    return experts_by_slots(backend, o, error);
+    return experts_by_slots(&cpu->backend, o, error);
 }
 
-status cpu_experts_backward(struct backend *backend, const struct experts_backward *o, struct error *error)
+status cpu_experts_backward(struct cpu *cpu, const struct experts_backward *o, struct error *error)
 {
-    return experts_backward_by_slots(backend, o, error);
+    return experts_backward_by_slots(&cpu->backend, o, error);
 }
 
-status cpu_experts_backward_input(struct backend *backend, const struct experts_backward_input *o, struct error *error)
+status cpu_experts_backward_input(struct cpu *cpu, const struct experts_backward_input *o, struct error *error)
 {
-    return experts_backward_input_by_slots(backend, o, error);
+    return experts_backward_input_by_slots(&cpu->backend, o, error);
 }

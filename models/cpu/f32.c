@@ -190,7 +190,6 @@ static size_t rows_of_tiles(const struct cpu *cpu, struct matrix out, size_t dep
 
 status cpu_gemm_f32(struct cpu *cpu, const struct gemm *g, struct error *error)
 {
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     size_t columns = g->out.columns;
     struct gemm_run run = {.cpu = cpu,
                            .gemm = g,
@@ -204,6 +203,5 @@ status cpu_gemm_f32(struct cpu *cpu, const struct gemm *g, struct error *error)
     cpu_run_rows(cpu, divide_up(columns, PACK_STRIPS * F32_STRIP), PACK_STRIPS * F32_STRIP * run.depth,
                  pack_some_strips, &run);
     threads_run(cpu->threads, run.row_tiles * divide_up(columns, TILE_COLUMNS), multiply_tile, &run);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }

@@ -176,18 +176,16 @@ static void multiply_tile(void *context, size_t job, size_t worker)
     cpu_finish_tile(run->cpu, g, run->accumulate, &t);
 }
 
-status cpu_gemm(struct backend *backend, const struct gemm *operation, struct error *error)
+status cpu_gemm(struct cpu *cpu, const struct gemm *operation, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
     bool bf16 = cpu->bf16 != NULL && !operation->exact;
     if (operation->terms_count > 0 && !(bf16 && cpu_adds_terms(operation)))
-        return backend_gemm_with_terms(backend, operation, error);
+        return backend_gemm_with_terms(&cpu->backend, operation, error);
     if (bf16)
         return cpu_gemm_bf16(cpu, operation, error);
     if (cpu->vector->multiply != NULL && !operation->transpose_a &&
         operation->b.rows * operation->b.columns > LIBRARY_OPERAND)
         return cpu_gemm_f32(cpu, operation, error);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct gemm g = *operation;
     TRY(transpose_operand(cpu, &g, error));
     struct gemm_run run = {.cpu = cpu,
@@ -203,7 +201,6 @@ status cpu_gemm(struct backend *backend, const struct gemm *operation, struct er
         run.accumulate = true;
     TRY(pad_last_tile(&run, error));
     threads_run(cpu->threads, run.tiling.row_tiles * run.tiling.column_tiles, multiply_tile, &run);
-    arena_release(&cpu->scratch, mark);
     return products_finish(cpu, error);
 }
 
@@ -337,12 +334,10 @@ static size_t list_tiles(const struct grouped_gemm *g, struct group_tile *tiles)
     return count;
 }
 
-status cpu_grouped_gemm(struct backend *backend, const struct grouped_gemm *g, struct error *error)
+status cpu_grouped_gemm(struct cpu *cpu, const struct grouped_gemm *g, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
     if (cpu->bf16 != NULL)
         return cpu_grouped_gemm_bf16(cpu, g, error);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct grouped_run run = {.cpu = cpu, .gemm = g, .count = list_tiles(g, NULL)};
     TRY(cpu_scratch(cpu, run.count * sizeof *run.tiles, &run.tiles, error));
     list_tiles(g, run.tiles);
@@ -350,6 +345,5 @@ status cpu_grouped_gemm(struct backend *backend, const struct grouped_gemm *g, s
         TRY(cpu_scratch(cpu, threads_count(cpu->threads) * padded_values(g) * sizeof(float), &run.padded, error));
     }
     threads_run(cpu->threads, run.count, g->kind == GROUPED_ROWS ? multiply_group_rows : multiply_group_weights, &run);
-    arena_release(&cpu->scratch, mark);
     return products_finish(cpu, error);
 }

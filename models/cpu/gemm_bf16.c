@@ -211,7 +211,6 @@ static status take_workspaces(struct cpu *cpu, float **workspaces, struct error 
 
 status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *g, struct error *error)
 {
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     size_t depth = g->transpose_a ? g->a.rows : g->a.columns;
     struct gemm_run run = {
         .cpu = cpu, .gemm = g, .depth = bf16_padded(depth, BF16_DEPTH), .rows = rows_of_tiles(cpu, g->out)};
@@ -225,7 +224,6 @@ status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *g, struct error *error)
         TRY(prepare_terms(&run, error));
     TRY(take_workspaces(cpu, &run.workspaces, error));
     threads_run(cpu->threads, run.row_tiles * divide_up(g->out.columns, TILE_COLUMNS), multiply_tile, &run);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -422,11 +420,8 @@ static status multiply_weights(struct grouped_run *run, struct error *error)
 
 status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *g, struct error *error)
 {
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct grouped_run run = {.cpu = cpu, .gemm = g};
     TRY(list_groups(&run, error));
     TRY(take_workspaces(cpu, &run.workspaces, error));
-    TRY(g->kind == GROUPED_ROWS ? multiply_rows(&run, error) : multiply_weights(&run, error));
-    arena_release(&cpu->scratch, mark);
-    return OK;
+    return g->kind == GROUPED_ROWS ? multiply_rows(&run, error) : multiply_weights(&run, error);
 }

@@ -51,10 +51,8 @@ static void cross_entropy_rows(struct cpu *cpu, const void *operation, size_t fi
     }
 }
 
-status cpu_cross_entropy(struct backend *backend, const struct cross_entropy *o, struct error *error)
+status cpu_cross_entropy(struct cpu *cpu, const struct cross_entropy *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct cross_entropy_run run = {.o = o};
     TRY(cpu_scratch(cpu, 2 * o->logits.rows * sizeof *run.losses, &run.losses, error));
     run.right = run.losses + o->logits.rows;
@@ -64,7 +62,6 @@ status cpu_cross_entropy(struct backend *backend, const struct cross_entropy *o,
         add_loss(o->logits.rows, run.right, 1, 1, o->right);
         o->right[1] += (float)o->logits.rows;
     }
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -96,16 +93,13 @@ static void soft_cross_entropy_rows(struct cpu *cpu, const void *operation, size
     }
 }
 
-status cpu_soft_cross_entropy(struct backend *backend, const struct soft_cross_entropy *o, struct error *error)
+status cpu_soft_cross_entropy(struct cpu *cpu, const struct soft_cross_entropy *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct soft_run run = {.o = o};
     TRY(cpu_scratch(cpu, o->logits.rows * sizeof *run.losses, &run.losses, error));
     TRY(cpu_scratch(cpu, 2 * o->logits.rows * o->logits.columns * sizeof *run.scratch, &run.scratch, error));
     cpu_run_rows(cpu, o->logits.rows, 32 * o->logits.columns, soft_cross_entropy_rows, &run);
     add_loss(o->logits.rows, run.losses, (double)o->logits.rows, o->weight, o->loss);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -132,16 +126,13 @@ static void penalty_chunks(struct cpu *cpu, const void *operation, size_t first,
     }
 }
 
-status cpu_penalty(struct backend *backend, const struct penalty *o, struct error *error)
+status cpu_penalty(struct cpu *cpu, const struct penalty *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct penalty_run run = {.o = o};
     size_t chunks = (o->n + PENALTY_CHUNK - 1) / PENALTY_CHUNK;
     TRY(cpu_scratch(cpu, chunks * sizeof *run.sums, &run.sums, error));
     cpu_run_rows(cpu, chunks, PENALTY_CHUNK, penalty_chunks, &run);
     add_loss(chunks, run.sums, 1, o->strength, o->loss);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 

@@ -12,7 +12,7 @@ static void find_in_chunks(struct cpu *cpu, const void *operation, size_t first,
         __atomic_store_n(o->found, 1, __ATOMIC_RELAXED);
 }
 
-status cpu_skip_step(struct backend *backend, const struct skip_step *o, struct error *error)
+status cpu_skip_step(struct cpu *cpu, const struct skip_step *o, struct error *error)
 {
     if (!o->guard->skip)
         return OK;
@@ -71,19 +71,16 @@ static void find_in_piece(void *context, size_t job, size_t worker)
     find_in_chunks(run->cpu, run->o, run->pieces[job].first, run->pieces[job].last);
 }
 
-status cpu_find_not_finite(struct backend *backend, const struct find_not_finite *o, struct error *error)
+status cpu_find_not_finite(struct cpu *cpu, const struct find_not_finite *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
     if (o->segments == 0) {
         cpu_run_rows(cpu, o->n, 1, find_in_chunks, o);
         return OK;
     }
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct find_run run = {.cpu = cpu, .o = o};
     size_t count;
     TRY(take_pieces(cpu, &(struct segments){o->segments, o->offsets, o->flag, o->flags}, &run.pieces, &count, error));
     threads_run(cpu->threads, count, find_in_piece, &run);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -127,11 +124,9 @@ static status begin_update(struct update_run *run, struct error *error)
 static status update_pieces(struct cpu *cpu, const void *operation, const struct update *update, threads_job step,
                             struct error *error)
 {
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct update_run run = {.cpu = cpu, .operation = operation, .update = update};
     TRY(begin_update(&run, error));
     threads_run(cpu->threads, run.count, step, &run);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -160,9 +155,9 @@ static void step_adamw(void *context, size_t job, size_t worker)
                             u->first_moment + piece.first, u->second_moment + piece.first);
 }
 
-status cpu_adamw(struct backend *backend, const struct adamw *o, struct error *error)
+status cpu_adamw(struct cpu *cpu, const struct adamw *o, struct error *error)
 {
-    return update_pieces(cpu_of(backend), o, &o->update, step_adamw, error);
+    return update_pieces(cpu, o, &o->update, step_adamw, error);
 }
 
 static void step_sgd(void *context, size_t job, size_t worker)
@@ -176,9 +171,9 @@ static void step_sgd(void *context, size_t job, size_t worker)
                           u->first_moment + piece.first);
 }
 
-status cpu_sgd(struct backend *backend, const struct sgd *o, struct error *error)
+status cpu_sgd(struct cpu *cpu, const struct sgd *o, struct error *error)
 {
-    return update_pieces(cpu_of(backend), o, &o->update, step_sgd, error);
+    return update_pieces(cpu, o, &o->update, step_sgd, error);
 }
 
 /* Moments, u in place of the gradient, and what the norms need. */
@@ -222,10 +217,8 @@ static void step_lamb(void *context, size_t job, size_t worker)
     memset(u->gradients + piece.first, 0, n * sizeof *u->gradients);
 }
 
-status cpu_lamb(struct backend *backend, const struct lamb *o, struct error *error)
+status cpu_lamb(struct cpu *cpu, const struct lamb *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct update_run run = {.cpu = cpu, .operation = o, .update = &o->update};
     TRY(cpu_scratch(cpu, o->update.segments * sizeof *run.scales, &run.scales, error));
     TRY(begin_update(&run, error));
@@ -233,7 +226,6 @@ status cpu_lamb(struct backend *backend, const struct lamb *o, struct error *err
     threads_run(cpu->threads, run.count, find_direction, &run);
     find_scales(&run);
     threads_run(cpu->threads, run.count, step_lamb, &run);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 

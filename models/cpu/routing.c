@@ -28,33 +28,29 @@ static bool has_many_experts(const struct route *o)
 }
 
 /* out [B, E]: x₀ of each sample times its router's matrix; rows without a router are left. */
-static status project_together(struct backend *backend, const struct route *o, const void *matrices, float *out,
+static status project_together(struct cpu *cpu, const struct route *o, const void *matrices, float *out,
                                struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct backend *backend = &cpu->backend;
     struct matrix x = matrix_rows((void *)o->x, o->batch, o->width);
     x.stride = o->positions * o->width;
     void *rows;
     TRY(cpu_scratch(cpu, o->batch * o->experts * sizeof(float), &rows, error));
     for (size_t r = 0; r < o->routers; r++) {
         bool computed = false;
+        struct matrix router = matrix_rows((float *)matrices + r * o->width * o->experts, o->width, o->experts);
         for (size_t b = 0; b < o->batch; b++) {
             if (o->router[b] != (int32_t)r)
                 continue;
             if (!computed)
-                TRY(cpu_gemm(backend,
-                             &(struct gemm){
-                                 .a = x,
-                                 .b = matrix_rows((float *)matrices + r * o->width * o->experts, o->width, o->experts),
-                                 .out = matrix_rows(rows, o->batch, o->experts),
-                                 .exact = true},
-                             error));
+                TRY(backend->ops->gemm(
+                    backend,
+                    &(struct gemm){.a = x, .b = router, .out = matrix_rows(rows, o->batch, o->experts), .exact = true},
+                    error));
             computed = true;
             memcpy(out + b * o->experts, (const float *)rows + b * o->experts, o->experts * sizeof *out);
         }
     }
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -121,24 +117,21 @@ static void route_samples(struct cpu *cpu, const void *operation, size_t first, 
     }
 }
 
-status cpu_route(struct backend *backend, const struct route *o, struct error *error)
+status cpu_route(struct cpu *cpu, const struct route *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct route_run run = {.o = o};
     void *memory;
     TRY(cpu_scratch(cpu, o->batch * o->experts * sizeof(float), &memory, error));
     run.logits = o->logits != NULL ? o->logits : memory;
     if (has_many_experts(o)) {
-        TRY(project_together(backend, o, o->routers_value, run.logits, error));
+        TRY(project_together(cpu, o, o->routers_value, run.logits, error));
         if (o->training)
-            TRY(project_together(backend, o, o->noise_value, o->noise_logits, error));
+            TRY(project_together(cpu, o, o->noise_value, o->noise_logits, error));
     }
     cpu_run_rows(cpu, o->batch, 4 * o->width * o->experts, route_samples, &run);
     cpu_sort_slots(o->dispatch, 0);
     if (o->training)
         cpu_count_selections(o->dispatch, o->counts, o->used, o->add_used, o->frozen);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -218,10 +211,8 @@ static void spread_gradients(struct cpu *cpu, const void *operation, size_t firs
     }
 }
 
-status cpu_route_backward(struct backend *backend, const struct route_backward *o, struct error *error)
+status cpu_route_backward(struct cpu *cpu, const struct route_backward *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct route_backward_run run = {.o = o};
     size_t choices = o->batch * o->top_k;
     TRY(cpu_scratch(cpu, 2 * choices * sizeof(float), &run.dz, error));
@@ -230,6 +221,5 @@ status cpu_route_backward(struct backend *backend, const struct route_backward *
     cpu_run_rows(cpu, o->width, 8 * choices, route_backward_width, &run);
     if (o->dlogits != NULL)
         cpu_run_rows(cpu, o->width, 8 * o->batch * o->experts, spread_gradients, o);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }

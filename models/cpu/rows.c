@@ -57,11 +57,11 @@ static status check_norm(struct matrix bf16, struct error *error)
                      NORM_COLUMNS, bf16.columns);
 }
 
-status cpu_layer_norm(struct backend *backend, const struct layer_norm *o, struct error *error)
+status cpu_layer_norm(struct cpu *cpu, const struct layer_norm *o, struct error *error)
 {
     assert(o->x.type == TENSOR_F32);
     TRY(check_norm(o->y, error));
-    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, layer_norm_rows, o);
+    return cpu_run_rows(cpu, o->x.rows, o->x.columns, layer_norm_rows, o);
 }
 
 static void layer_norm_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -99,13 +99,13 @@ static void layer_norm_gain_columns(struct cpu *cpu, const void *operation, size
     }
 }
 
-status cpu_layer_norm_backward(struct backend *backend, const struct layer_norm_backward *o, struct error *error)
+status cpu_layer_norm_backward(struct cpu *cpu, const struct layer_norm_backward *o, struct error *error)
 {
     assert(o->x.type == TENSOR_F32 && o->dx.type == TENSOR_F32 && o->addend.type == TENSOR_F32);
     TRY(check_norm(o->dy, error));
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, layer_norm_backward_rows, o);
+    cpu_run_rows(cpu, o->x.rows, o->x.columns, layer_norm_backward_rows, o);
     if (o->dgain != NULL)
-        cpu_run_rows(cpu_of(backend), (o->x.columns + 15) / 16, o->x.rows * 16, layer_norm_gain_columns, o);
+        cpu_run_rows(cpu, (o->x.columns + 15) / 16, o->x.rows * 16, layer_norm_gain_columns, o);
     return OK;
 }
 
@@ -141,7 +141,7 @@ static size_t end_of(size_t positions, const int32_t *lengths, size_t b)
     return lengths != NULL ? (size_t)lengths[b] : positions;
 }
 
-status cpu_arange(struct backend *backend, const struct arange *o, struct error *error)
+status cpu_arange(struct cpu *cpu, const struct arange *o, struct error *error)
 {
     for (size_t i = 0; i < o->count; i++) {
         int32_t row = o->first + (int32_t)i * o->step;
@@ -150,7 +150,7 @@ status cpu_arange(struct backend *backend, const struct arange *o, struct error 
     return OK;
 }
 
-status cpu_spread_positions(struct backend *backend, const struct spread_positions *o, struct error *error)
+status cpu_spread_positions(struct cpu *cpu, const struct spread_positions *o, struct error *error)
 {
     for (size_t b = 0; b < o->batch; b++)
         for (size_t l = 0; l < o->positions; l++)
@@ -208,12 +208,12 @@ static void drop_rows(struct cpu *cpu, const void *operation, size_t first, size
         }
 }
 
-status cpu_dropout(struct backend *backend, const struct dropout *o, struct error *error)
+status cpu_dropout(struct cpu *cpu, const struct dropout *o, struct error *error)
 {
     if (o->x.columns % 4 != 0 || o->base % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "dropout: expected a multiple of 4 values in a row, found %zu",
                          o->x.columns);
-    return cpu_run_rows(cpu_of(backend), o->x.rows, 16 * o->x.columns, drop_rows, o);
+    return cpu_run_rows(cpu, o->x.rows, 16 * o->x.columns, drop_rows, o);
 }
 
 CPU_ROWS(gather_rows, o->out.rows, o->out.columns)

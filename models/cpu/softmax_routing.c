@@ -65,27 +65,25 @@ static void weigh_rows(struct cpu *cpu, const void *operation, size_t first, siz
     }
 }
 
-status cpu_route_softmax(struct backend *backend, const struct route_softmax *o, struct error *error)
+status cpu_route_softmax(struct cpu *cpu, const struct route_softmax *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct backend *backend = &cpu->backend;
     size_t n = o->samples * o->experts;
     void *logits;
     TRY(cpu_scratch(cpu, o->routers * n * sizeof(float), &logits, error));
     for (size_t r = 0; r < o->routers && n > 0; r++)
-        TRY(cpu_gemm(backend,
-                     &(struct gemm){.a = matrix_rows((void *)o->x, o->samples, o->width),
-                                    .b = router_of(o->routers_value, r, o->width, o->experts),
-                                    .out = matrix_rows((float *)logits + r * n, o->samples, o->experts),
-                                    .exact = true},
-                     error));
+        TRY(backend->ops->gemm(backend,
+                               &(struct gemm){.a = matrix_rows((void *)o->x, o->samples, o->width),
+                                              .b = router_of(o->routers_value, r, o->width, o->experts),
+                                              .out = matrix_rows((float *)logits + r * n, o->samples, o->experts),
+                                              .exact = true},
+                               error));
     cpu_run_rows(cpu, o->samples, 8 * o->experts, choose_rows, &(struct choose_run){o, logits});
     cpu_sort_slots(o->dispatch, o->limit);
     if (o->weights != NULL)
         cpu_run_rows(cpu, o->samples, 4 * o->top_k, weigh_rows, o);
     if (o->training)
         cpu_count_selections(o->dispatch, o->counts, o->used, o->add_used, o->frozen);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -115,10 +113,9 @@ static void slope_rows(struct cpu *cpu, const void *operation, size_t first, siz
     }
 }
 
-status cpu_route_softmax_backward(struct backend *backend, const struct route_softmax_backward *o, struct error *error)
+status cpu_route_softmax_backward(struct cpu *cpu, const struct route_softmax_backward *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct backend *backend = &cpu->backend;
     size_t n = o->samples * o->experts;
     struct matrix x = matrix_rows((void *)o->x, o->samples, o->width), dx = matrix_rows(o->dx, o->samples, o->width);
     void *memory;
@@ -127,25 +124,24 @@ status cpu_route_softmax_backward(struct backend *backend, const struct route_so
     cpu_run_rows(cpu, o->samples, 8 * o->experts, slope_rows, &run);
     for (size_t r = 0; r < o->routers && n > 0; r++) {
         struct matrix dz = matrix_rows(run.dz + r * n, o->samples, o->experts);
-        TRY(cpu_gemm(backend,
-                     &(struct gemm){.a = x,
-                                    .b = dz,
-                                    .out = router_of(o->drouters, r, o->width, o->experts),
-                                    .transpose_a = true,
-                                    .accumulate = true,
-                                    .exact = true},
-                     error));
+        TRY(backend->ops->gemm(backend,
+                               &(struct gemm){.a = x,
+                                              .b = dz,
+                                              .out = router_of(o->drouters, r, o->width, o->experts),
+                                              .transpose_a = true,
+                                              .accumulate = true,
+                                              .exact = true},
+                               error));
         if (o->dx != NULL)
-            TRY(cpu_gemm(backend,
-                         &(struct gemm){.a = dz,
-                                        .b = router_of(o->routers_value, r, o->width, o->experts),
-                                        .out = dx,
-                                        .transpose_b = true,
-                                        .accumulate = true,
-                                        .exact = true},
-                         error));
+            TRY(backend->ops->gemm(backend,
+                                   &(struct gemm){.a = dz,
+                                                  .b = router_of(o->routers_value, r, o->width, o->experts),
+                                                  .out = dx,
+                                                  .transpose_b = true,
+                                                  .accumulate = true,
+                                                  .exact = true},
+                                   error));
     }
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -167,10 +163,8 @@ static size_t draw_order(const struct partition *o, uint64_t *numbers)
     return n;
 }
 
-status cpu_partition(struct backend *backend, const struct partition *o, struct error *error)
+status cpu_partition(struct cpu *cpu, const struct partition *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     const struct dispatch *d = o->dispatch;
     for (size_t b = 0; b < d->samples; b++) {
         d->chosen[b] = o->owner != NULL && o->router[b] >= 0 ? o->owner[b] : -1;
@@ -186,7 +180,6 @@ status cpu_partition(struct backend *backend, const struct partition *o, struct 
     cpu_sort_slots(d, 0);
     if (o->counts != NULL)
         cpu_count_selections(d, o->counts, o->used, o->add_used, o->frozen);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -270,10 +263,8 @@ static void find_gradients(struct cpu *cpu, const void *operation, size_t first,
     }
 }
 
-status cpu_balance(struct backend *backend, const struct balance *o, struct error *error)
+status cpu_balance(struct cpu *cpu, const struct balance *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct balance_run run = {.o = o};
     size_t samples = o->dispatch->samples, experts = o->dispatch->experts;
     TRY(cpu_scratch(cpu, samples * sizeof *run.next, &run.next, error));
@@ -288,7 +279,6 @@ status cpu_balance(struct backend *backend, const struct balance *o, struct erro
     if (o->unweighted != NULL)
         *o->unweighted += (float)((double)o->share * variation);
     cpu_run_rows(cpu, samples, 32 * experts, find_gradients, &run);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }
 
@@ -357,10 +347,8 @@ static void probability_gradients(struct cpu *cpu, const void *operation, size_t
     }
 }
 
-status cpu_balance_softmax(struct backend *backend, const struct balance_softmax *o, struct error *error)
+status cpu_balance_softmax(struct cpu *cpu, const struct balance_softmax *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct softmax_run run = {.o = o};
     size_t experts = o->dispatch->experts;
     void *sent, *load;
@@ -374,6 +362,5 @@ status cpu_balance_softmax(struct backend *backend, const struct balance_softmax
     if (o->unweighted != NULL)
         *o->unweighted += (float)((double)o->share * loss);
     cpu_run_rows(cpu, o->dispatch->samples, experts, probability_gradients, &run);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }

@@ -488,9 +488,8 @@ static status describe_heads(struct heads *h, size_t width, size_t count, struct
     return OK;
 }
 
-status cuda_attention(struct backend *backend, const struct attention *o, struct error *error)
+status cuda_attention(struct cuda *cuda, const struct attention *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     struct heads h = {};
     TRY(describe_heads(&h, o->width, o->heads, error));
     h.positions = o->positions;
@@ -506,7 +505,7 @@ status cuda_attention(struct backend *backend, const struct attention *o, struct
         cuda_attend_bf16(cuda, &h, o->batch);
     else
         IN_ROOM(h.columns, attend_in, cuda, &h, o->batch);
-    return cuda_finish(cuda, "attention", error);
+    return OK;
 }
 
 static status gradients_of_f32(struct cuda *cuda, const struct heads *heads, size_t batch, struct error *error)
@@ -517,10 +516,8 @@ static status gradients_of_f32(struct cuda *cuda, const struct heads *heads, siz
     return OK;
 }
 
-status cuda_attention_backward(struct backend *backend, const struct attention_backward *o, struct error *error)
+status cuda_attention_backward(struct cuda *cuda, const struct attention_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct heads h = {};
     TRY(describe_heads(&h, o->width, o->heads, error));
     h.positions = o->positions;
@@ -534,7 +531,5 @@ status cuda_attention_backward(struct backend *backend, const struct attention_b
     h.dqkv = o->dqkv;
     if (o->batch * o->positions == 0)
         return OK;
-    TRY((o->type == TENSOR_BF16 ? cuda_attention_gradients_bf16 : gradients_of_f32)(cuda, &h, o->batch, error));
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "attention_backward", error);
+    return (o->type == TENSOR_BF16 ? cuda_attention_gradients_bf16 : gradients_of_f32)(cuda, &h, o->batch, error);
 }

@@ -20,11 +20,6 @@ status cuda_done(cudaError_t result, const char *what, struct error *error)
                      what, cudaGetErrorString(result));
 }
 
-status cuda_finish(struct cuda *cuda, const char *operation, struct error *error)
-{
-    return cuda_done(cudaGetLastError(), operation, error);
-}
-
 status cuda_scratch(struct cuda *cuda, size_t bytes, void *pointer, struct error *error)
 {
     void *memory = arena_take(&cuda->scratch, bytes);
@@ -321,7 +316,19 @@ static void close_cuda(struct backend *backend)
     free(cuda);
 }
 
-#define ENTRY(operation) .operation = cuda_##operation,
+/* Carries out an operation and gives back its scratch memory, also after a failure. */
+#define RUN(operation)                                                                                                 \
+    static status run_##operation(struct backend *backend, const struct operation *o, struct error *error)             \
+    {                                                                                                                  \
+        struct cuda *cuda = cuda_of(backend);                                                                          \
+        struct arena_mark mark = arena_mark(&cuda->scratch);                                                           \
+        status result = cuda_##operation(cuda, o, error);                                                              \
+        arena_release(&cuda->scratch, mark);                                                                           \
+        return result == OK ? cuda_done(cudaGetLastError(), #operation, error) : result;                               \
+    }
+BACKEND_OPERATIONS(RUN)
+
+#define ENTRY(operation) .operation = run_##operation,
 static const struct backend_ops cuda_ops = {
     .name = "cuda",
     BACKEND_OPERATIONS(ENTRY).arena_create = cuda_arena_create,
@@ -458,7 +465,7 @@ static status try_kernel(struct cuda *cuda, const struct cudaDeviceProp *propert
     one.count = 1;
     TRY(cuda_scratch(cuda, sizeof *one.out, &one.out, error));
     arena_release(&cuda->scratch, mark);
-    return cuda_arange(&cuda->backend, &one, &failed) == OK
+    return cuda->backend.ops->arange(&cuda->backend, &one, &failed) == OK
                ? OK
                : error_set(
                      error, ERROR_DEVICE,

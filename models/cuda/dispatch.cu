@@ -60,16 +60,15 @@ static unsigned int across(size_t values)
     return blocks < ACROSS ? blocks : ACROSS;
 }
 
-status cuda_dispatch_gather(struct backend *backend, const struct dispatch_gather *o, struct error *error)
+status cuda_dispatch_gather(struct cuda *cuda, const struct dispatch_gather *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     struct slots d = slots_of(o->dispatch);
     size_t values = o->rows_per_sample * o->width;
     struct batch_values x = {(void *)o->x, o->x_type, values}, out = {o->out, o->out_type, values};
     if (d.samples * d.top_k * values > 0)
         CUDA_LAUNCH(cuda, gather_slots, dim3((unsigned int)(d.samples * d.top_k), across(values)), BLOCK, 0, d, x, out,
                     lies_by_eight(x) && lies_by_eight(out));
-    return cuda_finish(cuda, "dispatch_gather", error);
+    return OK;
 }
 
 struct mixture {
@@ -117,9 +116,8 @@ static __global__ void combine_samples_by_eight(struct slots d, struct mixture m
     }
 }
 
-status cuda_dispatch_combine(struct backend *backend, const struct dispatch_combine *o, struct error *error)
+status cuda_dispatch_combine(struct cuda *cuda, const struct dispatch_combine *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     struct slots d = slots_of(o->dispatch);
     size_t values = o->rows_per_sample * o->width;
     struct mixture m = {{(void *)o->rows, o->rows_type, values}, o->weights, o->scale, (float *)o->y};
@@ -130,7 +128,7 @@ status cuda_dispatch_combine(struct backend *backend, const struct dispatch_comb
         CUDA_LAUNCH(cuda, combine_samples_by_eight, grid, BLOCK, 0, d, m);
     else
         CUDA_LAUNCH(cuda, combine_samples, grid, BLOCK, 0, d, m);
-    return cuda_finish(cuda, "dispatch_combine", error);
+    return OK;
 }
 
 static __global__ void drop_slots(struct slots d, size_t fours, uint64_t base, const struct step_state *state,
@@ -149,9 +147,8 @@ static __global__ void drop_slots(struct slots d, size_t fours, uint64_t base, c
     }
 }
 
-status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_dropout *o, struct error *error)
+status cuda_dispatch_dropout(struct cuda *cuda, const struct dispatch_dropout *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     size_t values = o->rows_per_sample * o->width;
     if (values % 4 != 0 || o->base % 4 != 0)
         return error_set(error, ERROR_ARGUMENT,
@@ -166,7 +163,7 @@ status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_drop
         CUDA_LAUNCH(cuda, drop_slots, dim3((unsigned int)(d.samples * d.top_k), across(values / 4)), BLOCK, 0, d,
                     values / 4, o->base, o->state, (uint32_t)((double)o->probability * 4294967296.0),
                     1.0f / (1.0f - o->probability), hidden);
-    return cuda_finish(cuda, "dispatch_dropout", error);
+    return OK;
 }
 
 /* --- The gates --- */
@@ -238,10 +235,8 @@ static __global__ void gate_bias(struct slots d, struct gate_values g)
     g.dup_bias[at] = total;
 }
 
-status cuda_expert_gate_backward(struct backend *backend, const struct expert_gate_backward *o, struct error *error)
+status cuda_expert_gate_backward(struct cuda *cuda, const struct expert_gate_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct slots d = slots_of(o->dispatch);
     size_t most = d.samples * d.top_k;
     void *sums;
@@ -263,14 +258,13 @@ status cuda_expert_gate_backward(struct backend *backend, const struct expert_ga
                             (float *)o->dup_bias,
                             (float *)sums,
                             o->frozen};
-    TRY(backend->ops->zero(backend, o->dgates, most * sizeof *o->dgates, error));
+    TRY(cuda->backend.ops->zero(&cuda->backend, o->dgates, most * sizeof *o->dgates, error));
     if (o->before == NULL)
         CUDA_LAUNCH(cuda, gate_slots<true>, (unsigned int)most, BLOCK, 0, d, g);
     else
         CUDA_LAUNCH(cuda, gate_slots<false>, (unsigned int)most, BLOCK, 0, d, g);
     CUDA_LAUNCH(cuda, gate_bias, blocks_for(d.experts * o->width, BLOCK), BLOCK, 0, d, g);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "expert_gate_backward", error);
+    return OK;
 }
 
 /* A thread has a pair of experts: whole numbers without atomics, in any order the same. */
@@ -521,7 +515,6 @@ static struct counting before_limit(const struct counting *c)
 static status sort_by_many_blocks(struct cuda *cuda, const struct slots *d, struct counting c, int32_t limit,
                                   struct error *error)
 {
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     size_t warps = warps_for(d->experts, d->samples * d->top_k);
     warps = warps < BLOCK / WARP ? warps : BLOCK / WARP;
     c.each = RUN;
@@ -538,7 +531,6 @@ static status sort_by_many_blocks(struct cuda *cuda, const struct slots *d, stru
     CUDA_LAUNCH(cuda, count_runs, blocks, threads, counts, *d, c);
     CUDA_LAUNCH(cuda, add_up, 1, BLOCK, totals, *d, c);
     CUDA_LAUNCH(cuda, place_choices, blocks, threads, 0, *d, c);
-    arena_release(&cuda->scratch, mark);
     return OK;
 }
 
@@ -558,5 +550,5 @@ status cuda_sort_slots(struct cuda *cuda, const struct slots *d, size_t limit, c
         CUDA_LAUNCH(cuda, sort_together, 1, (unsigned int)warps * WARP, (c.runs + 1) * d->experts * sizeof(int32_t), *d,
                     c, before_limit(&c), (int32_t)limit);
     }
-    return cuda_finish(cuda, "sorting by expert", error);
+    return OK;
 }

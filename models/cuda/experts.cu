@@ -438,9 +438,9 @@ static bool is_aligned(const void *rows)
 }
 
 /* Rows in f32 may be rounded on the way. */
-static bool can_be_loaded(const struct backend *backend, enum tensor_type type)
+static bool can_be_loaded(const struct cuda *cuda, enum tensor_type type)
 {
-    return type == TENSOR_F32 || backend->precision == PRECISION_BF16;
+    return type == TENSOR_F32 || cuda->backend.precision == PRECISION_BF16;
 }
 
 /* Whether these kernels compute it. All three operations of a stack decide alike, because their units lie differently in
@@ -494,14 +494,12 @@ static bool is_empty(const struct expert_stack_operands *o)
             LAUNCH_PASS(cuda, s, kernel, float, 128, __VA_ARGS__);                                                     \
     } while (0)
 
-status cuda_experts(struct backend *backend, const struct experts *o, struct error *error)
+status cuda_experts(struct cuda *cuda, const struct experts *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     if (!goes_by_sample(&o->stack))
-        return experts_by_slots(backend, o, error);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
+        return experts_by_slots(&cuda->backend, o, error);
     struct stack s;
-    assert(is_aligned(o->x) && is_aligned(o->y) && is_aligned(o->units) && can_be_loaded(backend, o->x_type));
+    assert(is_aligned(o->x) && is_aligned(o->y) && is_aligned(o->units) && can_be_loaded(cuda, o->x_type));
     if (is_empty(&o->stack))
         return OK;
     TRY(stack_of(cuda, &o->stack, o->weights != NULL ? o->weights : o->stack.dispatch->gates, &s, error));
@@ -514,20 +512,17 @@ status cuda_experts(struct backend *backend, const struct experts *o, struct err
                         o->stack.base,
                         probability > 0 ? o->stack.state : NULL};
     LAUNCH_PASSES(cuda, &s, run_experts, f);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "experts", error);
+    return OK;
 }
 
-status cuda_experts_backward(struct backend *backend, const struct experts_backward *o, struct error *error)
+status cuda_experts_backward(struct cuda *cuda, const struct experts_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     if (!goes_by_sample(&o->stack))
-        return experts_backward_by_slots(backend, o, error);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
+        return experts_backward_by_slots(&cuda->backend, o, error);
     struct stack s;
     void *sums, *along, *partial;
     assert(is_aligned(o->x) && is_aligned(o->dy) && is_aligned(o->units) && is_aligned(o->dunits) &&
-           can_be_loaded(backend, o->x_type) && can_be_loaded(backend, o->dy_type));
+           can_be_loaded(cuda, o->x_type) && can_be_loaded(cuda, o->dy_type));
     assert(is_aligned(o->dfirst) && is_aligned(o->dfirst_bias) && is_aligned(o->dsecond) &&
            is_aligned(o->dsecond_bias));
     if (is_empty(&o->stack))
@@ -554,22 +549,18 @@ status cuda_experts_backward(struct backend *backend, const struct experts_backw
     CUDA_LAUNCH(cuda, add_gate_gradients, blocks_for(choices, BLOCK / WARP), BLOCK, 0, s, (const float *)sums,
                 (const float *)along, o->dgates);
     cuda_expert_weights(cuda, &gradients);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "experts_backward", error);
+    return OK;
 }
 
-status cuda_experts_backward_input(struct backend *backend, const struct experts_backward_input *o, struct error *error)
+status cuda_experts_backward_input(struct cuda *cuda, const struct experts_backward_input *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     if (!goes_by_sample(&o->stack))
-        return experts_backward_input_by_slots(backend, o, error);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
+        return experts_backward_input_by_slots(&cuda->backend, o, error);
     struct stack s;
     assert(is_aligned(o->dunits) && is_aligned(o->dx));
     if (is_empty(&o->stack))
         return OK;
     TRY(stack_of(cuda, &o->stack, o->stack.dispatch->gates, &s, error));
     LAUNCH_PASSES(cuda, &s, run_experts_to_input, o->dunits, o->dx);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "experts_backward_input", error);
+    return OK;
 }

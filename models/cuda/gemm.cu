@@ -256,14 +256,12 @@ static void finish(struct cuda *cuda, const struct gemm *o)
         CUDA_LAUNCH(cuda, finish_product, blocks_for(f.out.count * f.out.columns, BLOCK), BLOCK, 0, f);
 }
 
-status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *error)
+status cuda_gemm(struct cuda *cuda, const struct gemm *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     if (o->out.rows * o->out.columns == 0)
         return OK;
     if (o->terms_count > 0)
-        return backend_gemm_with_terms(backend, o, error);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
+        return backend_gemm_with_terms(&cuda->backend, o, error);
     bool forward_before = o->before.data != NULL && !o->backward;
     struct cuda_product product = {};
     product.a = o->a;
@@ -275,7 +273,7 @@ status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *er
     product.bias = o->bias;
     product.addend = o->accumulate ? o->out : o->addend;
     product.beta = product.addend.data != NULL ? 1.0f : 0.0f;
-    if (backend->precision == PRECISION_BF16 && !o->exact) {
+    if (cuda->backend.precision == PRECISION_BF16 && !o->exact) {
         TRY(cuda_as_bf16(cuda, &product.a, false, error));
         TRY(cuda_as_bf16(cuda, &product.b, o->frozen_b, error));
     }
@@ -284,8 +282,7 @@ status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *er
     TRY(cuda_product_run(cuda, &product, error));
     if (o->backward || forward_before || o->activation != ACTIVATION_NONE)
         finish(cuda, o);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "gemm", error);
+    return OK;
 }
 
 /* ---- Products grouped by expert, in one launch for all experts. Operands come through shared memory, in bf16 precision rounded on
@@ -457,10 +454,9 @@ template <typename T> static void launch_weights(struct cuda *cuda, const struct
         CUDA_LAUNCH(cuda, group_column_sums, dim3(blocks_for(g->k, WARP), groups), WARP, 0, *g, column_sums);
 }
 
-status cuda_grouped_gemm(struct backend *backend, const struct grouped_gemm *o, struct error *error)
+status cuda_grouped_gemm(struct cuda *cuda, const struct grouped_gemm *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    bool bf16 = backend->precision == PRECISION_BF16;
+    bool bf16 = cuda->backend.precision == PRECISION_BF16;
     struct group g = {};
     g.groups = o->groups;
     g.rows_per_slot = o->rows_per_slot;
@@ -481,5 +477,5 @@ status cuda_grouped_gemm(struct backend *backend, const struct grouped_gemm *o, 
         bf16 ? launch_rows<__nv_bfloat16>(cuda, &g) : launch_rows<float>(cuda, &g);
     else
         bf16 ? launch_weights<__nv_bfloat16>(cuda, &g, sums) : launch_weights<float>(cuda, &g, sums);
-    return cuda_finish(cuda, "grouped_gemm", error);
+    return OK;
 }

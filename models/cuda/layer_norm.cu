@@ -135,9 +135,8 @@ template <int PIECES> static void launch_pieces(struct cuda *cuda, const struct 
                 (float *)o->statistics);
 }
 
-status cuda_layer_norm(struct backend *backend, const struct layer_norm *o, struct error *error)
+status cuda_layer_norm(struct cuda *cuda, const struct layer_norm *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     struct typed_rows x = typed_rows_of(o->x), y = typed_rows_of(o->y);
     assert(x.type == TENSOR_F32);
     if (x.count == 0)
@@ -147,7 +146,7 @@ status cuda_layer_norm(struct backend *backend, const struct layer_norm *o, stru
     else
         CUDA_LAUNCH(cuda, normalise_any, blocks_for(x.count, ROWS_PER_BLOCK), BLOCK, 0, x, (const float *)o->gain,
                     (const float *)o->bias, o->epsilon, y, (float *)o->statistics);
-    return cuda_finish(cuda, "layer_norm", error);
+    return OK;
 }
 
 /* --- Gradient: with x̂ the normalised x and g = dy ⊙ gain, dx = addend + rstd (g − mean(g) − x̂ mean(g ⊙ x̂)) --- */
@@ -233,7 +232,6 @@ static __global__ void sum_gradients(struct typed_rows x, struct typed_rows dy, 
 
 static status add_to_weights(struct cuda *cuda, const struct layer_norm_backward *o, struct error *error)
 {
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     size_t chunks = blocks_for(o->x.rows, SUMMED_ROWS), columns = o->x.columns;
     void *partial;
     TRY(cuda_scratch(cuda, 2 * chunks * columns * sizeof(float), &partial, error));
@@ -241,13 +239,11 @@ static status add_to_weights(struct cuda *cuda, const struct layer_norm_backward
                 typed_rows_of(o->x), typed_rows_of(o->dy), (const float *)o->statistics, (float *)partial);
     cuda_add_chunks(cuda, chunks, columns, (const float *)partial, (float *)o->dgain);
     cuda_add_chunks(cuda, chunks, columns, (const float *)partial + chunks * columns, (float *)o->dbias);
-    arena_release(&cuda->scratch, mark);
     return OK;
 }
 
-status cuda_layer_norm_backward(struct backend *backend, const struct layer_norm_backward *o, struct error *error)
+status cuda_layer_norm_backward(struct cuda *cuda, const struct layer_norm_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     const struct norm_gradient rows = {typed_rows_of(o->x), typed_rows_of(o->dy), typed_rows_of(o->addend),
                                        typed_rows_of(o->dx), typed_rows_of(o->rounded)};
     const float *gain = (const float *)o->gain, *statistics = (const float *)o->statistics;
@@ -261,5 +257,5 @@ status cuda_layer_norm_backward(struct backend *backend, const struct layer_norm
         CUDA_LAUNCH(cuda, gradient_any, blocks_for(rows.x.count, ROWS_PER_BLOCK), BLOCK, 0, rows, gain, statistics);
     if (o->dgain != NULL)
         TRY(add_to_weights(cuda, o, error));
-    return cuda_finish(cuda, "layer_norm_backward", error);
+    return OK;
 }

@@ -95,10 +95,8 @@ static __global__ void cross_entropy_rows(struct rows logits, struct rows dlogit
                      (1.0f - smoothing) * ((c == label ? part : 0.0f) + (c == other ? 1.0f - part : 0.0f)));
 }
 
-status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o, struct error *error)
+status cuda_cross_entropy(struct cuda *cuda, const struct cross_entropy *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     size_t rows = o->logits.rows;
     void *scratch;
     if (rows == 0)
@@ -110,8 +108,7 @@ status cuda_cross_entropy(struct backend *backend, const struct cross_entropy *o
     CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, rows, (const double *)losses, (double)rows, o->weight, o->loss);
     if (right != NULL)
         CUDA_LAUNCH(cuda, add_right, 1, WARP, 0, rows, (const double *)right, o->right);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "cross_entropy", error);
+    return OK;
 }
 
 static __global__ void soft_cross_entropy_rows(struct rows logits, struct rows targets, struct rows dlogits,
@@ -134,10 +131,8 @@ static __global__ void soft_cross_entropy_rows(struct rows logits, struct rows t
         losses[i] = loss;
 }
 
-status cuda_soft_cross_entropy(struct backend *backend, const struct soft_cross_entropy *o, struct error *error)
+status cuda_soft_cross_entropy(struct cuda *cuda, const struct soft_cross_entropy *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     void *losses;
     if (o->logits.rows == 0)
         return OK;
@@ -146,8 +141,7 @@ status cuda_soft_cross_entropy(struct backend *backend, const struct soft_cross_
                 rows_of(o->targets), rows_of(o->dlogits), o->temperature, o->weight, (double *)losses);
     CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, o->logits.rows, (const double *)losses, (double)o->logits.rows, o->weight,
                 o->loss);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "soft_cross_entropy", error);
+    return OK;
 }
 
 enum { PENALTY_CHUNK = 1 << 12 };
@@ -169,10 +163,8 @@ static __global__ void penalty_chunks(struct penalty o, double *sums)
         sums[chunk] = total;
 }
 
-status cuda_penalty(struct backend *backend, const struct penalty *o, struct error *error)
+status cuda_penalty(struct cuda *cuda, const struct penalty *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     size_t chunks = (o->n + PENALTY_CHUNK - 1) / PENALTY_CHUNK;
     void *sums;
     if (chunks == 0)
@@ -180,8 +172,7 @@ status cuda_penalty(struct backend *backend, const struct penalty *o, struct err
     TRY(cuda_scratch(cuda, chunks * sizeof(double), &sums, error));
     CUDA_LAUNCH(cuda, penalty_chunks, blocks_for(chunks, ROWS_PER_BLOCK), BLOCK, 0, *o, (double *)sums);
     CUDA_LAUNCH(cuda, add_loss, 1, WARP, 0, chunks, (const double *)sums, 1.0, o->strength, o->loss);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "penalty", error);
+    return OK;
 }
 
 static __global__ void argmax_rows(struct rows x, int32_t *out)

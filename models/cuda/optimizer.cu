@@ -82,23 +82,20 @@ static __global__ void find_in_segments(struct find_not_finite o, struct pieces 
         *o.found = 1;
 }
 
-status cuda_find_not_finite(struct backend *backend, const struct find_not_finite *o, struct error *error)
+status cuda_find_not_finite(struct cuda *cuda, const struct find_not_finite *o, struct error *error)
 {
     enum { MOST_BLOCKS = 2048 };
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     unsigned int blocks = blocks_for(o->n, BLOCK);
     if (o->segments > 0) {
         struct pieces pieces;
         TRY(take_pieces(cuda, o->n, o->segments, &pieces, error));
         CUDA_LAUNCH(cuda, list_all_pieces, blocks_for(o->segments, BLOCK), BLOCK, 0, o->segments, o->offsets, pieces);
         CUDA_LAUNCH(cuda, find_in_segments, (unsigned int)pieces.blocks, BLOCK, 0, *o, pieces);
-        arena_release(&cuda->scratch, mark);
     } else if (o->n > 0) {
         CUDA_LAUNCH(cuda, find_values, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, BLOCK, 0, o->n, o->values,
                     o->found);
     }
-    return cuda_finish(cuda, "find_not_finite", error);
+    return OK;
 }
 
 /* One block. */
@@ -116,11 +113,10 @@ static __global__ void skip(struct skip_step o)
             o.lists[l].counts[i] = o.lists[l].before[i];
 }
 
-status cuda_skip_step(struct backend *backend, const struct skip_step *o, struct error *error)
+status cuda_skip_step(struct cuda *cuda, const struct skip_step *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     CUDA_LAUNCH(cuda, skip, 1, BLOCK, 0, *o);
-    return cuda_finish(cuda, "skip_step", error);
+    return OK;
 }
 
 static __device__ inline bool is_skipped(const struct step_guard *guard)
@@ -252,17 +248,14 @@ static __global__ void __launch_bounds__(BLOCK, 4) step_adamw(struct adamw o, st
     });
 }
 
-status cuda_adamw(struct backend *backend, const struct adamw *o, struct error *error)
+status cuda_adamw(struct cuda *cuda, const struct adamw *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct pieces pieces;
     if (o->update.segments == 0)
         return OK;
     TRY(begin(cuda, &o->update, o->beta1, o->beta2, &pieces, error));
     CUDA_LAUNCH(cuda, step_adamw, (unsigned int)pieces.blocks, BLOCK, 0, *o, pieces);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "adamw", error);
+    return OK;
 }
 
 static __global__ void step_sgd(struct sgd o, struct pieces pieces)
@@ -281,17 +274,14 @@ static __global__ void step_sgd(struct sgd o, struct pieces pieces)
     });
 }
 
-status cuda_sgd(struct backend *backend, const struct sgd *o, struct error *error)
+status cuda_sgd(struct cuda *cuda, const struct sgd *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct pieces pieces;
     if (o->update.segments == 0)
         return OK;
     TRY(begin(cuda, &o->update, 0, 0, &pieces, error));
     CUDA_LAUNCH(cuda, step_sgd, (unsigned int)pieces.blocks, BLOCK, 0, *o, pieces);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "sgd", error);
+    return OK;
 }
 
 /* Sum over the block of one value a thread; every thread gets it. warps [BLOCK / WARP] */
@@ -365,10 +355,8 @@ static __global__ void step_lamb(struct lamb o, struct pieces pieces, const stru
     });
 }
 
-status cuda_lamb(struct backend *backend, const struct lamb *o, struct error *error)
+status cuda_lamb(struct cuda *cuda, const struct lamb *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct pieces pieces;
     void *squares;
     if (o->update.segments == 0)
@@ -378,8 +366,7 @@ status cuda_lamb(struct backend *backend, const struct lamb *o, struct error *er
     unsigned int blocks = (unsigned int)pieces.blocks;
     CUDA_LAUNCH(cuda, find_directions, blocks, BLOCK, 0, *o, pieces, (struct squares *)squares);
     CUDA_LAUNCH(cuda, step_lamb, blocks, BLOCK, 0, *o, pieces, (const struct squares *)squares);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "lamb", error);
+    return OK;
 }
 
 static __global__ void sum_weighted(struct weighted_sum o)

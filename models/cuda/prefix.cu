@@ -159,22 +159,18 @@ static unsigned int warps_of(const struct prefix *p)
     return blocks_for(p->batch * p->queries * p->heads, BLOCK / WARP);
 }
 
-status cuda_prefix_attention(struct backend *backend, const struct prefix_attention *o, struct error *error)
+status cuda_prefix_attention(struct cuda *cuda, const struct prefix_attention *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     struct prefix p;
     TRY(prefix_of(&o->prefix, &p, error));
     p.out = o->out;
     if (warps_of(&p) > 0)
         CUDA_LAUNCH(cuda, attend_to_prefix, warps_of(&p), BLOCK, 0, p);
-    return cuda_finish(cuda, "prefix_attention", error);
+    return OK;
 }
 
-status cuda_prefix_attention_backward(struct backend *backend, const struct prefix_attention_backward *o,
-                                      struct error *error)
+status cuda_prefix_attention_backward(struct cuda *cuda, const struct prefix_attention_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct prefix p;
     void *memory;
     TRY(prefix_of(&o->prefix, &p, error));
@@ -190,6 +186,5 @@ status cuda_prefix_attention_backward(struct backend *backend, const struct pref
     if (n > 0 && o->dvalues != NULL)
         CUDA_LAUNCH(cuda, prefix_gradients, dim3((unsigned int)(p.heads * p.length), (unsigned int)o->routers), BLOCK,
                     0, p, (unsigned int)((p.columns + WARP - 1) / WARP * WARP));
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "prefix_attention_backward", error);
+    return OK;
 }

@@ -135,9 +135,8 @@ static __global__ void __launch_bounds__(BLOCK, 4) route_samples(struct slots d,
         choose(&d, b, z);
 }
 
-status cuda_route(struct backend *backend, const struct route *o, struct error *error)
+status cuda_route(struct cuda *cuda, const struct route *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     struct slots d = slots_of(o->dispatch);
     const struct selections selections = {o->counts, o->used, o->add_used, o->frozen};
     struct route_values r = {};
@@ -160,8 +159,7 @@ status cuda_route(struct backend *backend, const struct route *o, struct error *
         CUDA_LAUNCH(cuda, route_samples<true>, (unsigned int)o->batch, BLOCK, shared, d, r);
     else if (o->batch > 0)
         CUDA_LAUNCH(cuda, route_samples<false>, (unsigned int)o->batch, BLOCK, shared, d, r);
-    TRY(cuda_sort_slots(cuda, &d, 0, o->training ? &selections : NULL, error));
-    return cuda_finish(cuda, "route", error);
+    return cuda_sort_slots(cuda, &d, 0, o->training ? &selections : NULL, error);
 }
 
 /* --- Gradients --- */
@@ -337,9 +335,8 @@ static __global__ void __launch_bounds__(BLOCK, 4) router_gradients(struct slots
     }
 }
 
-status cuda_route_backward(struct backend *backend, const struct route_backward *o, struct error *error)
+status cuda_route_backward(struct cuda *cuda, const struct route_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     if (o->batch * o->top_k == 0)
         return OK;
     struct route_slopes r = {};
@@ -359,5 +356,5 @@ status cuda_route_backward(struct backend *backend, const struct route_backward 
     r.dx = (float *)o->dx;
     dim3 grid(blocks_for(o->width, COORDINATES), 1 + (o->dx != NULL ? blocks_for(o->batch, SAMPLES) : 0));
     CUDA_LAUNCH(cuda, router_gradients, grid, BLOCK, 0, slots_of(o->dispatch), r);
-    return cuda_finish(cuda, "route_backward", error);
+    return OK;
 }

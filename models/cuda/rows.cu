@@ -19,9 +19,8 @@ static __global__ void drop_values(struct typed_rows x, struct typed_rows addend
     }
 }
 
-status cuda_dropout(struct backend *backend, const struct dropout *o, struct error *error)
+status cuda_dropout(struct cuda *cuda, const struct dropout *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     if (o->x.columns % 4 != 0 || o->base % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "dropout: expected a multiple of 4 values in a row, found %zu",
                          o->x.columns);
@@ -29,7 +28,7 @@ status cuda_dropout(struct backend *backend, const struct dropout *o, struct err
         CUDA_LAUNCH(cuda, drop_values, blocks_for(o->x.rows * o->x.columns / 4, BLOCK), BLOCK, 0, typed_rows_of(o->x),
                     typed_rows_of(o->addend), typed_rows_of(o->out), o->state, o->base,
                     (uint32_t)((double)o->probability * 4294967296.0), 1.0f / (1.0f - o->probability));
-    return cuda_finish(cuda, "dropout", error);
+    return OK;
 }
 
 static __global__ void activate_values(enum activation activation, struct typed_rows x, struct typed_rows out)
@@ -160,15 +159,7 @@ static __global__ void spread_means(struct mean_positions_backward o)
         ((float *)o.dx)[at] += ((const float *)o.dout)[b * o.width + j] / (float)(end - o.first);
 }
 
-status cuda_mean_positions_backward(struct backend *backend, const struct mean_positions_backward *o,
-                                    struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    size_t values = o->batch * o->positions * o->width;
-    if (values > 0)
-        CUDA_LAUNCH(cuda, spread_means, blocks_for(values, BLOCK), BLOCK, 0, *o);
-    return cuda_finish(cuda, "mean_positions_backward", error);
-}
+CUDA_OPERATION(mean_positions_backward, o->batch * o->positions * o->width, BLOCK, spread_means, *o)
 
 /* A warp has a row. */
 static __global__ void sparse_softmax_rows(struct rows x, struct rows y, size_t top_k, float inverse, float threshold)
@@ -247,20 +238,17 @@ void cuda_add_chunks(struct cuda *cuda, size_t chunks, size_t columns, const flo
     CUDA_LAUNCH(cuda, add_chunks, blocks_for(columns, WARP), WARP, 0, chunks, columns, partial, out);
 }
 
-status cuda_column_sum(struct backend *backend, const struct column_sum *o, struct error *error)
+status cuda_column_sum(struct cuda *cuda, const struct column_sum *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     struct typed_rows x = typed_rows_of(o->x);
     if (x.count == 0 || x.columns == 0)
         return OK;
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     unsigned int chunks = blocks_for(x.count, SUMMED_ROWS), across = blocks_for(x.columns, WARP);
     void *partial;
     TRY(cuda_scratch(cuda, chunks * x.columns * sizeof(float), &partial, error));
     CUDA_LAUNCH(cuda, sum_chunks, dim3(across, chunks), WARP, 0, x, (float *)partial);
     cuda_add_chunks(cuda, chunks, x.columns, (const float *)partial, (float *)o->out);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "column_sum", error);
+    return OK;
 }
 
 /* ---- From pixels and tokens to rows, and back. A thread has a value. ---- */
@@ -302,9 +290,8 @@ static __global__ void patch_floats(size_t n, const float *images, size_t r, siz
     out[at] = images[((q.image * 3 + q.channel) * r + row) * r + column];
 }
 
-status cuda_patchify(struct backend *backend, const struct patchify *o, struct error *error)
+status cuda_patchify(struct cuda *cuda, const struct patchify *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     size_t n = o->images->shape[0] * o->per_image * 3 * o->patch * o->patch;
     if (n == 0)
         return OK;
@@ -316,7 +303,7 @@ status cuda_patchify(struct backend *backend, const struct patchify *o, struct e
         CUDA_LAUNCH(cuda, patch_floats, blocks_for(n, BLOCK), BLOCK, 0, n, (const float *)o->images->data,
                     o->images->shape[2], o->patch, o->per_image, (float *)o->out);
     }
-    return cuda_finish(cuda, "patchify", error);
+    return OK;
 }
 
 /* The position of token l of image b: 0 for the class token, else one past its patch. */
@@ -330,16 +317,9 @@ static __global__ void assemble(size_t batch, size_t per_image, size_t d, const 
     x[at] = token + position[l * d + j];
 }
 
-status cuda_assemble_tokens(struct backend *backend, const struct assemble_tokens *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    size_t n = o->batch * (o->per_image + 1) * o->width;
-    if (n > 0)
-        CUDA_LAUNCH(cuda, assemble, blocks_for(n, BLOCK), BLOCK, 0, o->batch, o->per_image, o->width,
-                    (const float *)o->patches, (const float *)o->class_embedding, (const float *)o->position,
-                    (float *)o->x);
-    return cuda_finish(cuda, "assemble_tokens", error);
-}
+CUDA_OPERATION(assemble_tokens, (o->per_image + 1) * o->batch * o->width, BLOCK, assemble, o->batch, o->per_image,
+               o->width, (const float *)o->patches, (const float *)o->class_embedding, (const float *)o->position,
+               (float *)o->x)
 
 /* A thread has a value of a position and walks over the images, so that sums never change their order. */
 static __global__ void assemble_backward(size_t batch, size_t per_image, size_t d, const float *__restrict__ dx,
@@ -362,16 +342,9 @@ static __global__ void assemble_backward(size_t batch, size_t per_image, size_t 
         dclass[j] = of_class;
 }
 
-status cuda_assemble_tokens_backward(struct backend *backend, const struct assemble_tokens_backward *o,
-                                     struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    size_t values = (o->per_image + 1) * o->width;
-    if (values > 0)
-        CUDA_LAUNCH(cuda, assemble_backward, blocks_for(values, BLOCK), BLOCK, 0, o->batch, o->per_image, o->width,
-                    (const float *)o->dx, (float *)o->dpatches, (float *)o->dclass, (float *)o->dposition);
-    return cuda_finish(cuda, "assemble_tokens_backward", error);
-}
+CUDA_OPERATION(assemble_tokens_backward, (o->per_image + 1) * o->width, BLOCK, assemble_backward, o->batch,
+               o->per_image, o->width, (const float *)o->dx, (float *)o->dpatches, (float *)o->dclass,
+               (float *)o->dposition)
 
 static __global__ void embed(size_t batch, size_t positions, size_t context, size_t d, const int32_t *tokens,
                              const float *table, const float *position, float *x)
@@ -381,15 +354,8 @@ static __global__ void embed(size_t batch, size_t positions, size_t context, siz
         x[at] = table[(size_t)tokens[b * context + l] * d + j] + position[l * d + j];
 }
 
-status cuda_embed_tokens(struct backend *backend, const struct embed_tokens *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    size_t n = o->batch * o->positions * o->width;
-    if (n > 0)
-        CUDA_LAUNCH(cuda, embed, blocks_for(n, BLOCK), BLOCK, 0, o->batch, o->positions, o->context, o->width,
-                    o->tokens, (const float *)o->table, (const float *)o->position, (float *)o->x);
-    return cuda_finish(cuda, "embed_tokens", error);
-}
+CUDA_OPERATION(embed_tokens, o->batch * o->positions * o->width, BLOCK, embed, o->batch, o->positions, o->context,
+               o->width, o->tokens, (const float *)o->table, (const float *)o->position, (float *)o->x)
 
 /* As in assemble_backward. */
 static __global__ void embed_positions(size_t batch, size_t values, const float *__restrict__ dx, float *dposition)
@@ -432,9 +398,8 @@ static __global__ void embed_backward(size_t count, size_t positions, size_t con
         *place = sum;
 }
 
-status cuda_embed_tokens_backward(struct backend *backend, const struct embed_tokens_backward *o, struct error *error)
+status cuda_embed_tokens_backward(struct cuda *cuda, const struct embed_tokens_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     size_t values = o->positions * o->width;
     if (values > 0) {
         CUDA_LAUNCH(cuda, embed_positions, blocks_for(values, BLOCK), BLOCK, 0, o->batch, values, (const float *)o->dx,
@@ -442,5 +407,5 @@ status cuda_embed_tokens_backward(struct backend *backend, const struct embed_to
         CUDA_LAUNCH(cuda, embed_backward, dim3(blocks_for(o->width, WARP), SHARES), WARP, 0, o->batch * o->positions,
                     o->positions, o->context, o->width, o->tokens, (const float *)o->dx, (float *)o->dtable);
     }
-    return cuda_finish(cuda, "embed_tokens_backward", error);
+    return OK;
 }

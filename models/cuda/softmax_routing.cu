@@ -87,7 +87,7 @@ static struct matrix router_of(const void *matrices, size_t r, size_t width, siz
 }
 
 /* logits [T, B, E] */
-static status project(struct backend *backend, const struct route_softmax *o, float *logits, struct error *error)
+static status project(struct cuda *cuda, const struct route_softmax *o, float *logits, struct error *error)
 {
     for (size_t r = 0; r < o->routers; r++) {
         struct gemm product = {};
@@ -95,19 +95,17 @@ static status project(struct backend *backend, const struct route_softmax *o, fl
         product.b = router_of(o->routers_value, r, o->width, o->experts);
         product.out = matrix_rows(logits + r * o->samples * o->experts, o->samples, o->experts);
         product.exact = true;
-        TRY(cuda_gemm(backend, &product, error));
+        TRY(cuda->backend.ops->gemm(&cuda->backend, &product, error));
     }
     return OK;
 }
 
-status cuda_route_softmax(struct backend *backend, const struct route_softmax *o, struct error *error)
+status cuda_route_softmax(struct cuda *cuda, const struct route_softmax *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct slots d = slots_of(o->dispatch);
     void *logits;
     TRY(cuda_scratch(cuda, o->routers * o->samples * o->experts * sizeof(float), &logits, error));
-    TRY(project(backend, o, (float *)logits, error));
+    TRY(project(cuda, o, (float *)logits, error));
     struct choice_values v = {o->router,
                               (const float *)logits,
                               o->training ? o->noise_deviation : 0.0f,
@@ -121,8 +119,7 @@ status cuda_route_softmax(struct backend *backend, const struct route_softmax *o
     TRY(cuda_sort_slots(cuda, &d, o->limit, o->training ? &selections : NULL, error));
     if (o->weights != NULL && o->samples > 0)
         CUDA_LAUNCH(cuda, weigh_rows, blocks_for(o->samples, BLOCK), BLOCK, 0, d, o->aligned, o->weights);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "route_softmax", error);
+    return OK;
 }
 
 struct slope_values {
@@ -159,10 +156,8 @@ static __global__ void slope_rows(struct slots d, struct slope_values v)
         dz[e] = routing_drop_tiny(p[e] * (dz[e] - mean));
 }
 
-status cuda_route_softmax_backward(struct backend *backend, const struct route_softmax_backward *o, struct error *error)
+status cuda_route_softmax_backward(struct cuda *cuda, const struct route_softmax_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     size_t n = o->samples * o->experts;
     void *memory;
     if (n == 0)
@@ -180,12 +175,11 @@ status cuda_route_softmax_backward(struct backend *backend, const struct route_s
         input.out = matrix_rows(o->dx, o->samples, o->width);
         weights.transpose_a = input.transpose_b = true;
         weights.accumulate = input.accumulate = weights.exact = input.exact = true;
-        TRY(cuda_gemm(backend, &weights, error));
+        TRY(cuda->backend.ops->gemm(&cuda->backend, &weights, error));
         if (o->dx != NULL)
-            TRY(cuda_gemm(backend, &input, error));
+            TRY(cuda->backend.ops->gemm(&cuda->backend, &input, error));
     }
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "route_softmax_backward", error);
+    return OK;
 }
 
 /* --- Partitions --- */
@@ -252,10 +246,8 @@ static status draw_lots(struct cuda *cuda, struct lots *l, size_t samples, struc
     return cuda_sort_slots(cuda, &l->buckets, 0, NULL, error);
 }
 
-status cuda_partition(struct backend *backend, const struct partition *o, struct error *error)
+status cuda_partition(struct cuda *cuda, const struct partition *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct slots d = slots_of(o->dispatch);
     struct lots l = {o->router, o->owner, o->base, o->state};
     if (o->owner == NULL && d.samples > 0)
@@ -263,9 +255,7 @@ status cuda_partition(struct backend *backend, const struct partition *o, struct
     if (d.samples > 0)
         CUDA_LAUNCH(cuda, give_samples, blocks_for(d.samples, BLOCK), BLOCK, 0, d, l);
     const struct selections selections = {o->counts, o->used, o->add_used, o->frozen};
-    TRY(cuda_sort_slots(cuda, &d, 0, o->counts != NULL ? &selections : NULL, error));
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "partition", error);
+    return cuda_sort_slots(cuda, &d, 0, o->counts != NULL ? &selections : NULL, error);
 }
 
 /* ---- The balance losses of noisy top-k and of softmax top-k: sums by expert, gradients by sample. ---- */
@@ -373,10 +363,8 @@ static __global__ void find_gradients(struct balance_values v)
     du[next] += from_after * n[next] * routing_sigmoid(u[next]);
 }
 
-status cuda_balance(struct backend *backend, const struct balance *o, struct error *error)
+status cuda_balance(struct cuda *cuda, const struct balance *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     const struct dispatch *d = o->dispatch;
     struct balance_values v = {d->samples,       d->experts, d->top_k,   d->chosen,     d->gates,
                                o->noise_logits,  o->drawn,   o->epsilon, o->weight,     o->logits,
@@ -391,8 +379,7 @@ status cuda_balance(struct backend *backend, const struct balance *o, struct err
     CUDA_LAUNCH(cuda, add_experts, blocks_for(d->experts, BLOCK), BLOCK, 0, v);
     CUDA_LAUNCH(cuda, add_variations, 1, 1, 0, v);
     CUDA_LAUNCH(cuda, find_gradients, (unsigned int)d->samples, BLOCK, d->experts * sizeof(float), v);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "balance", error);
+    return OK;
 }
 
 /* --- Of softmax top-k --- */
@@ -474,10 +461,8 @@ static __global__ void probability_gradients(struct slots d, struct softmax_valu
     v.dprobabilities[at] = has_part ? (float)v.slopes[e] : 0.0f;
 }
 
-status cuda_balance_softmax(struct backend *backend, const struct balance_softmax *o, struct error *error)
+status cuda_balance_softmax(struct cuda *cuda, const struct balance_softmax *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct slots d = slots_of(o->dispatch);
     if (d.samples == 0)
         return OK;
@@ -491,6 +476,5 @@ status cuda_balance_softmax(struct backend *backend, const struct balance_softma
     CUDA_LAUNCH(cuda, sum_samples, (unsigned int)chunks, BLOCK, 0, d, v);
     CUDA_LAUNCH(cuda, add_balance, 1, BLOCK, 2 * d.experts * sizeof(double), d, v);
     CUDA_LAUNCH(cuda, probability_gradients, blocks_for(d.samples * d.experts, BLOCK), BLOCK, 0, d, v);
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "balance_softmax", error);
+    return OK;
 }
