@@ -119,24 +119,23 @@ struct activate_backward {
 /* Multi-head self-attention of qkv [B, L, 3d] (query, key, value; d / heads columns a head): out [B, R, d]. Causal:
  * position i sees 0 … i. R is L, or rows_per_sample: queries at those rows alone. On a GPU a head has 64 to 128 columns, a
  * multiple of 8. */
-struct attention {
+struct attention_operands {
     size_t batch, positions, width, heads;
     bool causal;
-    enum tensor_type type; /* of qkv and out; bf16 only in bf16 precision */
+    enum tensor_type type; /* of qkv, out and their gradients; bf16 only in bf16 precision */
     const int32_t *rows;   /* [B · rows_per_sample] distinct rows of [B · L], by samples; NULL: all */
     size_t rows_per_sample;
     const void *qkv;
+};
+struct attention {
+    struct attention_operands operands;
     void *out;
     float *lse; /* [B, heads, R] for the backward pass, as the backend likes; NULL in inference */
 };
 /* Queries at other rows get a gradient of 0. */
 struct attention_backward {
-    size_t batch, positions, width, heads;
-    bool causal;
-    enum tensor_type type; /* of all four matrices */
-    const int32_t *rows;
-    size_t rows_per_sample;
-    const void *qkv, *out, *dout; /* out and lse: of the forward pass */
+    struct attention_operands operands;
+    const void *out, *dout; /* out and lse: of the forward pass */
     const float *lse;
     void *dqkv; /* set, not added to */
 };

@@ -262,10 +262,10 @@ PROVE(dropout, SUMS, SUMS, .x = s->x, .addend = s->other, .out = s->dx, .probabi
       .state = s->state)
 
 #define HEADS \
-    .batch = s->z.samples, .positions = s->z.positions, .width = s->z.width, .heads = s->z.heads, \
-    .causal = s->z.causal, .type = s->y.type
-PROVE(attention, SUMS, ROUNDED, HEADS, .qkv = s->wide.data, .out = s->y.data, .lse = s->lse)
-PROVE_AFTER(prove_attention, attention_backward, SUMS, ROUNDED, HEADS, .qkv = s->wide.data, .out = s->y.data,
+    .operands = {.batch = s->z.samples, .positions = s->z.positions, .width = s->z.width, .heads = s->z.heads, \
+    .causal = s->z.causal, .type = s->y.type, .qkv = s->wide.data}
+PROVE(attention, SUMS, ROUNDED, HEADS, .out = s->y.data, .lse = s->lse)
+PROVE_AFTER(prove_attention, attention_backward, SUMS, ROUNDED, HEADS, .out = s->y.data,
             .dout = s->dy.data, .lse = s->lse, .dqkv = s->dwide.data)
 #define PREFIXES \
     .prefix = {.batch = s->z.samples, .positions = s->z.positions, .width = s->z.width, .heads = s->z.heads, \

@@ -297,6 +297,20 @@ static status whole_attention(const struct block_context *context, const struct 
     return hook->forward(hook->state, context, block, &saved->qkv, whole, error);
 }
 
+static struct attention_operands attention_of(const struct block_context *context, const struct block *block,
+                                              const struct tensor *x, const struct tensor *qkv)
+{
+    return (struct attention_operands){.batch = x->shape[0],
+                                       .positions = x->shape[1],
+                                       .width = block->width,
+                                       .heads = block->heads,
+                                       .causal = block->causal,
+                                       .type = qkv->type,
+                                       .rows = context->rows,
+                                       .rows_per_sample = context->rows_per_sample,
+                                       .qkv = qkv->data};
+}
+
 /* x_mid = x + dropout(attention(ln_1(x)), at the rows that are wanted */
 static status attention_half(const struct block_context *context, const struct block *block, const struct tensor *x,
                              struct block_saved *saved, struct error *error)
@@ -313,15 +327,7 @@ static status attention_half(const struct block_context *context, const struct b
                                                 .training = context->training},
                        error));
     TRY(backend->ops->attention(backend,
-                                &(struct attention){.batch = x->shape[0],
-                                                    .positions = x->shape[1],
-                                                    .width = block->width,
-                                                    .heads = block->heads,
-                                                    .causal = block->causal,
-                                                    .type = saved->qkv.type,
-                                                    .rows = context->rows,
-                                                    .rows_per_sample = context->rows_per_sample,
-                                                    .qkv = saved->qkv.data,
+                                &(struct attention){.operands = attention_of(context, block, x, &saved->qkv),
                                                     .out = saved->attended.data,
                                                     .lse = context->training ? saved->lse : NULL},
                                 error));
@@ -468,21 +474,14 @@ static status attention_half_backward(const struct block_context *context, const
         TRY(take_operand_like(&dnormal, context, &saved->x, block->width, "gradient of ln_1", error));
         TRY(scatter(context, dmid, dx, error));
     }
-    TRY(backend->ops->attention_backward(backend,
-                                         &(struct attention_backward){.batch = saved->x.shape[0],
-                                                                      .positions = saved->x.shape[1],
-                                                                      .width = block->width,
-                                                                      .heads = block->heads,
-                                                                      .causal = block->causal,
-                                                                      .type = saved->qkv.type,
-                                                                      .rows = context->rows,
-                                                                      .rows_per_sample = context->rows_per_sample,
-                                                                      .qkv = saved->qkv.data,
-                                                                      .out = saved->attended.data,
-                                                                      .dout = dattended.data,
-                                                                      .lse = saved->lse,
-                                                                      .dqkv = dqkv.data},
-                                         error));
+    TRY(backend->ops->attention_backward(
+        backend,
+        &(struct attention_backward){.operands = attention_of(context, block, &saved->x, &saved->qkv),
+                                     .out = saved->attended.data,
+                                     .dout = dattended.data,
+                                     .lse = saved->lse,
+                                     .dqkv = dqkv.data},
+        error));
     if (hook != NULL)
         TRY(hook->backward(hook->state, context, block, &saved->qkv, &dattended, &dqkv, error));
     if (reads_input(&block->in_proj)) {

@@ -133,17 +133,22 @@ static status take_saved(const struct pooling *p, struct pool_saved *s)
     return pool_rows(p->clip->backend, p->encoding->arena, p->batch, p->positions, &s->rows, p->error);
 }
 
+static struct attention_operands attention_of(const struct pooling *p, const struct pool_saved *s)
+{
+    return (struct attention_operands){.batch = p->batch,
+                                       .positions = p->positions,
+                                       .width = p->width,
+                                       .heads = p->clip->attention_pool.heads,
+                                       .type = s->qkv.type,
+                                       .rows = s->rows,
+                                       .rows_per_sample = 1,
+                                       .qkv = s->qkv.data};
+}
+
 static status attend(const struct pooling *p, struct pool_saved *s)
 {
     return p->clip->backend->ops->attention(p->clip->backend,
-                                            &(struct attention){.batch = p->batch,
-                                                                .positions = p->positions,
-                                                                .width = p->width,
-                                                                .heads = p->clip->attention_pool.heads,
-                                                                .type = s->qkv.type,
-                                                                .rows = s->rows,
-                                                                .rows_per_sample = 1,
-                                                                .qkv = s->qkv.data,
+                                            &(struct attention){.operands = attention_of(p, s),
                                                                 .out = s->attended.data,
                                                                 .lse = p->encoding->training ? s->lse : NULL},
                                             p->error);
@@ -226,14 +231,7 @@ static status attend_backward(const struct pooling *p, const struct pool_saved *
     TRY(linear_backward(backend, &block->out_proj,
                         &(struct linear_backward){.dy = matrix_of(da), .dx = matrix_of(&dattended)}, p->error));
     return backend->ops->attention_backward(backend,
-                                            &(struct attention_backward){.batch = p->batch,
-                                                                         .positions = p->positions,
-                                                                         .width = p->width,
-                                                                         .heads = block->heads,
-                                                                         .type = s->qkv.type,
-                                                                         .rows = s->rows,
-                                                                         .rows_per_sample = 1,
-                                                                         .qkv = s->qkv.data,
+                                            &(struct attention_backward){.operands = attention_of(p, s),
                                                                          .out = s->attended.data,
                                                                          .dout = dattended.data,
                                                                          .lse = s->lse,

@@ -205,100 +205,85 @@ static void attend_backward(void *context, size_t job, size_t worker)
         free(copies[i]);
 }
 
-static status run_heads(struct attention_run *run, size_t batch, size_t matrices, threads_job job, struct error *error)
+static status run_heads(struct attention_run *run, const struct attention_operands *o, size_t matrices, threads_job job,
+                        struct error *error)
 {
+    run->positions = o->positions;
+    run->width = o->width;
+    run->heads = o->heads;
+    run->causal = o->causal;
+    run->qkv = o->qkv;
     run->columns = run->width / run->heads;
     run->scale = 1.0f / sqrtf((float)run->columns);
     run->workspace_values = f32_workspace(run->cpu, run->positions, run->columns);
     run->scratch_values = run->workspace_values + (matrices * run->positions * run->positions + 15) / 16 * 16;
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->scratch_values * sizeof(float), &run->scratch,
                     error));
-    threads_run(run->cpu->threads, batch * run->heads, job, run);
+    threads_run(run->cpu->threads, o->batch * run->heads, job, run);
     return products_finish(run->cpu, error);
 }
 
 static status attention_of_all(struct cpu *cpu, const struct attention *o, struct error *error)
 {
-    if (o->type == TENSOR_BF16)
+    if (o->operands.type == TENSOR_BF16)
         return cpu_attention_bf16(cpu, o, error);
-    struct attention_run run = {.cpu = cpu,
-                                .positions = o->positions,
-                                .width = o->width,
-                                .heads = o->heads,
-                                .causal = o->causal,
-                                .qkv = o->qkv,
-                                .out = o->out};
-    return run_heads(&run, o->batch, 1, attend, error);
+    struct attention_run run = {.cpu = cpu, .out = o->out};
+    return run_heads(&run, &o->operands, 1, attend, error);
 }
 
 static status attention_backward_of_all(struct cpu *cpu, const struct attention_backward *o, const bool *asked,
                                         struct error *error)
 {
-    if (o->type == TENSOR_BF16)
+    if (o->operands.type == TENSOR_BF16)
         return cpu_attention_backward_bf16(cpu, o, asked, error);
-    struct attention_run run = {.cpu = cpu,
-                                .positions = o->positions,
-                                .width = o->width,
-                                .heads = o->heads,
-                                .causal = o->causal,
-                                .asked = asked,
-                                .qkv = o->qkv,
-                                .dout = o->dout,
-                                .dqkv = o->dqkv};
-    return run_heads(&run, o->batch, 2, attend_backward, error);
+    struct attention_run run = {.cpu = cpu, .asked = asked, .dout = o->dout, .dqkv = o->dqkv};
+    return run_heads(&run, &o->operands, 2, attend_backward, error);
 }
 
 /* In scratch memory: a row of every position. */
-static status take_all(struct cpu *cpu, size_t rows, size_t width, enum tensor_type type, struct matrix *all,
-                       struct error *error)
+static status take_all(struct cpu *cpu, const struct attention_operands *o, struct matrix *all, struct error *error)
 {
-    *all = matrix_rows(NULL, rows, width);
-    all->type = type;
-    return cpu_scratch(cpu, rows * width * tensor_type_size(type), &all->data, error);
+    *all = matrix_rows(NULL, o->batch * o->positions, o->width);
+    all->type = o->type;
+    return cpu_scratch(cpu, all->rows * o->width * tensor_type_size(o->type), &all->data, error);
 }
 
-static struct matrix chosen_rows(const void *values, size_t rows, size_t width, enum tensor_type type)
+static struct matrix chosen_rows(const struct attention_operands *o, const void *values)
 {
-    struct matrix m = matrix_rows((void *)values, rows, width);
-    m.type = type;
+    struct matrix m = matrix_rows((void *)values, o->batch * o->rows_per_sample, o->width);
+    m.type = o->type;
     return m;
 }
 
 /* Chosen rows are those of the whole: a product of few rows could round otherwise. */
 status cpu_attention(struct cpu *cpu, const struct attention *o, struct error *error)
 {
-    if (o->rows == NULL)
+    const int32_t *rows = o->operands.rows;
+    if (rows == NULL)
         return attention_of_all(cpu, o, error);
     struct attention whole = *o;
-    struct matrix all;
-    TRY(take_all(cpu, o->batch * o->positions, o->width, o->type, &all, error));
+    struct matrix all, out = chosen_rows(&o->operands, o->out);
+    TRY(take_all(cpu, &o->operands, &all, error));
     whole.out = all.data;
     TRY(attention_of_all(cpu, &whole, error));
-    return cpu_gather_rows(
-        cpu,
-        &(struct gather_rows){
-            .x = all, .out = chosen_rows(o->out, o->batch * o->rows_per_sample, o->width, o->type), .rows = o->rows},
-        error);
+    return cpu_gather_rows(cpu, &(struct gather_rows){.x = all, .out = out, .rows = rows}, error);
 }
 
 status cpu_attention_backward(struct cpu *cpu, const struct attention_backward *o, struct error *error)
 {
-    if (o->rows == NULL)
+    const int32_t *rows = o->operands.rows;
+    if (rows == NULL)
         return attention_backward_of_all(cpu, o, NULL, error);
     struct attention_backward whole = *o;
-    struct matrix all;
-    void *asked;
-    TRY(cpu_scratch(cpu, o->batch * o->positions * sizeof(bool), &asked, error));
-    memset(asked, 0, o->batch * o->positions * sizeof(bool));
-    for (size_t i = 0; i < o->batch * o->rows_per_sample; i++)
-        ((bool *)asked)[o->rows[i]] = true;
-    TRY(take_all(cpu, o->batch * o->positions, o->width, o->type, &all, error));
-    memset(all.data, 0, all.rows * o->width * tensor_type_size(o->type));
-    TRY(cpu_scatter_rows(
-        cpu,
-        &(struct scatter_rows){
-            .x = chosen_rows(o->dout, o->batch * o->rows_per_sample, o->width, o->type), .out = all, .rows = o->rows},
-        error));
+    struct matrix all, dout = chosen_rows(&o->operands, o->dout);
+    bool *asked;
+    TRY(take_all(cpu, &o->operands, &all, error));
+    memset(all.data, 0, all.rows * all.columns * tensor_type_size(all.type));
+    TRY(cpu_scatter_rows(cpu, &(struct scatter_rows){.x = dout, .out = all, .rows = rows}, error));
+    TRY(cpu_scratch(cpu, all.rows * sizeof *asked, &asked, error));
+    memset(asked, 0, all.rows * sizeof *asked);
+    for (size_t i = 0; i < dout.rows; i++)
+        asked[rows[i]] = true;
     whole.dout = all.data;
     return attention_backward_of_all(cpu, &whole, asked, error);
 }

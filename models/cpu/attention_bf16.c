@@ -76,6 +76,12 @@ static struct matrix bf16_rows(const void *data, size_t rows, size_t columns)
     return m;
 }
 
+/* Of all samples; parts: 3 of qkv and its gradient, 1 of the others. */
+static struct matrix all_rows(const struct attention_operands *o, const void *data, size_t parts)
+{
+    return bf16_rows(data, o->batch * o->positions, parts * o->width);
+}
+
 static struct matrix rows_from(struct matrix m, size_t first, size_t count)
 {
     m.data = (char *)m.data + first * m.stride * tensor_type_size(m.type);
@@ -256,9 +262,15 @@ static void attend_backward(void *context, size_t job, size_t worker)
         free(copies[i]);
 }
 
-static status run_heads(struct attention_run *run, size_t batch, threads_job job, struct error *error)
+static status run_heads(struct attention_run *run, const struct attention_operands *o, threads_job job,
+                        struct error *error)
 {
     bool backward = run->dout.data != NULL;
+    run->positions = o->positions;
+    run->width = o->width;
+    run->heads = o->heads;
+    run->causal = o->causal;
+    run->qkv = all_rows(o, o->qkv, 3);
     run->columns = run->width / run->heads;
     run->side = bf16_padded(run->positions, BF16_SIDE);
     run->depth = bf16_padded(run->positions, BF16_DEPTH);
@@ -268,35 +280,22 @@ static status run_heads(struct attention_run *run, size_t batch, threads_job job
     struct workspace unused;
     run->workspace_bytes = lay_out(run, backward, NULL, &unused);
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->workspace_bytes, &run->workspaces, error));
-    threads_run(run->cpu->threads, batch * run->heads, job, run);
+    threads_run(run->cpu->threads, o->batch * run->heads, job, run);
     return OK;
 }
 
 status cpu_attention_bf16(struct cpu *cpu, const struct attention *o, struct error *error)
 {
-    size_t rows = o->batch * o->positions;
-    struct attention_run run = {.cpu = cpu,
-                                .positions = o->positions,
-                                .width = o->width,
-                                .heads = o->heads,
-                                .causal = o->causal,
-                                .qkv = bf16_rows(o->qkv, rows, 3 * o->width),
-                                .out = bf16_rows(o->out, rows, o->width)};
-    return run_heads(&run, o->batch, attend, error);
+    struct attention_run run = {.cpu = cpu, .out = all_rows(&o->operands, o->out, 1)};
+    return run_heads(&run, &o->operands, attend, error);
 }
 
 status cpu_attention_backward_bf16(struct cpu *cpu, const struct attention_backward *o, const bool *asked,
                                    struct error *error)
 {
-    size_t rows = o->batch * o->positions;
     struct attention_run run = {.cpu = cpu,
-                                .positions = o->positions,
-                                .width = o->width,
-                                .heads = o->heads,
-                                .causal = o->causal,
                                 .asked = asked,
-                                .qkv = bf16_rows(o->qkv, rows, 3 * o->width),
-                                .dout = bf16_rows(o->dout, rows, o->width),
-                                .dqkv = bf16_rows(o->dqkv, rows, 3 * o->width)};
-    return run_heads(&run, o->batch, attend_backward, error);
+                                .dout = all_rows(&o->operands, o->dout, 1),
+                                .dqkv = all_rows(&o->operands, o->dqkv, 3)};
+    return run_heads(&run, &o->operands, attend_backward, error);
 }

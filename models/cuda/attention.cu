@@ -472,39 +472,41 @@ template <int ROOM> static void gradients_in(struct cuda *cuda, const struct hea
     CUDA_LAUNCH_LARGE(cuda, gradients<ROOM>, (unsigned int)(batch * h->count), THREADS, sizeof(struct tiles<ROOM>), *h);
 }
 
-static status describe_heads(struct heads *h, size_t width, size_t count, struct error *error)
+static status describe_heads(struct heads *h, const struct attention_operands *o, struct error *error)
 {
-    size_t columns = width / count;
-    if (columns * count != width || columns % 8 != 0 || columns < NARROW || columns > WIDE)
+    size_t columns = o->width / o->heads;
+    if (columns * o->heads != o->width || columns % 8 != 0 || columns < NARROW || columns > WIDE)
         return error_set(
             error, ERROR_ARGUMENT,
             "cuda: attention with %zu heads and a width of %zu is not supported; expected heads of %d to %d columns, a "
             "multiple of 8, or use the CPU (run.backend=cpu)",
-            count, width, NARROW, WIDE);
-    h->width = width;
-    h->count = count;
+            o->heads, o->width, NARROW, WIDE);
+    *h = {};
+    h->positions = o->positions;
+    h->width = o->width;
+    h->count = o->heads;
     h->columns = columns;
     h->scale = 1.0f / sqrtf((float)columns);
+    h->causal = o->causal;
+    h->qkv = o->qkv;
+    h->rows = o->rows;
+    h->queries = o->rows != NULL ? o->rows_per_sample : o->positions;
     return OK;
 }
 
 status cuda_attention(struct cuda *cuda, const struct attention *o, struct error *error)
 {
-    struct heads h = {};
-    TRY(describe_heads(&h, o->width, o->heads, error));
-    h.positions = o->positions;
-    h.queries = o->rows != NULL ? o->rows_per_sample : o->positions;
-    h.rows = o->rows;
-    h.causal = o->causal;
-    h.qkv = o->qkv;
+    struct heads h;
+    size_t batch = o->operands.batch;
+    TRY(describe_heads(&h, &o->operands, error));
     h.out = o->out;
     h.lse = o->lse;
-    if (o->batch * h.queries == 0)
+    if (batch * h.queries == 0)
         return OK;
-    if (o->type == TENSOR_BF16)
-        cuda_attend_bf16(cuda, &h, o->batch);
+    if (o->operands.type == TENSOR_BF16)
+        cuda_attend_bf16(cuda, &h, batch);
     else
-        IN_ROOM(h.columns, attend_in, cuda, &h, o->batch);
+        IN_ROOM(h.columns, attend_in, cuda, &h, batch);
     return OK;
 }
 
@@ -518,18 +520,14 @@ static status gradients_of_f32(struct cuda *cuda, const struct heads *heads, siz
 
 status cuda_attention_backward(struct cuda *cuda, const struct attention_backward *o, struct error *error)
 {
-    struct heads h = {};
-    TRY(describe_heads(&h, o->width, o->heads, error));
-    h.positions = o->positions;
-    h.queries = o->rows != NULL ? o->rows_per_sample : o->positions;
-    h.rows = o->rows;
-    h.causal = o->causal;
-    h.qkv = o->qkv;
+    struct heads h;
+    size_t batch = o->operands.batch;
+    TRY(describe_heads(&h, &o->operands, error));
     h.out = (void *)o->out;
     h.lse = (float *)o->lse;
     h.dout = o->dout;
     h.dqkv = o->dqkv;
-    if (o->batch * o->positions == 0)
+    if (batch * h.positions == 0)
         return OK;
-    return (o->type == TENSOR_BF16 ? cuda_attention_gradients_bf16 : gradients_of_f32)(cuda, &h, o->batch, error);
+    return (o->operands.type == TENSOR_BF16 ? cuda_attention_gradients_bf16 : gradients_of_f32)(cuda, &h, batch, error);
 }

@@ -21,7 +21,7 @@ struct heads {
     const void *qkv, *dout;
     void *out, *dqkv;
     float *lse, *delta;  /* [B · heads, queries]: log-sum-exp of a row's scores, and dout · out */
-    const int32_t *rows; /* of the queries, as in struct attention */
+    const int32_t *rows; /* of the queries, as in struct attention_operands */
     size_t queries;      /* of a sample */
 };
 

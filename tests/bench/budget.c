@@ -112,6 +112,11 @@ static size_t weights(const struct expert_stack_operands *s) /* of one layer */
     return s->dispatch->experts * s->width * s->hidden;
 }
 
+static double attended(const struct attention_operands *o) /* bytes of the output */
+{
+    return typed(o->type) * (double)(o->batch * o->positions * o->width);
+}
+
 /* −1: not known. The device alone knows which segments an optimizer updates, and whether a step is skipped. */
 static double bytes_of(enum operation operation, const void *operands)
 {
@@ -130,8 +135,8 @@ static double bytes_of(enum operation operation, const void *operands)
         BYTES(activate, of(o->x) + of(o->out))
         BYTES(activate_backward, of(o->x) + of(o->dy) + of(o->dx))
         BYTES(dropout, of(o->x) + of(o->addend) + of(o->out))
-        BYTES(attention, 4 * typed(o->type) * (double)(o->batch * o->positions * o->width))
-        BYTES(attention_backward, 7 * typed(o->type) * (double)(o->batch * o->positions * o->width))
+        BYTES(attention, 4 * attended(&o->operands))
+        BYTES(attention_backward, 7 * attended(&o->operands))
         BYTES(prefix_attention,
               3 * typed(o->prefix.type) * (double)(o->prefix.batch * o->prefix.positions * o->prefix.width))
         BYTES(prefix_attention_backward,

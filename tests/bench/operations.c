@@ -145,15 +145,23 @@ static struct cost prepare_dropout(struct bench *b, struct dropout *o)
     return moved(8.0 * (double)(b->rows * b->size->width));
 }
 
-PREPARE(attention, multiplied(4.0 * (double)b->values * (double)s->positions), .batch = s->images,
-        .positions = s->positions, .width = s->width, .heads = s->heads, .type = b->type,
-        .qkv = operand(b, b->rows, 3 * s->width).data, .out = operand(b, b->rows, s->width).data)
+static struct attention_operands heads(struct bench *b)
+{
+    const struct size *s = b->size;
+    return (struct attention_operands){.batch = s->images,
+                                       .positions = s->positions,
+                                       .width = s->width,
+                                       .heads = s->heads,
+                                       .type = b->type,
+                                       .qkv = operand(b, b->rows, 3 * s->width).data};
+}
 
-PREPARE(attention_backward, multiplied(10.0 * (double)b->values * (double)s->positions), .batch = s->images,
-        .positions = s->positions, .width = s->width, .heads = s->heads, .type = b->type,
-        .qkv = operand(b, b->rows, 3 * s->width).data, .out = operand(b, b->rows, s->width).data,
-        .dout = operand(b, b->rows, s->width).data, .lse = memory(b, b->rows * s->heads * sizeof(float)),
-        .dqkv = operand(b, b->rows, 3 * s->width).data)
+PREPARE(attention, multiplied(4.0 * (double)b->values * (double)s->positions), .operands = heads(b),
+        .out = operand(b, b->rows, s->width).data)
+
+PREPARE(attention_backward, multiplied(10.0 * (double)b->values * (double)s->positions), .operands = heads(b),
+        .out = operand(b, b->rows, s->width).data, .dout = operand(b, b->rows, s->width).data,
+        .lse = memory(b, b->rows * s->heads * sizeof(float)), .dqkv = operand(b, b->rows, 3 * s->width).data)
 
 enum { LENGTH = 8 }; /* of prefixes */
 

@@ -165,7 +165,7 @@ static void attend_backward(double *dquery, double *dkeys, double *dvalues, cons
 }
 
 /* Of all heads of all queries the one of that number, whose result begins at number · columns. */
-static struct head head_of(const struct attention *o, size_t number)
+static struct head head_of(const struct attention_operands *o, size_t number)
 {
     size_t columns = o->width / o->heads, query = number / o->heads,
            row = o->rows != NULL ? (size_t)o->rows[query] : query, position = row % o->positions;
@@ -179,12 +179,12 @@ static struct head head_of(const struct attention *o, size_t number)
                          1};
 }
 
-static size_t heads_of(const struct attention *o)
+static size_t heads_of(const struct attention_operands *o)
 {
     return o->batch * (o->rows != NULL ? o->rows_per_sample : o->positions) * o->heads;
 }
 
-void reference_attention(double *out, const struct attention *o)
+void reference_attention(double *out, const struct attention_operands *o)
 {
     double *p = malloc(o->positions * sizeof *p);
     memset(out, 0, heads_of(o) * (o->width / o->heads) * sizeof *out);
@@ -195,7 +195,7 @@ void reference_attention(double *out, const struct attention *o)
     free(p);
 }
 
-void reference_attention_backward(double *dqkv, const struct attention *o, const float *dout)
+void reference_attention_backward(double *dqkv, const struct attention_operands *o, const float *dout)
 {
     const float *qkv = o->qkv;
     double *p = malloc(2 * o->positions * sizeof *p);

@@ -24,8 +24,8 @@ void reference_layer_norm_backward(double *dx, double *dgain, double *dbias, str
                                    const float *gain);
 
 /* With qkv as floats and rows on the host; out and dqkv are set. */
-void reference_attention(double *out, const struct attention *o);
-void reference_attention_backward(double *dqkv, const struct attention *o, const float *dout);
+void reference_attention(double *out, const struct attention_operands *o);
+void reference_attention_backward(double *dqkv, const struct attention_operands *o, const float *dout);
 
 /* Attention over prefixes, with everything on the host (qkv, weights, values, router, rows as floats and numbers): out and
  * dqkv, dvalues += … */

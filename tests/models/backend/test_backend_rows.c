@@ -319,7 +319,7 @@ DEVICE_TEST(dropout_is_addressed)
 /* --- Attention --- */
 
 /* rows_per_sample: of chosen queries; 0: all */
-static const struct attention attention_cases[] = {
+static const struct attention_operands attention_cases[] = {
     {1, 1, 64, 1, .causal = true},          {3, 7, 192, 3, .causal = false},
     {2, 65, 128, 2, .causal = true},        {1, 197, 64, 1, .causal = false},
     {1, 577, 64, 1, .causal = false},       {1, 33, 128, 1, .causal = true},
@@ -331,25 +331,25 @@ static const struct attention attention_cases[] = {
 };
 
 /* The row of which a result is: where queries are chosen, of each sample the first one, then the last ones backwards. */
-static size_t row_of(const struct attention *c, size_t result)
+static size_t row_of(const struct attention_operands *c, size_t result)
 {
     size_t chosen = c->rows_per_sample;
     return chosen == 0 ? result : result / chosen * c->positions + (c->positions - result % chosen) % c->positions;
 }
 
 /* The result of a position among those of its sample; as many as there are or more: it is not asked for. */
-static size_t result_of(const struct attention *c, size_t position)
+static size_t result_of(const struct attention_operands *c, size_t position)
 {
     return c->rows_per_sample == 0 ? position : (c->positions - position) % c->positions;
 }
 
 struct attended {
-    struct attention host;
+    struct attention_operands host;
     size_t results; /* of a sample */
     struct operand qkv, dout, out, dqkv;
 };
 
-static struct attended draw_attention(struct device *d, const struct attention *c, float deviation)
+static struct attended draw_attention(struct device *d, const struct attention_operands *c, float deviation)
 {
     struct attended a = {.host = *c, .results = c->rows_per_sample > 0 ? c->rows_per_sample : c->positions};
     int32_t *rows = host_room(d, c->batch * a.results * sizeof *rows);
@@ -366,21 +366,19 @@ static struct attended draw_attention(struct device *d, const struct attention *
 /* Forward and back. */
 static void attend(struct device *d, struct attended *a)
 {
-    struct attention o = a->host;
+    struct attention_operands o = a->host;
     size_t results = o.batch * a->results;
     a->out = blank_operand(d, a->dout.n);
     a->dqkv = blank_operand(d, a->qkv.n);
     o.rows = o.rows != NULL ? to_device(d, o.rows, results * sizeof *o.rows) : NULL;
     o.qkv = a->qkv.device;
-    o.out = a->out.device;
-    o.lse = room(d, results * o.heads * sizeof *o.lse);
-    must(d->ops->attention(d->backend, &o, &error));
-    must_run(d, attention_backward, .batch = o.batch, .positions = o.positions, .width = o.width, .heads = o.heads,
-             .causal = o.causal, .type = o.type, .rows = o.rows, .rows_per_sample = o.rows_per_sample, .qkv = o.qkv,
-             .out = o.out, .dout = a->dout.device, .lse = o.lse, .dqkv = a->dqkv.device);
+    float *lse = room(d, results * o.heads * sizeof *lse);
+    must_run(d, attention, .operands = o, .out = a->out.device, .lse = lse);
+    must_run(d, attention_backward, .operands = o, .out = a->out.device, .dout = a->dout.device, .lse = lse,
+             .dqkv = a->dqkv.device);
 }
 
-static void match_attention(struct device *d, const struct attention *c, float deviation, double tolerance)
+static void match_attention(struct device *d, const struct attention_operands *c, float deviation, double tolerance)
 {
     struct attended a = draw_attention(d, c, deviation);
     attend(d, &a);
@@ -398,7 +396,7 @@ DEVICE_TEST_OF(attention_and_back, attention_cases)
 /* A probability is near 1; scores of ±1000 are themselves rounded to 1e-4. */
 DEVICE_TEST(attention_of_scores_far_apart)
 {
-    match_attention(d, &(struct attention){2, 63, 64, 1, .causal = false}, 12, 1e-4);
+    match_attention(d, &(struct attention_operands){2, 63, 64, 1, .causal = false}, 12, 1e-4);
 }
 
 /* Around the sizes at which kernels change: strips of 16, chunks of 32, 80, 176 and 208 keys. */
@@ -410,7 +408,7 @@ TEST(attention_of_all_lengths)
         for (size_t j = 0; j < 3; j++)
             if ((2 * i + j) % test_every() == 0)
                 on_device(attention_and_back_on,
-                          &(struct attention){1, lengths[i], columns[j], 1, .causal = (i + j) % 2 == 0});
+                          &(struct attention_operands){1, lengths[i], columns[j], 1, .causal = (i + j) % 2 == 0});
 }
 
 /* A causal position has the same bits however many follow it: what comes after a prompt, and how long the batch's longest
@@ -422,22 +420,22 @@ DEVICE_TEST(attention_does_not_know_what_follows)
     for (size_t positions = LONGEST, step; positions > 0; positions -= step < positions ? step : positions) {
         step = test_every() * (positions > 212 ? 9 : positions > 82 ? 2 : 1);
         struct operand out = positions == LONGEST ? whole : blank_operand(d, positions * WIDTH);
-        must_run(d, attention, .batch = 1, .positions = positions, .width = WIDTH, .heads = WIDTH / 64, .causal = true,
-                 .type = qkv.type, .qkv = qkv.device, .out = out.device);
+        struct attention_operands shorter = {1, positions, WIDTH, WIDTH / 64, true, qkv.type, .qkv = qkv.device};
+        must_run(d, attention, .operands = shorter, .out = out.device);
         expect_equal_bits(d, "attention of a shorter prompt", out, whole);
     }
 }
 
 /* A value of the first head that is not finite, at one position of the last sample: of its query, key, value or dout. */
 struct strange {
-    const struct attention *c;
+    const struct attention_operands *c;
     enum { QUERY, KEY, VALUE, DOUT } part;
     size_t position;
     float value;
 };
 
 /* Whether the query of a position of the last sample is asked for and sees a key. */
-static bool sees(const struct attention *c, size_t query, size_t key)
+static bool sees(const struct attention_operands *c, size_t query, size_t key)
 {
     return (c->rows_per_sample == 0 || result_of(c, query) < c->rows_per_sample) && (!c->causal || key <= query);
 }
@@ -452,7 +450,7 @@ struct reach {
  * gradients of a key and its value are what the queries are that see it. */
 static struct reach find_reach(const struct strange *s, const float *qkv)
 {
-    const struct attention *c = s->c;
+    const struct attention_operands *c = s->c;
     bool own = s->part == QUERY || s->part == DOUT;
     struct reach r = {0};
     for (size_t i = 0; i < c->positions; i++) {
@@ -484,7 +482,7 @@ static void check_row(const struct strange *s, const char *what, size_t position
 static void check_strange(struct device *d, struct attended before, const struct strange *s)
 {
     static const char *const gradients[] = {"dq", "dk", "dv"};
-    const struct attention *c = s->c;
+    const struct attention_operands *c = s->c;
     struct attended a = before;
     size_t sample = c->batch - 1, row = sample * c->positions + s->position,
            result = sample * a.results + result_of(c, s->position);
@@ -516,7 +514,7 @@ static void check_strange(struct device *d, struct attended before, const struct
     }
 }
 
-static const struct attention attends_to_strange_cases[] = {
+static const struct attention_operands attends_to_strange_cases[] = {
     {1, 2, 128, 2, .causal = true},   {2, 50, 128, 2, .rows_per_sample = 1},
     {2, 39, 128, 2, .causal = true},  {2, 33, 128, 2, .causal = true, .rows_per_sample = 1},
     {1, 77, 128, 2, .causal = true},  {1, 77, 128, 2, .causal = true, .rows_per_sample = 2},
@@ -526,7 +524,7 @@ static const struct attention attends_to_strange_cases[] = {
 /* What a query may not see it does not know of, also where 0 times that would be NaN; what it sees, it does not hide. */
 DEVICE_TEST_OF(attention_does_not_know_what_it_does_not_see, attends_to_strange_cases)
 {
-    const struct attention *c = parameters;
+    const struct attention_operands *c = parameters;
     static const float values[] = {NAN, INFINITY, -INFINITY};
     const size_t positions[] = {0, c->positions / 2, c->positions - 1};
     struct attended a = draw_attention(d, c, 1);
@@ -540,7 +538,7 @@ DEVICE_TEST_OF(attention_does_not_know_what_it_does_not_see, attends_to_strange_
     }
 }
 
-static const struct attention attends_without_weight_cases[] = {
+static const struct attention_operands attends_without_weight_cases[] = {
     {1, 2, 128, 2, .causal = true}, {2, 39, 128, 2, .causal = true},   {1, 77, 128, 2, .causal = false},
     {1, 3, 128, 2, .causal = true}, {1, 197, 128, 2, .causal = false}, {1, 230, 160, 2, .causal = true},
 };
@@ -549,7 +547,7 @@ static const struct attention attends_without_weight_cases[] = {
  * factors (the first column of dq and dk), results are as large as those. */
 DEVICE_TEST_OF(attention_gives_minus_infinity_no_weight, attends_without_weight_cases)
 {
-    const struct attention *c = parameters;
+    const struct attention_operands *c = parameters;
     struct attended a = draw_attention(d, c, 1);
     for (size_t i = 0; i < 2 * c->batch * c->positions; i++)
         a.qkv.host[(i / 2 * 3 + i % 2) * c->width] = 0;
@@ -578,7 +576,7 @@ DEVICE_TEST(attention_does_not_hide_overflows)
     enum { WIDTH = 128 };
     static const size_t cases[][2] = {{31, 128}, {17, 64}, {37, 64}}; /* positions, columns */
     for (size_t k = 0; k < 3; k++) {
-        const struct attention c = {8, cases[k][0], WIDTH, WIDTH / 64, .causal = false};
+        const struct attention_operands c = {8, cases[k][0], WIDTH, WIDTH / 64, .causal = false};
         struct attended a = draw_attention(d, &c, 1);
         for (size_t i = 0; i < a.qkv.n; i++)
             if (i % WIDTH < cases[k][1] && i / WIDTH % 3 != VALUE)

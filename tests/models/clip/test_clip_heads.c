@@ -80,7 +80,7 @@ static double *plain_block(struct device *d, const struct block *b, float *x, en
     size_t rows = BATCH * POSITIONS, n = rows * b->width;
     double *attended = doubles(d, NULL, n);
     float *qkv = plain_linear(d, &b->in_proj, plain_norm(d, &b->ln_1, x, rows, b->width), rows, ACTIVATION_NONE);
-    reference_attention(attended, &(struct attention){BATCH, POSITIONS, b->width, 2, b->causal, .qkv = qkv});
+    reference_attention(attended, &(struct attention_operands){BATCH, POSITIONS, b->width, 2, b->causal, .qkv = qkv});
     add(x, plain_linear(d, &b->out_proj, floats(d, attended, n), rows, ACTIVATION_NONE), n);
     float *hidden = plain_linear(d, &b->c_fc, plain_norm(d, &b->ln_2, x, rows, b->width), rows, activation);
     add(x, plain_linear(d, &b->c_proj, hidden, rows, ACTIVATION_NONE), n);
