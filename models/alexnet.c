@@ -159,7 +159,7 @@ status alexnet_load(struct alexnet **result, struct backend *backend, struct are
     struct safetensors *file;
     struct alexnet *net = xcalloc(1, sizeof *net);
     net->backend = backend;
-    status loaded = weights_file_open(&file, path, error);
+    status loaded = weights_file_open(&file, path, WEIGHTS_WHOLE, error);
     if (loaded == OK) {
         loaded = load(net, arena, file, error);
         safetensors_close(file);

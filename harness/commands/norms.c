@@ -99,7 +99,7 @@ static status add_file(struct table *table, const char *path, struct error *erro
     static const char *const words[PARTS] = {"weight", "bias"};
     struct vectors parts[PARTS] = {0};
     struct safetensors *file;
-    TRY(weights_file_open(&file, path, error));
+    TRY(weights_file_open(&file, path, WEIGHTS_WHOLE, error));
     status result = OK;
     for (size_t part = 0; part < PARTS; part++)
         NEXT(result, read_vectors(&parts[part], file, words[part], error));

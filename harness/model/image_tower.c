@@ -89,7 +89,7 @@ static status take_blocks(struct model *model, const struct vit_file *file, stru
     struct safetensors *opened;
     if (!file->experts || !(model->groups & GROUP_ADAPTERS) || blocks->rule != BLOCKS_BY_SCORE)
         return OK;
-    TRY(safetensors_open(&opened, model->settings.weights, error));
+    TRY(safetensors_open(&opened, model->settings.weights, WEIGHTS_WHOLE, error));
     status result = adapter_file_settings(opened, "", &found, error);
     if (result == OK)
         *blocks = found.place.blocks;
@@ -182,7 +182,7 @@ status image_tower_load_experts(struct model *model, struct error *error)
     if (!file.experts)
         return adapters_check_start(model->adapters,
                                     (const struct block *[TOWERS]){model->clip->towers[TOWER_IMAGE].blocks}, error);
-    TRY(safetensors_open(&opened, model->settings.weights, error));
+    TRY(safetensors_open(&opened, model->settings.weights, WEIGHTS_WHOLE, error));
     status result = load_from(model, &file, opened, error);
     safetensors_close(opened);
     return result;

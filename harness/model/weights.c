@@ -267,7 +267,7 @@ status vit_weights_experts(struct adapters **experts, const struct clip *vit, st
 {
     struct safetensors *file;
     static const int router = 0;
-    TRY(weights_file_open(&file, name, error));
+    TRY(weights_file_open(&file, name, WEIGHTS_WHOLE, error));
     status result = adapters_open(experts, vit->backend, arena, &vit->dimensions, file, &router, 1, error);
     safetensors_close(file);
     return result;

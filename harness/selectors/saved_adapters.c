@@ -86,7 +86,7 @@ static status refuse_classifier(const struct safetensors *file, struct error *er
 status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error)
 {
     *saved = (struct saved_adapters){0};
-    TRY(weights_file_open(&saved->file, path, error));
+    TRY(weights_file_open(&saved->file, path, WEIGHTS_WHOLE, error));
     status result = refuse_classifier(saved->file, error);
     NEXT(result, adapter_metadata_read(&saved->metadata, saved->file, error));
     saved->deltas = result == OK && delta_file_is(saved->file);

@@ -20,7 +20,7 @@ void archive_create(struct archive **archive)
 status archive_open(struct archive **archive, const char *path, struct error *error)
 {
     archive_create(archive);
-    status result = safetensors_open(&(*archive)->file, path, error);
+    status result = safetensors_open(&(*archive)->file, path, WEIGHTS_WHOLE, error);
     if (result == OK && safetensors_metadata_value((*archive)->file, SAFETENSORS_DIGEST) == NULL)
         result = error_set(error, ERROR_FORMAT,
                            "%s: expected a digest of its contents, found none: the file was damaged or edited", path);

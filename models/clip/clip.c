@@ -195,7 +195,7 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
 {
     struct clip_file *file;
     struct clip_config config;
-    TRY(clip_file_open(&file, path, error));
+    TRY(clip_file_open(&file, path, WEIGHTS_WHOLE, error));
     status result = clip_config_find(&config, file, stated, error);
     if (result == OK) {
         struct clip_dimensions dimensions = *clip_file_dimensions(file);
@@ -245,7 +245,7 @@ static status check_same(const struct clip *clip, const struct clip_file *file, 
 status clip_reload(struct clip *clip, const char *path, struct error *error)
 {
     struct clip_file *file;
-    TRY(clip_file_open(&file, path, error));
+    TRY(clip_file_open(&file, path, WEIGHTS_WHOLE, error));
     status result = check_same(clip, file, error);
     if (result == OK)
         result = load_tensors(clip, file, error);

@@ -369,7 +369,7 @@ status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, con
 {
     struct clip_file *file;
     *found = (struct vit_file){0};
-    TRY(clip_file_look_vit(&file, path, error));
+    TRY(clip_file_open_vit(&file, path, WEIGHTS_HEADER, error));
     *is_vit = file != NULL;
     if (!*is_vit)
         return OK;
@@ -398,7 +398,7 @@ status vit_load(struct clip **vit, struct backend *backend, struct arena *arena,
     struct clip_file *file;
     struct vit_settings settings;
     *vit = NULL;
-    TRY(clip_file_open_vit(&file, path, error));
+    TRY(clip_file_open_vit(&file, path, WEIGHTS_WHOLE, error));
     status result = read_settings(file, &settings, stated, error);
     NEXT(result, check_experts(file, stated, error));
     if (result == OK && (result = vit_create(vit, backend, arena, &settings, mode, error)) != OK)
@@ -434,7 +434,7 @@ status vit_load_head(struct linear_head **head, struct backend *backend, struct 
 {
     struct clip_file *file;
     *head = NULL;
-    TRY(clip_file_open_vit(&file, path, error));
+    TRY(clip_file_open_vit(&file, path, WEIGHTS_WHOLE, error));
     status result = read_head(file, head, backend, arena, mode, error);
     if (result != OK) {
         linear_head_destroy(*head);

@@ -374,7 +374,7 @@ status clip_config_of(struct clip_config *config, const char *path, const struct
                       struct error *error)
 {
     struct clip_file *file;
-    TRY(clip_file_open_header(&file, path, error));
+    TRY(clip_file_open(&file, path, WEIGHTS_HEADER, error));
     status result = clip_config_find(config, file, stated, error);
     clip_file_close(file);
     return result;

@@ -414,42 +414,27 @@ static status resolve(struct clip_file *file, bool found, bool vit, struct error
     return check_tensors(file, error);
 }
 
-/* optional: *file is NULL where there is no such model. */
-static status open_as(struct clip_file **file, const char *path, bool vit, bool header, bool optional,
-                      struct error *error)
+static status open_as(struct clip_file **file, const char *path, bool vit, enum weights_part part, struct error *error)
 {
-    struct clip_file *opened = xcalloc(1, sizeof *opened);
+    SCOPED(clip_file_close_at) struct clip_file *opened = xcalloc(1, sizeof *opened);
     *file = NULL;
-    status result =
-        header ? weights_file_open_header(&opened->file, path, error) : weights_file_open(&opened->file, path, error);
-    bool found = result == OK && detect_naming(opened, vit);
-    if (found || !optional)
-        NEXT(result, resolve(opened, found, vit, error));
-    if (result == OK && found)
-        *file = opened;
-    else
-        clip_file_close(opened);
-    return result;
+    TRY(weights_file_open(&opened->file, path, part, error));
+    bool found = detect_naming(opened, vit);
+    if (!found && vit && part == WEIGHTS_HEADER)
+        return OK;
+    TRY(resolve(opened, found, vit, error));
+    *file = TAKE(opened);
+    return OK;
 }
 
-status clip_file_open(struct clip_file **file, const char *path, struct error *error)
+status clip_file_open(struct clip_file **file, const char *path, enum weights_part part, struct error *error)
 {
-    return open_as(file, path, false, false, false, error);
+    return open_as(file, path, false, part, error);
 }
 
-status clip_file_open_header(struct clip_file **file, const char *path, struct error *error)
+status clip_file_open_vit(struct clip_file **file, const char *path, enum weights_part part, struct error *error)
 {
-    return open_as(file, path, false, true, false, error);
-}
-
-status clip_file_open_vit(struct clip_file **file, const char *path, struct error *error)
-{
-    return open_as(file, path, true, false, false, error);
-}
-
-status clip_file_look_vit(struct clip_file **file, const char *path, struct error *error)
-{
-    return open_as(file, path, true, true, true, error);
+    return open_as(file, path, true, part, error);
 }
 
 void clip_file_close(struct clip_file *file)

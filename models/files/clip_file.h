@@ -4,7 +4,7 @@
  * linear layers, that is, transposed.
  *
  *     struct clip_file *file;
- *     TRY(clip_file_open(&file, "ViT-B-16.safetensors", error));
+ *     TRY(clip_file_open(&file, "ViT-B-16.safetensors", WEIGHTS_WHOLE, error));
  *     const struct clip_dimensions *d = clip_file_dimensions(file);
  *     for (size_t i = 0; i < clip_tensors(d); i++)
  *         TRY(clip_file_read(file, i, values, error));
@@ -19,6 +19,7 @@
 #include "core/scope.h"
 #include "core/status.h"
 #include "models/block.h"
+#include "models/files/safetensors.h"
 
 /* ---- the names, and the shapes that follow from the dimensions: pure functions over two tables (clip_names.c) ---- */
 
@@ -95,16 +96,13 @@ struct clip_file;
 
 /* Opens the file of a CLIP or a SigLIP, finds its naming and infers the dimensions. Missing tensors, wrong shapes, and tensors
  * that belong to no such model (except for harmless ones: position_ids, input_resolution, context_length, vocab_size, …) are
- * errors that name the tensor, the file and both shapes. */
-status clip_file_open(struct clip_file **file, const char *path, struct error *error);
-/* Opens the file for its dimensions and metadata alone: no tensor can be read. */
-status clip_file_open_header(struct clip_file **file, const char *path, struct error *error);
+ * errors that name the tensor, the file and both shapes. No tensor can be read of a header. */
+status clip_file_open(struct clip_file **file, const char *path, enum weights_part part, struct error *error);
 
 /* The same for an image tower alone (models/vit.h) under timm's or Hugging Face's names. It may have a head, which is not checked
- * before it is read, and experts in place of MLPs. clip_file_look_vit: for the dimensions and metadata alone; *file is NULL where
- * the file has other names, which is no error. */
-status clip_file_open_vit(struct clip_file **file, const char *path, struct error *error);
-status clip_file_look_vit(struct clip_file **file, const char *path, struct error *error);
+ * before it is read, and experts in place of MLPs. With WEIGHTS_HEADER, *file is NULL where the file has other names, which is no
+ * error. */
+status clip_file_open_vit(struct clip_file **file, const char *path, enum weights_part part, struct error *error);
 
 void clip_file_close(struct clip_file *file); /* NULL is allowed */
 SCOPED_POINTER(struct clip_file, clip_file_close)

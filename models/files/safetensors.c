@@ -301,43 +301,18 @@ static status verify(const struct safetensors *file, struct error *error)
         file->path, stated, digest.text);
 }
 
-/* The file's bytes are the beginning of a file of that size; with data, the whole file. */
-static status parse(struct safetensors *file, size_t size, bool data, struct error *error)
+/* The file's bytes are the part of a file of that size. */
+static status parse(struct safetensors *file, size_t size, enum weights_part part, struct error *error)
 {
     const uint8_t *bytes = file->bytes.data;
+    bool whole = part == WEIGHTS_WHOLE;
     size_t length;
     TRY(read_header(file, bytes, size, &length, error));
-    size_t most = json_object_size(file->header) + 1;
-    struct entry *entries = xcalloc(most, sizeof *entries);
+    size_t most = json_object_size(file->header) + 1, start = LENGTH_BYTES + length;
+    OWNED struct entry *entries = xcalloc(most, sizeof *entries);
     file->tensors = xcalloc(most, sizeof *file->tensors);
-    size_t start = LENGTH_BYTES + length;
-    status result = read_entries(file, entries, data ? bytes + start : NULL, size - start, error);
-    free(entries);
-    return result == OK && data ? verify(file, error) : result;
-}
-
-static void create(struct safetensors **file, const char *path)
-{
-    *file = xcalloc(1, sizeof **file);
-    (*file)->path = xstrdup(path);
-}
-
-/* Leaves nothing behind a failure. */
-static status finish(struct safetensors **file, status result)
-{
-    if (result != OK) {
-        safetensors_close(*file);
-        *file = NULL;
-    }
-    return result;
-}
-
-status safetensors_open(struct safetensors **file, const char *path, struct error *error)
-{
-    create(file, path);
-    status result = file_read(path, SIZE_MAX, &(*file)->bytes, error);
-    NEXT(result, parse(*file, (*file)->bytes.size, true, error));
-    return finish(file, result);
+    TRY(read_entries(file, entries, whole ? bytes + start : NULL, size - start, error));
+    return whole ? verify(file, error) : OK;
 }
 
 static status read_beginning(struct safetensors *file, int descriptor, uint64_t size, struct error *error)
@@ -349,19 +324,40 @@ static status read_beginning(struct safetensors *file, int descriptor, uint64_t 
         length = 0;
     file->bytes.size = size < LENGTH_BYTES ? (size_t)size : LENGTH_BYTES + (size_t)length;
     file->bytes.data = xmalloc(file->bytes.size + 1);
-    TRY(file_read_at(descriptor, file->path, file->bytes.data, file->bytes.size, 0, error));
-    return parse(file, (size_t)size, false, error);
+    return file_read_at(descriptor, file->path, file->bytes.data, file->bytes.size, 0, error);
 }
 
-status safetensors_open_header(struct safetensors **file, const char *path, struct error *error)
+/* size: of the file */
+static status read_part(struct safetensors *file, enum weights_part part, uint64_t *size, struct error *error)
 {
     int descriptor;
-    uint64_t size;
-    TRY(file_open(path, &descriptor, &size, error));
-    create(file, path);
-    status result = finish(file, read_beginning(*file, descriptor, size, error));
+    if (part == WEIGHTS_WHOLE) {
+        TRY(file_read(file->path, SIZE_MAX, &file->bytes, error));
+        *size = file->bytes.size;
+        return OK;
+    }
+    TRY(file_open(file->path, &descriptor, size, error));
+    status result = read_beginning(file, descriptor, *size, error);
     close(descriptor);
     return result;
+}
+
+static struct safetensors *create(const char *path)
+{
+    struct safetensors *file = xcalloc(1, sizeof *file);
+    file->path = xstrdup(path);
+    return file;
+}
+
+status safetensors_open(struct safetensors **file, const char *path, enum weights_part part, struct error *error)
+{
+    SCOPED(safetensors_close_at) struct safetensors *opened = create(path);
+    uint64_t size;
+    *file = NULL;
+    TRY(read_part(opened, part, &size, error));
+    TRY(parse(opened, (size_t)size, part, error));
+    *file = TAKE(opened);
+    return OK;
 }
 
 static void fill_adopted(struct safetensors *file, const struct safetensor *tensors, size_t count,
@@ -383,7 +379,7 @@ void safetensors_adopt(struct safetensors **file, const char *path, const struct
                        const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
                        void (*release)(void *owner))
 {
-    create(file, path);
+    *file = create(path);
     (*file)->owner = owner;
     (*file)->release = release;
     fill_adopted(*file, tensors, count, metadata, metadata_count);

@@ -1,9 +1,9 @@
 /* Safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes.
  *
  *     struct safetensors *file;
- *     TRY(safetensors_open(&file, "clip.safetensors", error));          // reads the file, checks every offset and size
+ *     TRY(safetensors_open(&file, "clip.safetensors", WEIGHTS_WHOLE, error)); // reads the file, checks every offset and size
  *     const struct safetensor *proj = safetensors_find(file, "visual.proj");
- *     ... proj->shape[0], (const float *)proj->data ...                 // borrowed until safetensors_close
+ *     ... proj->shape[0], (const float *)proj->data ...                       // borrowed until safetensors_close
  *
  *     struct safetensor tensors[] = {{.name = "features", .type = SAFETENSOR_F32, .rank = 2, .shape = {n, d}, .data = rows}};
  *     TRY(safetensors_write("out.safetensors", tensors, 1, metadata, metadata_count, error));   // whole or not at all
@@ -51,11 +51,11 @@ struct safetensors_metadata {
 
 struct safetensors;
 
-/* Where a file states a digest, it is compared before the contents are used: ERROR_FORMAT if they differ. */
-status safetensors_open(struct safetensors **file, const char *path, struct error *error);
+/* What is read of a file. The header is names, types, shapes and metadata alone: data is NULL. */
+enum weights_part { WEIGHTS_WHOLE, WEIGHTS_HEADER };
 
-/* Names, types, shapes and metadata of a file alone: data is NULL, and its digest is not compared. */
-status safetensors_open_header(struct safetensors **file, const char *path, struct error *error);
+/* Where a whole file states a digest, it is compared before the contents are used: ERROR_FORMAT if they differ. */
+status safetensors_open(struct safetensors **file, const char *path, enum weights_part part, struct error *error);
 void safetensors_close(struct safetensors *file); /* NULL is allowed */
 SCOPED_POINTER(struct safetensors, safetensors_close)
 

@@ -136,14 +136,12 @@ static status find_kind(const char *path, enum kind *kind, struct error *error)
     return result;
 }
 
-static status open_one(struct safetensors **file, const char *path, bool header, struct error *error)
+static status open_one(struct safetensors **file, const char *path, enum weights_part part, struct error *error)
 {
     enum kind kind;
     *file = NULL;
     TRY(find_kind(path, &kind, error));
-    if (kind == KIND_TORCH)
-        return header ? torch_file_open_header(file, path, error) : torch_file_open(file, path, error);
-    return header ? safetensors_open_header(file, path, error) : safetensors_open(file, path, error);
+    return (kind == KIND_TORCH ? torch_file_open : safetensors_open)(file, path, part, error);
 }
 
 /* ---- the files of an index ---- */
@@ -161,6 +159,7 @@ static void release(void *owner)
     free(opened->files);
     free(opened);
 }
+SCOPED_POINTER(struct opened, release)
 
 /* Whether the index has the tensor in this file. */
 static status check_place(const struct weights_shards *shards, const struct safetensors *file, const char *tensor,
@@ -190,63 +189,36 @@ static status list_tensors(const struct weights_shards *shards, const struct ope
                                       index, named, count);
 }
 
-static status open_all(struct opened *opened, const struct weights_shards *shards, bool header, struct error *error)
+static status open_all(struct opened *opened, const struct weights_shards *shards, enum weights_part part,
+                       struct error *error)
 {
     opened->files = xcalloc(shards->count, sizeof *opened->files);
     for (; opened->count < shards->count; opened->count++)
-        TRY(open_one(&opened->files[opened->count], shards->paths[opened->count], header, error));
+        TRY(open_one(&opened->files[opened->count], shards->paths[opened->count], part, error));
     return OK;
 }
 
-/* Takes ownership of opened. */
-static status join(struct safetensors **file, const struct weights_shards *shards, struct opened *opened,
-                   const char *path, struct error *error)
-{
-    size_t named = json_object_size(shards->map);
-    struct safetensor *list = xcalloc(named, sizeof *list);
-    status result = list_tensors(shards, opened, path, list, error);
-    if (result == OK)
-        safetensors_adopt(file, path, list, named, NULL, 0, opened, release);
-    else
-        release(opened);
-    free(list);
-    return result;
-}
-
-static status open_any(struct safetensors **file, const char *path, bool header, struct error *error)
+static status open_any(struct safetensors **file, const char *path, enum weights_part part, struct error *error)
 {
     if (!weights_shards_is_index(path))
-        return open_one(file, path, header, error);
-    struct weights_shards shards;
-    struct opened *opened = xcalloc(1, sizeof *opened);
+        return open_one(file, path, part, error);
+    SCOPED(weights_shards_free) struct weights_shards shards = {0};
+    SCOPED(release_at) struct opened *opened = xcalloc(1, sizeof *opened);
+    TRY(weights_shards_read(&shards, path, error));
+    TRY(open_all(opened, &shards, part, error));
+    size_t named = json_object_size(shards.map);
+    OWNED struct safetensor *list = xcalloc(named, sizeof *list);
+    TRY(list_tensors(&shards, opened, path, list, error));
+    safetensors_adopt(file, path, list, named, NULL, 0, TAKE(opened), release);
+    return OK;
+}
+
+status weights_file_open(struct safetensors **file, const char *path, enum weights_part part, struct error *error)
+{
+    SCOPED(safetensors_close_at) struct safetensors *opened = NULL;
     *file = NULL;
-    status result = weights_shards_read(&shards, path, error);
-    NEXT(result, open_all(opened, &shards, header, error));
-    if (result == OK)
-        result = join(file, &shards, opened, path, error);
-    else
-        release(opened);
-    weights_shards_free(&shards);
-    return result;
-}
-
-static status open_unwrapped(struct safetensors **file, const char *path, bool header, struct error *error)
-{
-    status result = open_any(file, path, header, error);
-    NEXT(result, safetensors_unwrap(*file, error));
-    if (result != OK) {
-        safetensors_close(*file);
-        *file = NULL;
-    }
-    return result;
-}
-
-status weights_file_open(struct safetensors **file, const char *path, struct error *error)
-{
-    return open_unwrapped(file, path, false, error);
-}
-
-status weights_file_open_header(struct safetensors **file, const char *path, struct error *error)
-{
-    return open_unwrapped(file, path, true, error);
+    TRY(open_any(&opened, path, part, error));
+    TRY(safetensors_unwrap(opened, error));
+    *file = TAKE(opened);
+    return OK;
 }

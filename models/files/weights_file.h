@@ -1,7 +1,7 @@
 /* Opens files of weights in any supported format.
  *
  *     struct safetensors *file;
- *     TRY(weights_file_open(&file, "ViT-B-32.pt", error));
+ *     TRY(weights_file_open(&file, "ViT-B-32.pt", WEIGHTS_WHOLE, error));
  *     ... safetensors_find(file, "visual.proj") ...
  *     safetensors_close(file);
  *
@@ -18,10 +18,7 @@
 #include "models/files/safetensors.h"
 
 /* The index must name exactly the tensors that its files have. */
-status weights_file_open(struct safetensors **file, const char *path, struct error *error);
-
-/* Names, types, shapes and metadata alone: data is NULL. */
-status weights_file_open_header(struct safetensors **file, const char *path, struct error *error);
+status weights_file_open(struct safetensors **file, const char *path, enum weights_part part, struct error *error);
 
 /* false: `other` is this file, or one of the shards of this index. */
 bool weights_file_is_other(const char *path, const char *other);

@@ -146,7 +146,7 @@ int workshop_tear_down(void **state)
 struct safetensors *workshop_tensors(const char *name)
 {
     struct safetensors *file;
-    assert_ok(safetensors_open(&file, scratch_file(&workshop, name), &error));
+    assert_ok(safetensors_open(&file, scratch_file(&workshop, name), WEIGHTS_WHOLE, &error));
     return file;
 }
 

@@ -120,7 +120,7 @@ int main(int count, char **words)
     struct safetensors *file;
     if (count != 3)
         return 2;
-    must(safetensors_open(&file, words[1], &error));
+    must(safetensors_open(&file, words[1], WEIGHTS_WHOLE, &error));
     inf_lora(file);
     deltas(file);
     must(safetensors_write(words[2], out.list, out.count, NULL, 0, &error));

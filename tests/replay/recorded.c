@@ -88,7 +88,7 @@ struct safetensors *recorded_open(const struct replay *r, const char *name, ...)
     char path[1024];
     FULL_NAME(full, name);
     snprintf(path, sizeof path, "%s/%s", r->folder, full);
-    must(safetensors_open(&file, path, &error));
+    must(safetensors_open(&file, path, WEIGHTS_WHOLE, &error));
     return file;
 }
 

@@ -195,7 +195,7 @@ void part_images(struct report *report, const char *folder)
     json_t *manifest = part_json(report, "preprocess", folder, "preprocess/manifest.json");
     char *path = path_format("%s/preprocess/preprocess.safetensors", folder);
     if (manifest != NULL && file_exists(path))
-        must(safetensors_open(&tensors, path, &error));
+        must(safetensors_open(&tensors, path, WEIGHTS_WHOLE, &error));
     check_files(report, folder, json_object_get(manifest, "files"), tensors);
     safetensors_close(tensors);
     free(path);

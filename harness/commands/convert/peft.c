@@ -331,7 +331,7 @@ static status run(const struct command_call *call, struct error *error)
     struct conversion c = {.modules = json_array()};
     status result =
         !back || text_ends_with(out, ".safetensors")
-            ? safetensors_open(&file, path, error)
+            ? safetensors_open(&file, path, WEIGHTS_WHOLE, error)
             : error_set(error, ERROR_ARGUMENT,
                         "command line: convert peft: OUT: expected a name that ends with .safetensors, found %s", out);
     c.from = file;

@@ -136,7 +136,7 @@ static status read_experts(struct mixture *m, const char *path, struct error *er
     struct safetensors *file;
     struct adapters *read = NULL;
     const int router = 0;
-    TRY(safetensors_open(&file, path, error));
+    TRY(safetensors_open(&file, path, WEIGHTS_WHOLE, error));
     status result = adapters_open(&read, m->backend, &m->memory, &m->vit->dimensions, file, &router, 1, error);
     safetensors_close(file);
     TRY(result);

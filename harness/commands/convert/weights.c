@@ -248,7 +248,7 @@ static status check_other(const char *in, const char *out, struct error *error)
 static status open_file(struct safetensors **file, const char *name, struct error *error)
 {
     char *path = weights_path(name);
-    status result = weights_file_open(file, path, error);
+    status result = weights_file_open(file, path, WEIGHTS_WHOLE, error);
     free(path);
     return result;
 }

@@ -124,7 +124,7 @@ static status check(const struct classifier_choice *choice, const char *weights,
 
 static status read_metadata(struct classifier_choice *choice, const char *weights, struct error *error)
 {
-    TRY(weights_file_open_header(&choice->file, weights, error));
+    TRY(weights_file_open(&choice->file, weights, WEIGHTS_HEADER, error));
     TRY(adapter_metadata_read(&choice->metadata, choice->file, error));
     return check(choice, weights, error);
 }

@@ -206,6 +206,7 @@ static void archive_close(struct archive *archive)
     free(archive->path);
     free(archive);
 }
+SCOPED_POINTER(struct archive, archive_close)
 
 static status archive_open(struct archive **archive, const char *path, struct error *error)
 {
@@ -251,6 +252,7 @@ static void release(void *owner)
     torch_tensors_free(&content->tensors);
     free(content);
 }
+SCOPED_POINTER(struct content, release)
 
 static status read_storage(struct archive *archive, const struct torch_storage *storage, struct bytes *bytes,
                            struct error *error)
@@ -343,46 +345,21 @@ static void describe(struct safetensor *list, const struct torch_tensors *tensor
     }
 }
 
-/* Takes ownership of content. */
-static status build(struct safetensors **file, struct archive *archive, struct content *content, bool data,
-                    struct error *error)
+status torch_file_open(struct safetensors **file, const char *path, enum weights_part part, struct error *error)
 {
+    SCOPED(archive_close_at) struct archive *archive = NULL;
+    SCOPED(release_at) struct content *content = xcalloc(1, sizeof *content);
     const struct torch_tensors *tensors = &content->tensors;
-    struct safetensor *list = NULL;
-    status result = find_tensors(archive, &content->tensors, error);
-    if (result == OK) {
-        list = xcalloc(tensors->count, sizeof *list);
-        describe(list, tensors);
-    }
-    if (data)
-        NEXT(result, read_values(archive, content, list, error));
-    if (result == OK)
-        safetensors_adopt(file, archive->path, list, tensors->count, tensors->metadata, tensors->metadata_count,
-                          content, release);
-    else
-        release(content);
-    free(list);
-    return result;
-}
-
-static status open_file(struct safetensors **file, const char *path, bool data, struct error *error)
-{
-    struct archive *archive;
     *file = NULL;
     TRY(archive_open(&archive, path, error));
-    status result = build(file, archive, xcalloc(1, sizeof(struct content)), data, error);
-    archive_close(archive);
-    return result;
-}
-
-status torch_file_open(struct safetensors **file, const char *path, struct error *error)
-{
-    return open_file(file, path, true, error);
-}
-
-status torch_file_open_header(struct safetensors **file, const char *path, struct error *error)
-{
-    return open_file(file, path, false, error);
+    TRY(find_tensors(archive, &content->tensors, error));
+    OWNED struct safetensor *list = xcalloc(tensors->count, sizeof *list);
+    describe(list, tensors);
+    if (part == WEIGHTS_WHOLE)
+        TRY(read_values(archive, content, list, error));
+    safetensors_adopt(file, archive->path, list, tensors->count, tensors->metadata, tensors->metadata_count,
+                      TAKE(content), release);
+    return OK;
 }
 
 bool torch_file_is_one(const void *beginning, size_t size)

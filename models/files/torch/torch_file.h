@@ -1,7 +1,7 @@
 /* PyTorch's files: state dicts of torch.save (.pth, .pt, .bin) and TorchScript archives (OpenAI's .pt).
  *
  *     struct safetensors *file;
- *     TRY(torch_file_open(&file, "ViT-B-32.pt", error));
+ *     TRY(torch_file_open(&file, "ViT-B-32.pt", WEIGHTS_WHOLE, error));
  *     ... safetensors_find(file, "visual.proj") ...
  *     safetensors_close(file);
  *
@@ -19,8 +19,7 @@ bool torch_file_is_one(const void *beginning, size_t size);
 /* ERROR_FORMAT for the pickles that PyTorch wrote before version 1.6, with advice; OK for everything else. */
 status torch_file_refuse_old(const char *path, const void *beginning, size_t size, struct error *error);
 
-status torch_file_open(struct safetensors **file, const char *path, struct error *error);
-status torch_file_open_header(struct safetensors **file, const char *path, struct error *error); /* data is NULL */
+status torch_file_open(struct safetensors **file, const char *path, enum weights_part part, struct error *error);
 
 /* Writes a state dict as torch.save does: {"state_dict": OrderedDict of tensors, "mtil_metadata": texts by name}. torch.load(path,
  * weights_only=True) reads it, and so does torch_file_open, metadata and all. The same tensors give the same bytes. It is the whole file

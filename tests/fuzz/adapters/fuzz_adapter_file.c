@@ -109,7 +109,7 @@ int fuzz_target(const uint8_t *data, size_t size)
     struct safetensors *file;
     struct text routers = {0};
     open_backend();
-    if (safetensors_open(&file, input_file(data, size), &fuzz_error) != OK)
+    if (safetensors_open(&file, input_file(data, size), WEIGHTS_WHOLE, &fuzz_error) != OK)
         return 0;
     open_adapters(file);
     open_on_clip(file);

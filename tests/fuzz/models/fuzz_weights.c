@@ -29,13 +29,13 @@ int fuzz_target(const uint8_t *data, size_t size)
     struct torch_tensors tensors;
     struct clip_file *clip;
     const char *path = input_file(data, size);
-    if (safetensors_open(&file, path, &fuzz_error) == OK)
+    if (safetensors_open(&file, path, WEIGHTS_WHOLE, &fuzz_error) == OK)
         read_all(file);
-    if (torch_file_open(&file, path, &fuzz_error) == OK)
+    if (torch_file_open(&file, path, WEIGHTS_WHOLE, &fuzz_error) == OK)
         read_all(file);
     (void)torch_tensors_find(&tensors, "input", data, size, &fuzz_error); /* the pickle by itself */
     torch_tensors_free(&tensors);
-    if (clip_file_open(&clip, path, &fuzz_error) == OK)
+    if (clip_file_open(&clip, path, WEIGHTS_WHOLE, &fuzz_error) == OK)
         clip_file_close(clip);
     return 0;
 }

@@ -326,7 +326,7 @@ RUN_TEST(a_file_holds_what_is_shared_once, NULL)
     struct safetensors *file;
     char *weights = weights_of(run, WORDS(SIZED, sharings[1][0]));
     float *trained = whole_run_features(run);
-    must(safetensors_open(&file, whole_run_weights(run), &error));
+    must(safetensors_open(&file, whole_run_weights(run), WEIGHTS_WHOLE, &error));
     size_t experts = 0;
     for (size_t i = 0; i < safetensors_count(file); i++) {
         const char *name = safetensors_at(file, i)->name;

@@ -119,7 +119,7 @@ RUN_TEST(the_last_place_has_no_state, NULL)
 static void rewrite(struct small_run *run, const char *task, const char *iteration, const char *program)
 {
     struct safetensors *file;
-    must(safetensors_open(&file, small_run_file(run, "good"), &error));
+    must(safetensors_open(&file, small_run_file(run, "good"), WEIGHTS_WHOLE, &error));
     struct safetensors_metadata metadata[] = {{"program", program},
                                               {"suite_hash", run->experiment->identity},
                                               {"seed", "1"},

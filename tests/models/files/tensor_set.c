@@ -106,7 +106,7 @@ const char *test_path(void)
 struct safetensors *open_file(const char *path)
 {
     struct safetensors *file;
-    must(safetensors_open(&file, path, &error));
+    must(safetensors_open(&file, path, WEIGHTS_WHOLE, &error));
     return file;
 }
 

@@ -46,7 +46,7 @@ static struct clip_file *open_set(void)
 {
     struct clip_file *file;
     tensor_set_write(&set, test_path());
-    must(clip_file_open(&file, test_path(), &error));
+    must(clip_file_open(&file, test_path(), WEIGHTS_WHOLE, &error));
     return file;
 }
 
@@ -73,7 +73,7 @@ static void expect_refused(const char *const *words)
 {
     struct clip_file *file;
     tensor_set_write(&set, test_path());
-    check_refusal(clip_file_open(&file, test_path(), &error), ERROR_FORMAT, words);
+    check_refusal(clip_file_open(&file, test_path(), WEIGHTS_WHOLE, &error), ERROR_FORMAT, words);
     assert_null(file);
 }
 

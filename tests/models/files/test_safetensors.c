@@ -31,13 +31,13 @@ static void make_file(const char *header, size_t data_size)
 static status open_header(struct safetensors **file, const char *header, size_t data_size)
 {
     make_file(header, data_size);
-    return safetensors_open(file, test_path(), &error);
+    return safetensors_open(file, test_path(), WEIGHTS_WHOLE, &error);
 }
 
 static void expect_file_refused(const char *first, const char *second)
 {
     struct safetensors *file;
-    must_refuse(safetensors_open(&file, test_path(), &error), ERROR_FORMAT, test_path(), first, second);
+    must_refuse(safetensors_open(&file, test_path(), WEIGHTS_WHOLE, &error), ERROR_FORMAT, test_path(), first, second);
     assert_null(file);
 }
 
@@ -191,7 +191,7 @@ TEST(every_flipped_bit_of_a_written_file_is_refused_or_harmless)
     for (size_t i = 0; i < bytes.size * 8; i++) {
         bytes.data[i / 8] ^= (uint8_t)(1 << i % 8);
         test_write_file(test_path(), bytes.data, bytes.size);
-        if (safetensors_open(&file, test_path(), &error) == OK) {
+        if (safetensors_open(&file, test_path(), WEIGHTS_WHOLE, &error) == OK) {
             harmless++;
             assert_null(safetensors_metadata_value(file, SAFETENSORS_DIGEST));
             assert_string_equal(safetensors_metadata_value(file, "task"), "3");

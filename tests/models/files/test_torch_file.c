@@ -16,7 +16,7 @@ static struct safetensors *open_fixture(const char *name)
     char path[512];
     struct safetensors *file;
     snprintf(path, sizeof path, FIXTURES "/torch/%s", name);
-    must(weights_file_open(&file, path, &error));
+    must(weights_file_open(&file, path, WEIGHTS_WHOLE, &error));
     return file;
 }
 
@@ -87,7 +87,7 @@ TEST(test_read)
 TEST(test_header)
 {
     struct safetensors *file;
-    must(weights_file_open_header(&file, FIXTURES "/torch/plain.pth", &error));
+    must(weights_file_open(&file, FIXTURES "/torch/plain.pth", WEIGHTS_HEADER, &error));
     assert_int_equal(safetensors_count(file), 11);
     assert_int_equal(safetensors_find(file, "f16")->shape[1], 3);
     assert_null(safetensors_find(file, "f16")->data);
@@ -105,7 +105,7 @@ TEST(test_written)
     size_t count = safetensors_count(from);
     for (int times = 0; times < 2; times++) /* the second time over the first */
         must(torch_file_write(path, safetensors_at(from, 0), count, metadata, 2, &error));
-    must(weights_file_open(&file, path, &error));
+    must(weights_file_open(&file, path, WEIGHTS_WHOLE, &error));
     assert_int_equal(safetensors_count(file), count);
     for (size_t i = 0; i < count; i++) {
         const struct safetensor *a = safetensors_at(from, i), *b;
@@ -135,7 +135,7 @@ TEST(test_not_written)
 static void expect_refused(const char *path, const char *words)
 {
     struct safetensors *file;
-    status result = weights_file_open(&file, path, &error);
+    status result = weights_file_open(&file, path, WEIGHTS_WHOLE, &error);
     must_refuse(result, result == OK ? ERROR_FORMAT : result, path, words);
     assert_null(file);
 }

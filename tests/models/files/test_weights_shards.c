@@ -37,14 +37,14 @@ TEST(shards_are_one_file)
     scratch_write_text(test_scratch(), INDEX,
                        "{\"metadata\": {\"total_size\": 40}, \"weight_map\": {\"b\": \"two\", \"weight\": \"three\", "
                        "\"a\": \"one\"}}");
-    must(weights_file_open(&file, index_path, &error));
+    must(weights_file_open(&file, index_path, WEIGHTS_WHOLE, &error));
     assert_int_equal(safetensors_count(file), 3);
     assert_string_equal(safetensors_path(file), index_path);
     assert_true(((const float *)safetensors_find(file, "a")->data)[1] == 2);
     assert_true(((const float *)safetensors_find(file, "b")->data)[0] == 5);
     assert_true(((const float *)safetensors_find(file, "weight")->data)[5] == 2.5f); /* of PyTorch's */
     safetensors_close(file);
-    must(weights_file_open_header(&file, index_path, &error));
+    must(weights_file_open(&file, index_path, WEIGHTS_HEADER, &error));
     assert_int_equal(safetensors_find(file, "weight")->shape[1], 3);
     assert_null(safetensors_find(file, "a")->data);
     safetensors_close(file);
@@ -67,7 +67,7 @@ TEST(disagreements_are_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct safetensors *file;
         scratch_write_text(test_scratch(), INDEX, cases[i][0]);
-        status result = weights_file_open(&file, index_path, &error);
+        status result = weights_file_open(&file, index_path, WEIGHTS_WHOLE, &error);
         assert_null(file);
         must_refuse(result, result == OK ? ERROR_FORMAT : result, cases[i][1]);
     }
