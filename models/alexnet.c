@@ -57,25 +57,12 @@ static status upload(struct alexnet *net, struct arena *arena, const void *value
     return net->backend->ops->upload(net->backend, memory, values, bytes, error);
 }
 
-static int32_t *row_numbers(size_t count)
-{
-    return xmalloc(array_size(count, sizeof(int32_t)));
-}
-
-static status upload_rows(struct alexnet *net, struct arena *arena, int32_t *rows, size_t count, int32_t **device,
-                          struct error *error)
-{
-    status result = upload(net, arena, rows, count * sizeof *rows, device, error);
-    free(rows);
-    return result;
-}
-
 /* Lists the pixels that each output reads. */
 static status place_columns(struct alexnet *net, struct arena *arena, size_t index, struct error *error)
 {
     const struct layer *l = &layers[index];
     size_t count = TOGETHER * l->to * l->to * l->kernel * l->kernel, at = 0;
-    int32_t *rows = row_numbers(count);
+    OWNED int32_t *rows = xmalloc(array_size(count, sizeof *rows));
     for (size_t output = 0; output < TOGETHER * l->to * l->to; output++)
         for (size_t k = 0; k < l->kernel * l->kernel; k++) {
             size_t image = output / (l->to * l->to), place = output % (l->to * l->to),
@@ -84,31 +71,31 @@ static status place_columns(struct alexnet *net, struct arena *arena, size_t ind
             rows[at++] = (int32_t)(inside ? (image * l->from + y - l->padding) * l->from + x - l->padding
                                           : TOGETHER * l->from * l->from);
         }
-    return upload_rows(net, arena, rows, count, &net->convolutions[index].columns, error);
+    return upload(net, arena, rows, count * sizeof *rows, &net->convolutions[index].columns, error);
 }
 
 /* Lists the outputs that each maximum reads. */
 static status place_window(struct alexnet *net, struct arena *arena, size_t index, size_t offset, struct error *error)
 {
     size_t from = layers[index].to, to = pooled_size(from), count = TOGETHER * to * to;
-    int32_t *rows = row_numbers(count);
+    OWNED int32_t *rows = xmalloc(array_size(count, sizeof *rows));
     for (size_t i = 0; i < count; i++) {
         size_t image = i / (to * to), y = i / to % to * 2 + offset / 3, x = i % to * 2 + offset % 3;
         rows[i] = (int32_t)((image * from + y) * from + x);
     }
-    return upload_rows(net, arena, rows, count, &net->convolutions[index].window[offset], error);
+    return upload(net, arena, rows, count * sizeof *rows, &net->convolutions[index].window[offset], error);
 }
 
 static status place_channels(struct alexnet *net, struct arena *arena, struct error *error)
 {
     const struct layer *last = &layers[CONVOLUTIONS - 1];
     size_t pixels = last->to * last->to, count = TOGETHER * (size_t)ALEXNET_WIDTH;
-    int32_t *rows = row_numbers(count);
+    OWNED int32_t *rows = xmalloc(array_size(count, sizeof *rows));
     for (size_t i = 0; i < count; i++) {
         size_t image = i / ALEXNET_WIDTH, channel = i / pixels % last->out, pixel = i % pixels;
         rows[i] = (int32_t)((image * pixels + pixel) * last->out + channel);
     }
-    return upload_rows(net, arena, rows, count, &net->channels_first, error);
+    return upload(net, arena, rows, count * sizeof *rows, &net->channels_first, error);
 }
 
 static status find(const struct safetensors *file, const char *layer, const char *part, int rank, const size_t *shape,
@@ -131,15 +118,14 @@ static status load_layer(struct alexnet *net, struct arena *arena, const struct 
     const float *weight, *bias;
     TRY(find(file, l->name, "weight", 4, (size_t[]){l->out, l->in, l->kernel, l->kernel}, &weight, error));
     TRY(find(file, l->name, "bias", 1, &l->out, &bias, error));
-    float *transposed = xmalloc(array_size(n, sizeof *transposed));
+    OWNED float *transposed = xmalloc(array_size(n, sizeof *transposed));
     for (size_t i = 0; i < n; i++) {
         size_t out = i / (window * l->in), k = i / l->in % window, in = i % l->in;
         transposed[i] = weight[(out * l->in + in) * window + k];
     }
     struct convolution *c = &net->convolutions[index];
-    status result = upload(net, arena, transposed, n * sizeof *transposed, &c->weight, error);
-    free(transposed);
-    return result == OK ? upload(net, arena, bias, l->out * sizeof *bias, &c->bias, error) : result;
+    TRY(upload(net, arena, transposed, n * sizeof *transposed, &c->weight, error));
+    return upload(net, arena, bias, l->out * sizeof *bias, &c->bias, error);
 }
 
 static status load(struct alexnet *net, struct arena *arena, const struct safetensors *file, struct error *error)
@@ -156,19 +142,12 @@ static status load(struct alexnet *net, struct arena *arena, const struct safete
 status alexnet_load(struct alexnet **result, struct backend *backend, struct arena *arena, const char *path,
                     struct error *error)
 {
-    struct safetensors *file;
-    struct alexnet *net = xcalloc(1, sizeof *net);
+    SCOPED(safetensors_close_at) struct safetensors *file = NULL;
+    SCOPED(alexnet_destroy_at) struct alexnet *net = xcalloc(1, sizeof *net);
     net->backend = backend;
-    status loaded = weights_file_open(&file, path, WEIGHTS_WHOLE, error);
-    if (loaded == OK) {
-        loaded = load(net, arena, file, error);
-        safetensors_close(file);
-    }
-    if (loaded != OK) {
-        alexnet_destroy(net);
-        return loaded;
-    }
-    *result = net;
+    TRY(weights_file_open(&file, path, WEIGHTS_WHOLE, error));
+    TRY(load(net, arena, file, error));
+    *result = TAKE(net);
     return OK;
 }
 

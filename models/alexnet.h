@@ -19,6 +19,7 @@ struct alexnet;
 status alexnet_load(struct alexnet **net, struct backend *backend, struct arena *arena, const char *path,
                     struct error *error);
 void alexnet_destroy(struct alexnet *net); /* NULL is allowed */
+SCOPED_POINTER(struct alexnet, alexnet_destroy)
 
 /* features [B, 256 · 13 · 13] (channel, row, column), of images u8 [B, 224, 224, 3] normalised with CLIP's mean and
  * deviation. Taken from the arena. */

@@ -182,15 +182,11 @@ static status build(struct linear_head *head, struct arena *arena, enum paramete
 status linear_head_create(struct linear_head **result, struct backend *backend, struct arena *arena, size_t width,
                           size_t classes, enum parameters_mode mode, struct error *error)
 {
-    struct linear_head *head = xcalloc(1, sizeof *head);
+    SCOPED(linear_head_destroy_at) struct linear_head *head = xcalloc(1, sizeof *head);
     head->backend = backend;
     head->linear = (struct linear){.out = classes, .in = width, .exact = true};
-    status built = build(head, arena, mode, error);
-    if (built != OK) {
-        linear_head_destroy(head);
-        return built;
-    }
-    *result = head;
+    TRY(build(head, arena, mode, error));
+    *result = TAKE(head);
     return OK;
 }
 

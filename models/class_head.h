@@ -67,6 +67,7 @@ struct linear_head {
 status linear_head_create(struct linear_head **head, struct backend *backend, struct arena *arena, size_t width,
                           size_t classes, enum parameters_mode mode, struct error *error);
 void linear_head_destroy(struct linear_head *head); /* NULL is allowed */
+SCOPED_POINTER(struct linear_head, linear_head_destroy)
 
 /* The values that a forward pass keeps; logits and dlogits are in its arena, features borrowed until the backward
  * pass. */

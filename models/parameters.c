@@ -86,7 +86,7 @@ static status take(struct parameters *group, struct arena *arena, size_t bytes, 
 
 static status upload_segments(struct parameters *group, struct error *error)
 {
-    uint64_t *offsets = xmalloc(array_size(group->segments + 1, sizeof *offsets));
+    OWNED uint64_t *offsets = xmalloc(array_size(group->segments + 1, sizeof *offsets));
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         for (size_t s = 0; s < p->segments; s++)
@@ -94,10 +94,7 @@ static status upload_segments(struct parameters *group, struct error *error)
     }
     offsets[group->segments] = group->values_count;
     struct backend *backend = group->backend;
-    status result =
-        backend->ops->upload(backend, group->offsets, offsets, (group->segments + 1) * sizeof *offsets, error);
-    free(offsets);
-    TRY(result);
+    TRY(backend->ops->upload(backend, group->offsets, offsets, (group->segments + 1) * sizeof *offsets, error));
     TRY(backend->ops->upload(backend, group->flag, group->host_flag, group->segments * sizeof *group->host_flag,
                              error));
     for (size_t i = 0; i < group->flags_count; i++)
@@ -172,15 +169,13 @@ float *parameters_write_all(struct parameters *group)
 
 status parameters_changes(const struct parameters *group, uint64_t *changes, struct error *error)
 {
-    int32_t *updates = xcalloc(group->segments, sizeof *updates);
-    status result = OK;
+    OWNED int32_t *updates = xcalloc(group->segments, sizeof *updates);
     if (group->changes != NULL)
-        result = group->backend->ops->download(group->backend, updates, group->changes,
-                                               group->segments * sizeof *updates, error);
+        TRY(group->backend->ops->download(group->backend, updates, group->changes, group->segments * sizeof *updates,
+                                          error));
     for (size_t s = 0; s < group->segments; s++)
         changes[s] = (uint64_t)group->writes[s] << 32 | (uint32_t)updates[s];
-    free(updates);
-    return result;
+    return OK;
 }
 
 status parameters_govern(struct parameters *group, const struct parameter *p, size_t flag, struct error *error)

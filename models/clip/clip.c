@@ -109,7 +109,7 @@ static status build(struct clip *clip, struct arena *arena, enum parameters_mode
 status clip_build(struct clip **result, struct backend *backend, struct arena *arena, const struct clip_plan *plan,
                   enum parameters_mode mode, struct error *error)
 {
-    struct clip *clip = xcalloc(1, sizeof *clip);
+    SCOPED(clip_destroy_at) struct clip *clip = xcalloc(1, sizeof *clip);
     clip->backend = backend;
     clip->dimensions = plan->dimensions;
     clip->activation = plan->activation;
@@ -118,12 +118,8 @@ status clip_build(struct clip **result, struct backend *backend, struct arena *a
     clip->pool = plan->pool;
     clip->run = plan->run;
     clip->share_norms = plan->share_norms;
-    status built = build(clip, arena, mode, error);
-    if (built != OK) {
-        clip_destroy(clip);
-        return built;
-    }
-    *result = clip;
+    TRY(build(clip, arena, mode, error));
+    *result = TAKE(clip);
     return OK;
 }
 
@@ -181,40 +177,38 @@ static status load_tensors(struct clip *clip, const struct clip_file *file, stru
     struct parameters *group = clip->parameters;
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
-        float *values = xmalloc(array_size(p->size, sizeof *values));
-        status result = clip_file_read(file, i, values, error);
-        NEXT(result, parameters_upload(group, p, values, error));
-        free(values);
-        TRY(result);
+        OWNED float *values = xmalloc(array_size(p->size, sizeof *values));
+        TRY(clip_file_read(file, i, values, error));
+        TRY(parameters_upload(group, p, values, error));
     }
     return OK;
+}
+
+static struct clip_dimensions dimensions_of(const struct clip_file *file, const struct clip_config *config)
+{
+    struct clip_dimensions dimensions = *clip_file_dimensions(file);
+    dimensions.image_heads = config->image_heads;
+    dimensions.text_heads = config->text_heads;
+    if (config->resolution > 0)
+        dimensions.resolution = config->resolution;
+    return dimensions;
 }
 
 status clip_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *path,
                  enum parameters_mode mode, const struct clip_stated *stated, struct error *error)
 {
-    struct clip_file *file;
+    SCOPED(clip_file_close_at) struct clip_file *file = NULL;
+    SCOPED(clip_destroy_at) struct clip *made = NULL;
     struct clip_config config;
+    *clip = NULL;
     TRY(clip_file_open(&file, path, WEIGHTS_WHOLE, error));
-    status result = clip_config_find(&config, file, stated, error);
-    if (result == OK) {
-        struct clip_dimensions dimensions = *clip_file_dimensions(file);
-        dimensions.image_heads = config.image_heads;
-        dimensions.text_heads = config.text_heads;
-        dimensions.resolution = config.resolution > 0 ? config.resolution : dimensions.resolution;
-        result = clip_create(clip, backend, arena, &dimensions, mode, config.activation, error);
-        if (result == OK)
-            (*clip)->pixels = config.pixels;
-    }
-    if (result == OK) {
-        result = load_tensors(*clip, file, error);
-        if (result != OK) {
-            clip_destroy(*clip);
-            *clip = NULL;
-        }
-    }
-    clip_file_close(file);
-    return result;
+    TRY(clip_config_find(&config, file, stated, error));
+    const struct clip_dimensions dimensions = dimensions_of(file, &config);
+    TRY(clip_create(&made, backend, arena, &dimensions, mode, config.activation, error));
+    made->pixels = config.pixels;
+    TRY(load_tensors(made, file, error));
+    *clip = TAKE(made);
+    return OK;
 }
 
 struct clip_config clip_config_used(const struct clip *clip)
@@ -230,11 +224,8 @@ static status check_same(const struct clip *clip, const struct clip_file *file, 
     const struct clip_stated stated = {
         .config = clip_config_used(clip), .heads_by = "the model in use", .activation_by = "the model in use"};
     struct clip_config config;
-    struct clip_dimensions dimensions = *clip_file_dimensions(file);
     TRY(clip_config_find(&config, file, &stated, error));
-    dimensions.image_heads = config.image_heads;
-    dimensions.text_heads = config.text_heads;
-    dimensions.resolution = config.resolution > 0 ? config.resolution : dimensions.resolution;
+    const struct clip_dimensions dimensions = dimensions_of(file, &config);
     if (memcmp(&dimensions, &clip->dimensions, sizeof dimensions) == 0)
         return OK;
     struct clip_words expected = clip_dimensions_words(&clip->dimensions), found = clip_dimensions_words(&dimensions);
@@ -244,40 +235,30 @@ static status check_same(const struct clip *clip, const struct clip_file *file, 
 
 status clip_reload(struct clip *clip, const char *path, struct error *error)
 {
-    struct clip_file *file;
+    SCOPED(clip_file_close_at) struct clip_file *file = NULL;
     TRY(clip_file_open(&file, path, WEIGHTS_WHOLE, error));
-    status result = check_same(clip, file, error);
-    if (result == OK)
-        result = load_tensors(clip, file, error);
-    clip_file_close(file);
-    return result;
+    TRY(check_same(clip, file, error));
+    return load_tensors(clip, file, error);
 }
 
 status clip_save(const struct clip *clip, const char *path, struct error *error)
 {
     const struct parameters *group = clip->parameters;
-    struct safetensor *tensors = calloc(group->count, sizeof *tensors);
-    float *values = malloc(array_size(group->values_count, sizeof *values));
-    status result = OK;
+    OWNED struct safetensor *tensors = calloc(group->count, sizeof *tensors);
+    OWNED float *values = malloc(array_size(group->values_count, sizeof *values));
     if (tensors == NULL || values == NULL)
-        result =
-            error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, group->values_count >> 18);
-    NEXT(result, parameters_download_all(group, values, path, error));
-    if (result == OK) {
-        for (size_t i = 0; i < group->count; i++) {
-            const struct parameter *p = &group->list[i];
-            tensors[i] = (struct safetensor){
-                .name = p->name, .type = SAFETENSOR_F32, .rank = p->rank, .data = values + p->offset};
-            memcpy(tensors[i].shape, p->shape, (size_t)p->rank * sizeof *p->shape);
-        }
-        struct clip_metadata metadata;
-        struct clip_config config = clip_config_used(clip);
-        clip_metadata_fill(&metadata, &config);
-        result = safetensors_write(path, tensors, group->count, metadata.entries, metadata.count, error);
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu MiB of weights", path, group->values_count >> 18);
+    TRY(parameters_download_all(group, values, path, error));
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        tensors[i] =
+            (struct safetensor){.name = p->name, .type = SAFETENSOR_F32, .rank = p->rank, .data = values + p->offset};
+        memcpy(tensors[i].shape, p->shape, (size_t)p->rank * sizeof *p->shape);
     }
-    free(values);
-    free(tensors);
-    return result;
+    struct clip_metadata metadata;
+    struct clip_config config = clip_config_used(clip);
+    clip_metadata_fill(&metadata, &config);
+    return safetensors_write(path, tensors, group->count, metadata.entries, metadata.count, error);
 }
 
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error)
@@ -312,14 +293,12 @@ status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struc
     const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads, d->text_heads,
                                (uint64_t)clip->pixels | (uint64_t)clip_config_used(clip).resolution << 8};
     uint64_t sum = digest_quick(untold, sizeof untold, 0);
-    float *values = xmalloc(DIGEST_PART * sizeof *values);
-    status result = OK;
-    for (size_t i = 0; result == OK && i < clip->parameters->count; i++) {
+    OWNED float *values = xmalloc(DIGEST_PART * sizeof *values);
+    for (size_t i = 0; i < clip->parameters->count; i++) {
         const struct parameter *p = &clip->parameters->list[i];
         sum = digest_quick(p->name, strlen(p->name), sum);
-        result = add_values(clip, p, values, &sum, error);
+        TRY(add_values(clip, p, values, &sum, error));
     }
-    free(values);
     snprintf(digest, CLIP_DIGEST_SIZE, "%016" PRIx64, sum);
-    return result;
+    return OK;
 }

@@ -54,34 +54,28 @@ static status upload_rows(struct texts *texts, const struct clip *clip, struct a
                           struct error *error)
 {
     size_t count = texts->count;
-    int32_t *rows = xmalloc(array_size(count, 4 * sizeof *rows)), *end_of_two = rows + 2 * count,
-            *end_rows = rows + 3 * count;
+    OWNED int32_t *rows = xmalloc(array_size(count, 4 * sizeof *rows));
+    int32_t *end_of_two = rows + 2 * count, *end_rows = rows + 3 * count;
     list_rows(texts, lengths, rows, end_of_two, end_rows);
-    status result = upload_numbers(clip, arena, "start and end rows", rows, 2 * count, &texts->last_rows, error);
-    NEXT(result, upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error));
-    NEXT(result, upload_numbers(clip, arena, "end rows of all", end_rows, count, &texts->end_rows, error));
-    NEXT(result, upload_numbers(clip, arena, "prompt lengths", lengths, count, &texts->lengths, error));
-    free(rows);
-    return result;
+    TRY(upload_numbers(clip, arena, "start and end rows", rows, 2 * count, &texts->last_rows, error));
+    TRY(upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error));
+    TRY(upload_numbers(clip, arena, "end rows of all", end_rows, count, &texts->end_rows, error));
+    return upload_numbers(clip, arena, "prompt lengths", lengths, count, &texts->lengths, error);
 }
 
 status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
                     size_t count, struct error *error)
 {
     *texts = (struct texts){.count = count};
-    int32_t *lengths = xmalloc(array_size(count, sizeof *lengths));
-    status result = OK;
-    for (size_t c = 0; result == OK && c < count; c++) {
+    OWNED int32_t *lengths = xmalloc(array_size(count, sizeof *lengths));
+    for (size_t c = 0; c < count; c++) {
         size_t end;
-        result = check_prompt(clip, tokens + c * clip->dimensions.context, c, &end, error);
+        TRY(check_prompt(clip, tokens + c * clip->dimensions.context, c, &end, error));
         lengths[c] = (int32_t)end + 1;
         texts->positions = end + 1 > texts->positions ? end + 1 : texts->positions;
     }
-    NEXT(result,
-         upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error));
-    NEXT(result, upload_rows(texts, clip, arena, lengths, error));
-    free(lengths);
-    return result;
+    TRY(upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error));
+    return upload_rows(texts, clip, arena, lengths, error);
 }
 
 /* ---- forward ---- */

@@ -114,11 +114,9 @@ status vit_initialize(struct clip *vit, uint64_t seed, struct error *error)
     struct parameters *group = vit->parameters;
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
-        float *values = xmalloc(array_size(p->size, sizeof *values));
+        OWNED float *values = xmalloc(array_size(p->size, sizeof *values));
         draw(vit, p, rng_make(seed, RNG_INIT, 0, (uint32_t)i), values);
-        status result = parameters_upload(group, p, values, error);
-        free(values);
-        TRY(result);
+        TRY(parameters_upload(group, p, values, error));
     }
     return OK;
 }
@@ -169,18 +167,17 @@ void vit_resize_grid(const float *from, size_t old, float *to, size_t side, size
 static status copy_tensor(struct clip *vit, const struct clip *clip, const struct parameter *to, struct error *error)
 {
     const struct parameter *from = parameters_find(clip->parameters, to->name);
-    float *values = xmalloc(array_size(from->size + to->size, sizeof *values)), *copied = values;
-    status result = parameters_download(clip->parameters, from, values, error);
-    if (result == OK && from->size != to->size) {
+    OWNED float *values = xmalloc(array_size(from->size + to->size, sizeof *values));
+    float *copied = values;
+    TRY(parameters_download(clip->parameters, from, values, error));
+    if (from->size != to->size) {
         size_t width = to->shape[1];
         copied = values + from->size;
         memcpy(copied, values, width * sizeof *values);
         vit_resize_grid(values + width, clip->dimensions.resolution / clip->dimensions.patch, copied + width,
                         vit->dimensions.resolution / vit->dimensions.patch, width);
     }
-    NEXT(result, parameters_upload(vit->parameters, to, copied, error));
-    free(values);
-    return result;
+    return parameters_upload(vit->parameters, to, copied, error);
 }
 
 status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct error *error)
@@ -297,16 +294,15 @@ static status apply_stated(const struct clip_file *file, struct vit_settings *s,
 static status read_copy(const struct clip_file *file, const struct clip_tensor *tensor, struct parameters *group,
                         const struct parameter *p, const float *values, struct error *error)
 {
-    float *shared = malloc(array_size(p->size, sizeof *shared));
+    OWNED float *shared = malloc(array_size(p->size, sizeof *shared));
     if (shared == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory to compare '%s'", clip_file_path(file), tensor->names[0]);
-    status result = parameters_download(group, p, shared, error);
-    if (result == OK && memcmp(shared, values, p->size * sizeof *shared) != 0)
-        result = error_set(error, ERROR_FORMAT,
-                           "%s: tensor '%s': expected the values of the block that it shares them with, found others",
-                           clip_file_path(file), tensor->names[0]);
-    free(shared);
-    return result;
+    TRY(parameters_download(group, p, shared, error));
+    if (memcmp(shared, values, p->size * sizeof *shared) != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: tensor '%s': expected the values of the block that it shares them with, found others",
+                         clip_file_path(file), tensor->names[0]);
+    return OK;
 }
 
 /* p: the tensor itself, or that of the block with which its block shares it. */
@@ -314,14 +310,11 @@ static status read_tensor(const struct clip_file *file, size_t index, bool copy,
                           const struct parameter *p, struct error *error)
 {
     struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), clip_file_naming(file), index);
-    float *values = malloc(array_size(p->size, sizeof *values));
+    OWNED float *values = malloc(array_size(p->size, sizeof *values));
     if (values == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory to read '%s'", clip_file_path(file), tensor.names[0]);
-    status result = clip_file_read(file, index, values, error);
-    if (result == OK)
-        result = copy ? read_copy(file, &tensor, group, p, values, error) : parameters_upload(group, p, values, error);
-    free(values);
-    return result;
+    TRY(clip_file_read(file, index, values, error));
+    return copy ? read_copy(file, &tensor, group, p, values, error) : parameters_upload(group, p, values, error);
 }
 
 /* The parameter of a tensor of the ViT, which may be another block's; NULL: it is not in this group. */
@@ -367,19 +360,18 @@ static status read_settings(const struct clip_file *file, struct vit_settings *s
 status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, const struct vit_stated *stated,
                      struct error *error)
 {
-    struct clip_file *file;
+    SCOPED(clip_file_close_at) struct clip_file *file = NULL;
     *found = (struct vit_file){0};
     TRY(clip_file_open_vit(&file, path, WEIGHTS_HEADER, error));
     *is_vit = file != NULL;
     if (!*is_vit)
         return OK;
-    status result = read_settings(file, &found->settings, stated, error);
+    TRY(read_settings(file, &found->settings, stated, error));
     found->states_pool = clip_file_metadata(file, pool_key) != NULL;
     found->experts = clip_file_experts(file) != NULL;
     found->replaced = clip_file_replaced(file);
     found->classes = clip_file_dimensions(file)->classes;
-    clip_file_close(file);
-    return result;
+    return OK;
 }
 
 static status check_experts(const struct clip_file *file, const struct vit_stated *stated, struct error *error)
@@ -395,21 +387,18 @@ static status check_experts(const struct clip_file *file, const struct vit_state
 status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
                 enum parameters_mode mode, const struct vit_stated *stated, struct error *error)
 {
-    struct clip_file *file;
+    SCOPED(clip_file_close_at) struct clip_file *file = NULL;
+    SCOPED(clip_destroy_at) struct clip *made = NULL;
     struct vit_settings settings;
     *vit = NULL;
     TRY(clip_file_open_vit(&file, path, WEIGHTS_WHOLE, error));
-    status result = read_settings(file, &settings, stated, error);
-    NEXT(result, check_experts(file, stated, error));
-    if (result == OK && (result = vit_create(vit, backend, arena, &settings, mode, error)) != OK)
-        error_context(error, "%s", path);
-    NEXT(result, read_vit(file, *vit, error));
-    if (result != OK) {
-        clip_destroy(*vit);
-        *vit = NULL;
-    }
-    clip_file_close(file);
-    return result;
+    TRY(read_settings(file, &settings, stated, error));
+    TRY(check_experts(file, stated, error));
+    if (vit_create(&made, backend, arena, &settings, mode, error) != OK)
+        return error_context(error, "%s", path);
+    TRY(read_vit(file, made, error));
+    *vit = TAKE(made);
+    return OK;
 }
 
 static status read_head(const struct clip_file *file, struct linear_head **head, struct backend *backend,
@@ -432,16 +421,13 @@ static status read_head(const struct clip_file *file, struct linear_head **head,
 status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
                      enum parameters_mode mode, struct error *error)
 {
-    struct clip_file *file;
+    SCOPED(clip_file_close_at) struct clip_file *file = NULL;
+    SCOPED(linear_head_destroy_at) struct linear_head *made = NULL;
     *head = NULL;
     TRY(clip_file_open_vit(&file, path, WEIGHTS_WHOLE, error));
-    status result = read_head(file, head, backend, arena, mode, error);
-    if (result != OK) {
-        linear_head_destroy(*head);
-        *head = NULL;
-    }
-    clip_file_close(file);
-    return result;
+    TRY(read_head(file, &made, backend, arena, mode, error));
+    *head = TAKE(made);
+    return OK;
 }
 
 /* ---- files: writing ---- */

@@ -481,14 +481,11 @@ status cpu_backend_open(struct backend **backend, size_t threads, enum precision
                                     .precision = precision,
                                     .renew = renew,
                                     .forget = renew};
-    status result = choose_kernels(cpu, precision, error);
-    NEXT(result, threads_create(&cpu->threads, threads, error));
-    NEXT(result, arena_create(&cpu->scratch, 0, "scratch", error));
-    if (result != OK) {
-        close_cpu(&cpu->backend);
-        return result;
-    }
+    SCOPED(backend_close_at) struct backend *opened = &cpu->backend;
+    TRY(choose_kernels(cpu, precision, error));
+    TRY(threads_create(&cpu->threads, threads, error));
+    TRY(arena_create(&cpu->scratch, 0, "scratch", error));
     describe(cpu);
-    *backend = &cpu->backend;
+    *backend = TAKE(opened);
     return OK;
 }

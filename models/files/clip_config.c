@@ -114,19 +114,18 @@ static status read_metadata(struct claims *claims, struct error *error)
 static status read_config(struct claims *claims, char *path, bool must_be_clip, struct error *error)
 {
     struct claim *claim = add_claim(claims, path, path);
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     bool is_clip;
     claim->path = path;
     TRY(file_read(path, CONFIG_LIMIT, &bytes, error));
-    status result = clip_config_parse(&claim->config, &is_clip, clip_file_dimensions(claims->file), path,
-                                      (const char *)bytes.data, bytes.size, error);
-    bytes_free(&bytes);
-    if (result == OK && !is_clip && must_be_clip)
+    TRY(clip_config_parse(&claim->config, &is_clip, clip_file_dimensions(claims->file), path, (const char *)bytes.data,
+                          bytes.size, error));
+    if (!is_clip && must_be_clip)
         return error_set(error, ERROR_FORMAT,
                          "%s: expected the configuration of a CLIP, with vision_cfg (open_clip) or vision_config "
                          "(transformers), found neither",
                          path);
-    return result;
+    return OK;
 }
 
 static status read_if_there(struct claims *claims, char *path, bool must_be_clip, bool *there, struct error *error)
@@ -373,9 +372,7 @@ status clip_config_find(struct clip_config *config, const struct clip_file *file
 status clip_config_of(struct clip_config *config, const char *path, const struct clip_stated *stated,
                       struct error *error)
 {
-    struct clip_file *file;
+    SCOPED(clip_file_close_at) struct clip_file *file = NULL;
     TRY(clip_file_open(&file, path, WEIGHTS_HEADER, error));
-    status result = clip_config_find(config, file, stated, error);
-    clip_file_close(file);
-    return result;
+    return clip_config_find(config, file, stated, error);
 }

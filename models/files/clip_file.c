@@ -394,11 +394,9 @@ static status check_unknown(const struct clip_file *file, const bool *used, stru
 
 static status check_tensors(const struct clip_file *file, struct error *error)
 {
-    bool *used = xcalloc(safetensors_count(file->file), sizeof *used);
-    status result = check_all(file, used, error);
-    NEXT(result, check_unknown(file, used, error));
-    free(used);
-    return result;
+    OWNED bool *used = xcalloc(safetensors_count(file->file), sizeof *used);
+    TRY(check_all(file, used, error));
+    return check_unknown(file, used, error);
 }
 
 /* ---- opening ---- */
@@ -487,15 +485,14 @@ bool clip_file_is_openai_archive(const struct clip_file *file)
 static status read_transposed(const struct safetensor *part, float *values, struct error *error)
 {
     size_t rows = part->shape[1], columns = part->shape[0];
-    float *original = malloc(array_size(rows * columns, sizeof *original));
+    OWNED float *original = malloc(array_size(rows * columns, sizeof *original));
     if (original == NULL)
         return error_set(error, ERROR_MEMORY, "tensor '%s': no memory to transpose it", part->name);
-    status result = safetensor_to_floats(part, original, error);
-    for (size_t i = 0; result == OK && i < rows; i++)
+    TRY(safetensor_to_floats(part, original, error));
+    for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j++)
             values[i * columns + j] = original[j * rows + i];
-    free(original);
-    return result;
+    return OK;
 }
 
 status clip_file_read(const struct clip_file *file, size_t index, float *values, struct error *error)

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "core/digest.h"
 #include "core/file_writer.h"
+#include "core/json.h"
 
 enum { LENGTH_BYTES = 8, DATA_ALIGNMENT = 64, HEADER_LIMIT = 100000000 };
 
@@ -108,16 +107,14 @@ static void add_digest(json_t *header, const struct safetensor *tensors, size_t 
 static status build_header(char **text, const char *path, const struct safetensor *tensors, size_t count,
                            const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error)
 {
-    json_t *header = json_object();
+    SCOPED(json_decref_at) json_t *header = json_object();
     size_t offset = 0;
-    status result = add_metadata(header, path, metadata, metadata_count, error);
-    for (size_t i = 0; result == OK && i < count; i++)
-        result = add_tensor(header, path, &tensors[i], &offset, error);
-    if (result == OK)
-        add_digest(header, tensors, count);
-    *text = result == OK ? json_dumps(header, JSON_COMPACT) : NULL;
-    json_decref(header);
-    return result;
+    TRY(add_metadata(header, path, metadata, metadata_count, error));
+    for (size_t i = 0; i < count; i++)
+        TRY(add_tensor(header, path, &tensors[i], &offset, error));
+    add_digest(header, tensors, count);
+    *text = json_dumps(header, JSON_COMPACT);
+    return OK;
 }
 
 static status write_header(struct file_writer *writer, const char *text, struct error *error)
@@ -147,12 +144,10 @@ static status write_file(const char *path, const char *header, const struct safe
 status safetensors_write(const char *path, const struct safetensor *tensors, size_t count,
                          const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error)
 {
-    char *header;
+    OWNED char *header = NULL;
     TRY(build_header(&header, path, tensors, count, metadata, metadata_count, error));
-    status result = strlen(header) < HEADER_LIMIT - DATA_ALIGNMENT
-                        ? write_file(path, header, tensors, count, error)
-                        : error_set(error, ERROR_ARGUMENT, "%s: its header would have %zu bytes, the format allows %d",
-                                    path, strlen(header), HEADER_LIMIT);
-    free(header);
-    return result;
+    if (strlen(header) >= HEADER_LIMIT - DATA_ALIGNMENT)
+        return error_set(error, ERROR_ARGUMENT, "%s: its header would have %zu bytes, the format allows %d", path,
+                         strlen(header), HEADER_LIMIT);
+    return write_file(path, header, tensors, count, error);
 }

@@ -94,14 +94,13 @@ void weights_shards_free(struct weights_shards *shards)
 
 bool weights_file_is_other(const char *path, const char *other)
 {
-    struct weights_shards shards = {0};
+    SCOPED(weights_shards_free) struct weights_shards shards = {0};
     struct error ignored; /* opening reports it */
     bool is_other = file_is_other(path, other);
     if (weights_shards_is_index(path))
         (void)weights_shards_read(&shards, path, &ignored);
     for (size_t i = 0; i < shards.count; i++)
         is_other = is_other && file_is_other(shards.paths[i], other);
-    weights_shards_free(&shards);
     return is_other;
 }
 

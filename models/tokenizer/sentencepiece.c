@@ -306,18 +306,14 @@ static status index_pieces(struct sentencepiece *s, const char *name, struct err
 status sentencepiece_open(struct sentencepiece **pieces, const char *path, struct error *error)
 {
     enum { LIMIT = 1 << 26 }; /* bytes; Gemma's model has 4 MB */
-    struct sentencepiece *made = xcalloc(1, sizeof *made);
+    SCOPED(sentencepiece_close_at) struct sentencepiece *made = xcalloc(1, sizeof *made);
+    *pieces = NULL;
     *made = (struct sentencepiece){.dummy_prefix = true, .remove_spaces = true, .traits = {.end = 2, .pad = -1}};
-    status result = file_read(path, LIMIT, &made->bytes, error);
-    NEXT(result,
-         read_model(made, path, (struct message){made->bytes.data, made->bytes.data + made->bytes.size}, error));
-    NEXT(result, index_pieces(made, path, error));
-    if (result != OK) {
-        sentencepiece_close(made);
-        made = NULL;
-    }
-    *pieces = made;
-    return result;
+    TRY(file_read(path, LIMIT, &made->bytes, error));
+    TRY(read_model(made, path, (struct message){made->bytes.data, made->bytes.data + made->bytes.size}, error));
+    TRY(index_pieces(made, path, error));
+    *pieces = TAKE(made);
+    return OK;
 }
 
 void sentencepiece_close(struct sentencepiece *pieces)

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 
 struct sentencepiece;
@@ -43,6 +44,7 @@ static inline void token_row_add(struct token_row *row, int32_t id)
 
 status sentencepiece_open(struct sentencepiece **pieces, const char *path, struct error *error);
 void sentencepiece_close(struct sentencepiece *pieces); /* NULL is allowed */
+SCOPED_POINTER(struct sentencepiece, sentencepiece_close)
 
 struct sentencepiece_traits sentencepiece_traits(const struct sentencepiece *pieces);
 

@@ -7,6 +7,7 @@
 #include <pcre2.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/sentencepiece.h"
 #include "models/tokenizer/vocabulary.h"
@@ -49,25 +50,18 @@ static status compile(pcre2_code **code, struct error *error)
     return OK;
 }
 
-static bool is_model(const char *path)
-{
-    static const char ending[] = ".model";
-    size_t length = strlen(path), tail = sizeof ending - 1;
-    return length >= tail && strcmp(path + length - tail, ending) == 0;
-}
-
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error)
 {
-    struct tokenizer *made = *tokenizer = xcalloc(1, sizeof *made);
-    status result = is_model(path) ? sentencepiece_open(&made->pieces, path, error)
-                                   : vocabulary_load(&made->vocabulary, path, error);
-    if (!is_model(path))
-        NEXT(result, compile(&made->expression, error));
-    if (result != OK) {
-        tokenizer_close(made);
-        *tokenizer = NULL;
+    SCOPED(tokenizer_close_at) struct tokenizer *made = xcalloc(1, sizeof *made);
+    *tokenizer = NULL;
+    if (text_ends_with(path, ".model")) {
+        TRY(sentencepiece_open(&made->pieces, path, error));
+    } else {
+        TRY(vocabulary_load(&made->vocabulary, path, error));
+        TRY(compile(&made->expression, error));
     }
-    return result;
+    *tokenizer = TAKE(made);
+    return OK;
 }
 
 void tokenizer_close(struct tokenizer *tokenizer)

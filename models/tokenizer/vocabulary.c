@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 
 enum { BYTES = 256, PRINTABLE_BYTES = 188, MOST_IDS = 1 << 22, PAIRS = 1024 };
@@ -239,25 +240,15 @@ static status read_openai(struct loader *loader, char *text, struct error *error
     return OK;
 }
 
-static status finish(struct loader *loader, status result)
-{
-    loader_destroy(loader);
-    if (result != OK)
-        vocabulary_free(loader->vocabulary);
-    return result;
-}
-
 /* text is changed. */
 static status load_openai(struct vocabulary *vocabulary, const char *path, char *text, size_t size, struct error *error)
 {
-    struct loader loader;
+    SCOPED(loader_destroy) struct loader loader = {0};
     size_t lines = 1;
     for (const char *p = text; lines < VOCABULARY_MERGES && (p = strchr(p, '\n')) != NULL; p++)
         lines++;
-    status result =
-        loader_create(&loader, vocabulary, path, 2 * BYTES + lines, size + (size_t)4 * BYTES * BYTE_NAME, error);
-    NEXT(result, read_openai(&loader, text, error));
-    return finish(&loader, result);
+    TRY(loader_create(&loader, vocabulary, path, 2 * BYTES + lines, size + (size_t)4 * BYTES * BYTE_NAME, error));
+    return read_openai(&loader, text, error);
 }
 
 static status inflate_all(z_stream *stream, const char *name, struct bytes *text, struct error *error)
@@ -366,11 +357,9 @@ static status read_huggingface(struct loader *loader, json_t *names, const char 
 static status read_names(struct vocabulary *vocabulary, const char *path, json_t *names, size_t size,
                          const char *merges_path, char *merges, struct error *error)
 {
-    struct loader loader;
-    status result =
-        loader_create(&loader, vocabulary, path, json_object_size(names) + 1, size + (size_t)2 * BYTE_NAME, error);
-    NEXT(result, read_huggingface(&loader, names, merges_path, merges, error));
-    return finish(&loader, result);
+    SCOPED(loader_destroy) struct loader loader = {0};
+    TRY(loader_create(&loader, vocabulary, path, json_object_size(names) + 1, size + (size_t)2 * BYTE_NAME, error));
+    return read_huggingface(&loader, names, merges_path, merges, error);
 }
 
 static status parse_vocabulary(struct vocabulary *vocabulary, const char *path, const struct bytes *json,
@@ -454,16 +443,11 @@ static status load_tokenizer_json(struct vocabulary *vocabulary, const char *pat
 
 static status load_huggingface(struct vocabulary *vocabulary, const char *folder, struct error *error)
 {
-    struct bytes json = {0}, merges = {0};
-    char *json_path = path_format("%s/vocab.json", folder), *merges_path = path_format("%s/merges.txt", folder);
-    status result = file_read(json_path, text_limit, &json, error);
-    NEXT(result, file_read(merges_path, text_limit, &merges, error));
-    NEXT(result, parse_vocabulary(vocabulary, json_path, &json, merges_path, &merges, error));
-    bytes_free(&json);
-    bytes_free(&merges);
-    free(json_path);
-    free(merges_path);
-    return result;
+    SCOPED(bytes_free) struct bytes json = {0}, merges = {0};
+    OWNED char *json_path = path_format("%s/vocab.json", folder), *merges_path = path_format("%s/merges.txt", folder);
+    TRY(file_read(json_path, text_limit, &json, error));
+    TRY(file_read(merges_path, text_limit, &merges, error));
+    return parse_vocabulary(vocabulary, json_path, &json, merges_path, &merges, error);
 }
 
 /* ---- any ---- */
@@ -478,26 +462,19 @@ static bool is_json(const struct bytes *text)
 
 static status load_file(struct vocabulary *vocabulary, const char *path, struct error *error)
 {
-    struct bytes bytes, text;
+    SCOPED(bytes_free) struct bytes bytes = {0}, text = {0};
     TRY(file_check_meant(path, true, error));
     TRY(file_read_any(path, text_limit, &bytes, error));
-    status result = unpack(&text, path, &bytes, error);
-    bytes_free(&bytes);
-    if (result == OK)
-        result = is_json(&text) ? load_tokenizer_json(vocabulary, path, &text, error)
-                                : load_openai(vocabulary, path, (char *)text.data, text.size, error);
-    bytes_free(&text);
-    return result;
+    TRY(unpack(&text, path, &bytes, error));
+    return is_json(&text) ? load_tokenizer_json(vocabulary, path, &text, error)
+                          : load_openai(vocabulary, path, (char *)text.data, text.size, error);
 }
 
 static status load_folder(struct vocabulary *vocabulary, const char *folder, struct error *error)
 {
-    char *pair = path_format("%s/vocab.json", folder), *one = path_format("%s/tokenizer.json", folder);
+    OWNED char *pair = path_format("%s/vocab.json", folder), *one = path_format("%s/tokenizer.json", folder);
     bool single = !file_exists(pair) && file_exists(one);
-    status result = single ? load_file(vocabulary, one, error) : load_huggingface(vocabulary, folder, error);
-    free(pair);
-    free(one);
-    return result;
+    return single ? load_file(vocabulary, one, error) : load_huggingface(vocabulary, folder, error);
 }
 
 /* "folder" of "folder/vocab.json" and "folder/merges.txt", when both are there; else NULL. The caller frees. */
@@ -507,10 +484,8 @@ static char *folder_of_pair(const char *path)
     bool json = strcmp(name, "vocab.json") == 0;
     if (!json && strcmp(name, "merges.txt") != 0)
         return NULL;
-    char *other = path_beside(path, "vocab.json");
-    bool pair = json || file_exists(other);
-    free(other);
-    return pair ? path_parent(path) : NULL;
+    OWNED char *other = path_beside(path, "vocab.json");
+    return json || file_exists(other) ? path_parent(path) : NULL;
 }
 
 status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct error *error)
@@ -518,13 +493,8 @@ status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct e
     *vocabulary = (struct vocabulary){0};
     if (file_is_directory(path))
         return load_folder(vocabulary, path, error);
-    char *folder = folder_of_pair(path);
-    if (folder != NULL) {
-        status result = load_huggingface(vocabulary, folder, error);
-        free(folder);
-        return result;
-    }
-    return load_file(vocabulary, path, error);
+    OWNED char *folder = folder_of_pair(path);
+    return folder != NULL ? load_huggingface(vocabulary, folder, error) : load_file(vocabulary, path, error);
 }
 
 void vocabulary_free(struct vocabulary *vocabulary)

@@ -31,7 +31,7 @@ struct vocabulary {
     size_t capacity, pair_count;
 };
 
-/* path as in tokenizer_open; on failure nothing is left to free. */
+/* path as in tokenizer_open. Call vocabulary_free after a failure, too. */
 status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct error *error);
 
 /* The merge of two symbols: rank << 32 | symbol; VOCABULARY_NO_MERGE: there is none. */

@@ -32,10 +32,8 @@ static const char advice[] = "load it with PyTorch and save it again with torch.
 
 static zip_int64_t locate(const struct archive *archive, const char *name)
 {
-    char *whole = path_format("%s%s", archive->folder, name);
-    zip_int64_t index = zip_name_locate(archive->zip, whole, ZIP_FL_ENC_RAW);
-    free(whole);
-    return index;
+    OWNED char *whole = path_format("%s%s", archive->folder, name);
+    return zip_name_locate(archive->zip, whole, ZIP_FL_ENC_RAW);
 }
 
 static status check_entry(struct archive *archive, const char *name, zip_int64_t index, size_t *size,
@@ -161,12 +159,11 @@ static status find_folder(struct archive *archive, const char *const *names, siz
 
 static status check_byte_order(struct archive *archive, struct error *error)
 {
-    struct bytes order;
+    SCOPED(bytes_free) struct bytes order = {0};
     if (locate(archive, "byteorder") < 0)
         return OK;
     TRY(archive_read(archive, "byteorder", &order, error));
     bool little = order.size == 6 && memcmp(order.data, "little", 6) == 0;
-    bytes_free(&order);
     return little ? OK
                   : error_set(error, ERROR_FORMAT,
                               "%s: expected little-endian numbers, found another order (entry byteorder); %s on a "
@@ -177,12 +174,10 @@ static status check_byte_order(struct archive *archive, struct error *error)
 static status look_around(struct archive *archive, struct error *error)
 {
     size_t count = (size_t)zip_get_num_entries(archive->zip, 0);
-    const char **names = xcalloc(count + 1, sizeof *names);
-    status result = check_names(archive, names, count, error);
-    NEXT(result, find_folder(archive, names, count, error));
-    free(names);
-    NEXT(result, check_byte_order(archive, error));
-    return result;
+    OWNED const char **names = xcalloc(count + 1, sizeof *names);
+    TRY(check_names(archive, names, count, error));
+    TRY(find_folder(archive, names, count, error));
+    return check_byte_order(archive, error);
 }
 
 /* Takes ownership of source. */
@@ -210,22 +205,15 @@ SCOPED_POINTER(struct archive, archive_close)
 
 static status archive_open(struct archive **archive, const char *path, struct error *error)
 {
-    uint64_t size;
-    zip_error_t problem;
-    *archive = NULL;
-    TRY(file_check_kind(path, error));
-    TRY(file_size(path, &size, error));
-    struct archive *opened = xcalloc(1, sizeof *opened);
+    SCOPED(archive_close_at) struct archive *opened = xcalloc(1, sizeof *opened);
+    SCOPED(zip_error_fini) zip_error_t problem = {0};
     opened->path = xstrdup(path);
-    opened->size = size;
+    TRY(file_check_kind(path, error));
+    TRY(file_size(path, &opened->size, error));
     zip_error_init(&problem);
-    status result = open_zip(opened, zip_source_file_create(path, 0, -1, &problem), &problem, error);
-    zip_error_fini(&problem);
-    if (result == OK)
-        *archive = opened;
-    else
-        archive_close(opened);
-    return result;
+    TRY(open_zip(opened, zip_source_file_create(path, 0, -1, &problem), &problem, error));
+    *archive = TAKE(opened);
+    return OK;
 }
 
 /* ---- values ---- */
@@ -257,14 +245,13 @@ SCOPED_POINTER(struct content, release)
 static status read_storage(struct archive *archive, const struct torch_storage *storage, struct bytes *bytes,
                            struct error *error)
 {
-    char *name = path_format("data/%s", storage->key);
-    status result = archive_read(archive, name, bytes, error);
+    OWNED char *name = path_format("data/%s", storage->key);
     size_t each = safetensor_type_size(storage->type);
-    if (result == OK && (bytes->size % each != 0 || bytes->size / each != storage->elements))
-        result = error_set(error, ERROR_FORMAT, "%s: entry '%s': expected %zu numbers of type %s, found %zu bytes",
-                           archive->path, name, storage->elements, safetensor_type_name(storage->type), bytes->size);
-    free(name);
-    return result;
+    TRY(archive_read(archive, name, bytes, error));
+    if (bytes->size % each != 0 || bytes->size / each != storage->elements)
+        return error_set(error, ERROR_FORMAT, "%s: entry '%s': expected %zu numbers of type %s, found %zu bytes",
+                         archive->path, name, storage->elements, safetensor_type_name(storage->type), bytes->size);
+    return OK;
 }
 
 /* Copies rows of the last axis; index counts the rows. */
@@ -327,13 +314,10 @@ static status read_values(struct archive *archive, struct content *content, stru
 
 static status find_tensors(struct archive *archive, struct torch_tensors *tensors, struct error *error)
 {
-    struct bytes pickle;
+    SCOPED(bytes_free) struct bytes pickle = {0};
+    OWNED char *name = path_format("%s: data.pkl", archive->path);
     TRY(archive_read(archive, "data.pkl", &pickle, error));
-    char *name = path_format("%s: data.pkl", archive->path);
-    status result = torch_tensors_find(tensors, name, pickle.data, pickle.size, error);
-    free(name);
-    bytes_free(&pickle);
-    return result;
+    return torch_tensors_find(tensors, name, pickle.data, pickle.size, error);
 }
 
 static void describe(struct safetensor *list, const struct torch_tensors *tensors)
@@ -528,14 +512,13 @@ static status write_beside(const char *path, const struct text *pickle, const st
 {
     struct temporary folder;
     TRY(temporary_create_folder(&folder, path, error));
-    char *inside = path_format("%s/archive", folder.path);
+    OWNED char *inside = path_format("%s/archive", folder.path);
     status result = write_archive(inside, pickle, tensors, count, error);
     NEXT(result, sync_file(inside, error));
     if (result == OK && rename(inside, path) != 0)
         result = error_errno(error, errno, "%s: cannot be written", path);
     if (result == OK)
         file_sync_name(path);
-    free(inside);
     temporary_remove(&folder);
     return result;
 }
@@ -543,10 +526,9 @@ static status write_beside(const char *path, const struct text *pickle, const st
 status torch_file_write(const char *path, const struct safetensor *tensors, size_t count,
                         const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error)
 {
-    struct text pickle = {0};
-    status result = file_exists(path) ? file_check_kind(path, error) : OK;
-    NEXT(result, put_all(&pickle, path, tensors, count, metadata, metadata_count, error));
-    NEXT(result, write_beside(path, &pickle, tensors, count, error));
-    text_free(&pickle);
-    return result;
+    SCOPED(text_free) struct text pickle = {0};
+    if (file_exists(path))
+        TRY(file_check_kind(path, error));
+    TRY(put_all(&pickle, path, tensors, count, metadata, metadata_count, error));
+    return write_beside(path, &pickle, tensors, count, error);
 }
