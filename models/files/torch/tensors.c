@@ -49,7 +49,7 @@ enum { STORAGE_TYPES = sizeof storage_types / sizeof *storage_types };
 
 /* A tensor and its storage as the pickle states it. */
 struct found {
-    struct torch_tensor tensor;
+    struct torch_tensor t;
     struct torch_storage storage; /* key inside the pickle */
     size_t key_size;
 };
@@ -60,14 +60,6 @@ struct search {
     size_t count, steps;
     struct error *error;
 };
-
-size_t torch_tensor_elements(const struct torch_tensor *tensor)
-{
-    size_t elements = 1;
-    for (int i = 0; i < tensor->rank; i++)
-        elements *= tensor->shape[i];
-    return elements;
-}
 
 const char *torch_storage_name(enum safetensor_type type)
 {
@@ -120,14 +112,14 @@ static bool read_sizes(const struct pickle_value *list, int rank, size_t *sizes)
     return true;
 }
 
-static bool read_layout(struct torch_tensor *tensor, const struct pickle_value *arguments)
+static bool read_layout(struct torch_tensor *t, const struct pickle_value *arguments)
 {
     const struct pickle_value *shape = item(arguments, 2, PICKLE_LIST), *stride = item(arguments, 3, PICKLE_LIST);
     if (shape == NULL || stride == NULL || shape->list.count != stride->list.count ||
-        shape->list.count > SAFETENSORS_RANK || !read_size(item(arguments, 1, PICKLE_INTEGER), &tensor->offset))
+        shape->list.count > SAFETENSORS_RANK || !read_size(item(arguments, 1, PICKLE_INTEGER), &t->offset))
         return false;
-    tensor->rank = (int)shape->list.count;
-    return read_sizes(shape, tensor->rank, tensor->shape) && read_sizes(stride, tensor->rank, tensor->stride);
+    t->tensor.rank = (int)shape->list.count;
+    return read_sizes(shape, t->tensor.rank, t->tensor.shape) && read_sizes(stride, t->tensor.rank, t->stride);
 }
 
 /* Whether a tensor is a view that changes its elements: neg (their negatives) or conj. */
@@ -138,29 +130,30 @@ static bool is_view(const struct pickle_value *arguments)
 }
 
 /* Whether every element lies within `elements`; a tensor with more elements than that is refused, too. */
-static bool is_inside(const struct torch_tensor *tensor, size_t elements)
+static bool is_inside(const struct torch_tensor *t, size_t elements)
 {
-    size_t count = 1, last = tensor->offset;
+    const struct safetensor *tensor = &t->tensor;
+    size_t count = 1, last = t->offset;
     bool overflow = false;
     for (int i = 0; i < tensor->rank; i++)
         if (tensor->shape[i] == 0)
-            return tensor->offset <= elements;
+            return t->offset <= elements;
     for (int i = 0; i < tensor->rank; i++) {
         size_t reach;
-        overflow |= __builtin_mul_overflow(tensor->shape[i] - 1, tensor->stride[i], &reach);
+        overflow |= __builtin_mul_overflow(tensor->shape[i] - 1, t->stride[i], &reach);
         overflow |= __builtin_add_overflow(last, reach, &last);
         overflow |= __builtin_mul_overflow(count, tensor->shape[i], &count);
     }
     return !overflow && last < elements && count <= elements;
 }
 
-static bool is_contiguous(const struct torch_tensor *tensor)
+static bool is_contiguous(const struct torch_tensor *t)
 {
     size_t expected = 1;
-    for (int i = tensor->rank - 1; i >= 0; i--) {
-        if (tensor->shape[i] != 1 && tensor->stride[i] != expected)
-            return torch_tensor_elements(tensor) == 0;
-        expected *= tensor->shape[i];
+    for (int i = t->tensor.rank - 1; i >= 0; i--) {
+        if (t->tensor.shape[i] != 1 && t->stride[i] != expected)
+            return safetensor_elements(&t->tensor) == 0;
+        expected *= t->tensor.shape[i];
     }
     return true;
 }
@@ -175,9 +168,10 @@ static const struct pickle_value *as_tensor(const struct pickle_value *value)
 
 static status add_tensor(struct search *search, const char *name, const struct pickle_value *value)
 {
-    struct found found = {.tensor.rank = 0};
+    struct found found = {.key_size = 0};
+    struct safetensor *tensor = &found.t.tensor;
     const struct pickle_value *arguments = value->call.arguments;
-    if (!read_storage(&found, item(arguments, 0, PICKLE_PERSISTENT)) || !read_layout(&found.tensor, arguments))
+    if (!read_storage(&found, item(arguments, 0, PICKLE_PERSISTENT)) || !read_layout(&found.t, arguments))
         return error_set(search->error, ERROR_FORMAT,
                          "%s: tensor '%s': expected a storage, an offset, and a shape of at most %d sizes with as many "
                          "strides, found something else",
@@ -191,16 +185,17 @@ static status add_tensor(struct search *search, const char *name, const struct p
                          "%s: tensor '%s': expected its elements, found a view that negates or conjugates them; save "
                          "tensor.resolve_neg().resolve_conj()",
                          search->path, name);
-    if (!is_inside(&found.tensor, found.storage.elements))
+    if (!is_inside(&found.t, found.storage.elements))
         return error_set(
             search->error, ERROR_FORMAT,
             "%s: tensor '%s': shape %s with strides %s from element %zu on lies outside its storage of %zu "
             "elements, or repeats them",
-            search->path, name, shape_text(found.tensor.rank, found.tensor.shape).text,
-            shape_text(found.tensor.rank, found.tensor.stride).text, found.tensor.offset, found.storage.elements);
-    found.tensor.contiguous = is_contiguous(&found.tensor);
+            search->path, name, shape_text(tensor->rank, tensor->shape).text,
+            shape_text(tensor->rank, found.t.stride).text, found.t.offset, found.storage.elements);
+    found.t.contiguous = is_contiguous(&found.t);
     GROW(search->list, search->count);
-    found.tensor.name = xstrdup(name);
+    tensor->name = xstrdup(name);
+    tensor->type = found.storage.type;
     search->list[search->count++] = found;
     return OK;
 }
@@ -298,7 +293,7 @@ static int compare_storages(const void *a, const void *b)
 
 static int compare_names(const void *a, const void *b)
 {
-    return strcmp(((const struct torch_tensor *)a)->name, ((const struct torch_tensor *)b)->name);
+    return strcmp(((const struct torch_tensor *)a)->tensor.name, ((const struct torch_tensor *)b)->tensor.name);
 }
 
 static status share(struct torch_tensors *tensors, struct search *search)
@@ -314,9 +309,9 @@ static status share(struct torch_tensors *tensors, struct search *search)
         } else if (last[-1].type != found->storage.type || last[-1].elements != found->storage.elements) {
             return error_set(search->error, ERROR_FORMAT,
                              "%s: tensor '%s': expected its storage data/%s to be of one type and size, found another",
-                             search->path, found->tensor.name, last[-1].key);
+                             search->path, found->t.tensor.name, last[-1].key);
         }
-        found->tensor.storage = tensors->storage_count - 1;
+        found->t.storage = tensors->storage_count - 1;
     }
     return OK;
 }
@@ -327,15 +322,15 @@ static status take_found(struct torch_tensors *tensors, struct search *search)
     tensors->storages = xcalloc(search->count + 1, sizeof *tensors->storages);
     TRY(share(tensors, search));
     for (size_t i = 0; i < search->count; i++) {
-        tensors->list[i] = search->list[i].tensor;
-        search->list[i].tensor.name = NULL;
+        tensors->list[i] = search->list[i].t;
+        search->list[i].t.tensor.name = NULL;
     }
     tensors->count = search->count;
     qsort(tensors->list, tensors->count, sizeof *tensors->list, compare_names);
     for (size_t i = 1; i < tensors->count; i++)
-        if (strcmp(tensors->list[i - 1].name, tensors->list[i].name) == 0)
+        if (compare_names(&tensors->list[i - 1], &tensors->list[i]) == 0)
             return error_set(search->error, ERROR_FORMAT, "%s: expected one tensor of each name, found '%s' twice",
-                             search->path, tensors->list[i].name);
+                             search->path, tensors->list[i].tensor.name);
     return OK;
 }
 
@@ -386,7 +381,7 @@ status torch_tensors_find(struct torch_tensors *tensors, const char *path, const
     TRY(pickle_parse(&pickle, path, bytes, size, &rules, error));
     status result = find_all(tensors, &search, pickle_root(pickle));
     for (size_t i = 0; i < search.count; i++)
-        free(search.list[i].tensor.name);
+        free((char *)search.list[i].t.tensor.name);
     free(search.list);
     pickle_close(pickle);
     return result;
@@ -395,7 +390,7 @@ status torch_tensors_find(struct torch_tensors *tensors, const char *path, const
 void torch_tensors_free(struct torch_tensors *tensors)
 {
     for (size_t i = 0; i < tensors->count; i++)
-        free(tensors->list[i].name);
+        free((char *)tensors->list[i].tensor.name);
     for (size_t i = 0; i < tensors->storage_count; i++)
         free(tensors->storages[i].key);
     for (size_t i = 0; i < tensors->metadata_count; i++) {

@@ -2,7 +2,7 @@
  *
  *     struct torch_tensors tensors;
  *     status result = torch_tensors_find(&tensors, path, bytes, size, error);
- *     ... tensors.list[i].name, tensors.list[i].storage ...
+ *     ... tensors.list[i].tensor.name, tensors.list[i].storage ...
  *     torch_tensors_free(&tensors);                                       // also after a failure
  *
  * Pure: bytes in, descriptions out. Every tensor lies inside its storage as the pickle states that storage.
@@ -21,10 +21,9 @@ struct torch_storage {
 };
 
 struct torch_tensor {
-    char *name; /* owned */
+    struct safetensor tensor; /* its name is owned; data: NULL until the values are read */
     size_t storage;
-    int rank;
-    size_t shape[SAFETENSORS_RANK], stride[SAFETENSORS_RANK], offset; /* in elements */
+    size_t stride[SAFETENSORS_RANK], offset; /* in elements */
     bool contiguous;
 };
 
@@ -42,8 +41,6 @@ struct torch_tensors {
 status torch_tensors_find(struct torch_tensors *tensors, const char *path, const void *bytes, size_t size,
                           struct error *error);
 void torch_tensors_free(struct torch_tensors *tensors);
-
-size_t torch_tensor_elements(const struct torch_tensor *tensor);
 
 /* "FloatStorage"; NULL: PyTorch has no storage of this type. */
 const char *torch_storage_name(enum safetensor_type type);

@@ -257,25 +257,26 @@ static status read_storage(struct archive *archive, const struct torch_storage *
 /* Copies rows of the last axis; index counts the rows. */
 static void gather(const struct torch_tensor *t, size_t each, const uint8_t *source, uint8_t *target)
 {
-    size_t index[SAFETENSORS_RANK] = {0}, columns = t->rank > 0 ? t->shape[t->rank - 1] : 1,
-           step = t->rank > 0 ? t->stride[t->rank - 1] : 1, rows = torch_tensor_elements(t) / columns;
+    int last = t->tensor.rank - 1;
+    size_t index[SAFETENSORS_RANK] = {0}, columns = last >= 0 ? t->tensor.shape[last] : 1,
+           step = last >= 0 ? t->stride[last] : 1, rows = safetensor_elements(&t->tensor) / columns;
     for (size_t row = 0; row < rows; row++) {
         size_t at = t->offset;
-        for (int r = 0; r < t->rank - 1; r++)
+        for (int r = 0; r < last; r++)
             at += index[r] * t->stride[r];
         for (size_t c = 0; c < columns; c++, target += each)
             memcpy(target, source + (at + c * step) * each, each);
-        for (int r = t->rank - 2; r >= 0 && ++index[r] == t->shape[r]; r--)
+        for (int r = last - 1; r >= 0 && ++index[r] == t->tensor.shape[r]; r--)
             index[r] = 0;
     }
 }
 
-static status place(struct archive *archive, struct content *content, size_t i, uint64_t *copied,
-                    struct safetensor *tensor, struct error *error)
+static status place(struct archive *archive, struct content *content, size_t i, uint64_t *copied, struct error *error)
 {
-    const struct torch_tensor *t = &content->tensors.list[i];
+    struct torch_tensor *t = &content->tensors.list[i];
+    struct safetensor *tensor = &t->tensor;
     const uint8_t *data = content->storages[t->storage].data;
-    size_t each = safetensor_type_size(tensor->type), size = torch_tensor_elements(t) * each;
+    size_t each = safetensor_type_size(tensor->type), size = safetensor_elements(tensor) * each;
     tensor->data = data;
     if (t->contiguous) {
         if (size > 0)
@@ -286,18 +287,17 @@ static status place(struct archive *archive, struct content *content, size_t i, 
     if (*copied > COPIES_MOST * archive->size)
         return error_set(error, ERROR_FORMAT,
                          "%s: tensor '%s': its tensors that are not contiguous take more than %d times the file",
-                         archive->path, t->name, COPIES_MOST);
+                         archive->path, tensor->name, COPIES_MOST);
     content->copies[i] = malloc(size);
     if (content->copies[i] == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for the %zu bytes of tensor '%s'", archive->path, size,
-                         t->name);
+                         tensor->name);
     gather(t, each, data, content->copies[i]);
     tensor->data = content->copies[i];
     return OK;
 }
 
-static status read_values(struct archive *archive, struct content *content, struct safetensor *list,
-                          struct error *error)
+static status read_values(struct archive *archive, struct content *content, struct error *error)
 {
     const struct torch_tensors *tensors = &content->tensors;
     uint64_t copied = 0;
@@ -306,7 +306,7 @@ static status read_values(struct archive *archive, struct content *content, stru
     for (size_t i = 0; i < tensors->storage_count; i++)
         TRY(read_storage(archive, &tensors->storages[i], &content->storages[i], error));
     for (size_t i = 0; i < tensors->count; i++)
-        TRY(place(archive, content, i, &copied, &list[i], error));
+        TRY(place(archive, content, i, &copied, error));
     return OK;
 }
 
@@ -320,15 +320,6 @@ static status find_tensors(struct archive *archive, struct torch_tensors *tensor
     return torch_tensors_find(tensors, name, pickle.data, pickle.size, error);
 }
 
-static void describe(struct safetensor *list, const struct torch_tensors *tensors)
-{
-    for (size_t i = 0; i < tensors->count; i++) {
-        const struct torch_tensor *t = &tensors->list[i];
-        list[i] = (struct safetensor){.name = t->name, .type = tensors->storages[t->storage].type, .rank = t->rank};
-        memcpy(list[i].shape, t->shape, sizeof t->shape);
-    }
-}
-
 status torch_file_open(struct safetensors **file, const char *path, enum weights_part part, struct error *error)
 {
     SCOPED(archive_close_at) struct archive *archive = NULL;
@@ -337,10 +328,11 @@ status torch_file_open(struct safetensors **file, const char *path, enum weights
     *file = NULL;
     TRY(archive_open(&archive, path, error));
     TRY(find_tensors(archive, &content->tensors, error));
-    OWNED struct safetensor *list = xcalloc(tensors->count, sizeof *list);
-    describe(list, tensors);
     if (part == WEIGHTS_WHOLE)
-        TRY(read_values(archive, content, list, error));
+        TRY(read_values(archive, content, error));
+    OWNED struct safetensor *list = xcalloc(tensors->count, sizeof *list);
+    for (size_t i = 0; i < tensors->count; i++)
+        list[i] = tensors->list[i].tensor;
     safetensors_adopt(file, archive->path, list, tensors->count, tensors->metadata, tensors->metadata_count,
                       TAKE(content), release);
     return OK;
