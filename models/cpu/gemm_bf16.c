@@ -16,6 +16,27 @@ struct left {
     size_t stride;
 };
 
+/* Both operands of a product, packed; depth: padded. */
+struct factors {
+    struct left left;
+    const uint32_t *right;
+    size_t depth;
+};
+
+/* A tile of the product: c = left · right, or += it, in rows of TILE_COLUMNS. */
+static void multiply(const struct cpu *cpu, const struct factors *f, const struct tile *tile, bool accumulate, float *c)
+{
+    cpu->bf16->multiply(&(struct bf16_product){.m = tile->rows,
+                                               .n = bf16_padded(tile->columns, BF16_SIDE),
+                                               .k = f->depth,
+                                               .a = f->left.data + tile->row * f->left.stride,
+                                               .lda = f->left.stride,
+                                               .b = f->right + tile->column * (f->depth / 2),
+                                               .c = c,
+                                               .ldc = TILE_COLUMNS,
+                                               .accumulate = accumulate});
+}
+
 struct operand {
     struct matrix matrix;
     bool transpose;
@@ -111,20 +132,12 @@ static void finish_row(const struct cpu *cpu, const struct gemm *g, size_t row, 
     write_row(cpu, g->out, row, column, n, c);
 }
 
-struct factors {
-    struct left left;
-    const uint32_t *right;
-    size_t depth;
-};
-
 struct gemm_run {
     struct cpu *cpu;
     const struct gemm *gemm;
-    struct left left;
-    const uint32_t *right;
-    struct factors *terms;
-    size_t depth, rows, row_tiles; /* rows of a tile */
-    float *workspaces;             /* one tile's sums for each worker */
+    struct factors factors, *terms;
+    size_t rows, row_tiles; /* rows of a tile */
+    float *workspaces;      /* one tile's sums for each worker */
 };
 
 /* Whether all terms begin and end with strips. */
@@ -157,19 +170,11 @@ static status prepare_terms(struct gemm_run *run, struct error *error)
 static void add_terms(const struct gemm_run *run, const struct tile *tile, float *c)
 {
     for (size_t i = 0; i < run->gemm->terms_count; i++) {
-        const struct factors *f = &run->terms[i];
         size_t from = run->gemm->terms[i].first, first = larger(from, tile->column),
                last = smaller(from + run->gemm->terms[i].b.columns, tile->column + tile->columns);
         if (first < last)
-            run->cpu->bf16->multiply(&(struct bf16_product){.m = tile->rows,
-                                                            .n = last - first,
-                                                            .k = f->depth,
-                                                            .a = f->left.data + tile->row * f->left.stride,
-                                                            .lda = f->left.stride,
-                                                            .b = f->right + (first - from) * (f->depth / 2),
-                                                            .c = c + (first - tile->column),
-                                                            .ldc = TILE_COLUMNS,
-                                                            .accumulate = true});
+            multiply(run->cpu, &run->terms[i], &(struct tile){tile->row, first - from, tile->rows, last - first}, true,
+                     c + (first - tile->column));
     }
 }
 
@@ -177,20 +182,14 @@ static void multiply_tile(void *context, size_t job, size_t worker)
 {
     const struct gemm_run *run = context;
     const struct gemm *g = run->gemm;
-    size_t row = job % run->row_tiles * run->rows, column = job / run->row_tiles * TILE_COLUMNS,
-           rows = smaller(g->out.rows - row, run->rows), columns = smaller(g->out.columns - column, TILE_COLUMNS);
+    struct tile tile = {.row = job % run->row_tiles * run->rows, .column = job / run->row_tiles * TILE_COLUMNS};
+    tile.rows = smaller(g->out.rows - tile.row, run->rows);
+    tile.columns = smaller(g->out.columns - tile.column, TILE_COLUMNS);
     float *c = run->workspaces + worker * TILE_ROWS * TILE_COLUMNS;
-    run->cpu->bf16->multiply(&(struct bf16_product){.m = rows,
-                                                    .n = bf16_padded(columns, BF16_SIDE),
-                                                    .k = run->depth,
-                                                    .a = run->left.data + row * run->left.stride,
-                                                    .lda = run->left.stride,
-                                                    .b = run->right + column * (run->depth / 2),
-                                                    .c = c,
-                                                    .ldc = TILE_COLUMNS});
-    add_terms(run, &(struct tile){row, column, rows, columns}, c);
-    for (size_t i = 0; i < rows; i++)
-        finish_row(run->cpu, g, row + i, column, columns, c + i * TILE_COLUMNS);
+    multiply(run->cpu, &run->factors, &tile, false, c);
+    add_terms(run, &tile, c);
+    for (size_t i = 0; i < tile.rows; i++)
+        finish_row(run->cpu, g, tile.row + i, tile.column, tile.columns, c + i * TILE_COLUMNS);
     run->cpu->bf16->fence();
 }
 
@@ -213,13 +212,13 @@ status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *g, struct error *error)
 {
     size_t depth = g->transpose_a ? g->a.rows : g->a.columns;
     struct gemm_run run = {
-        .cpu = cpu, .gemm = g, .depth = bf16_padded(depth, BF16_DEPTH), .rows = rows_of_tiles(cpu, g->out)};
+        .cpu = cpu, .gemm = g, .factors.depth = bf16_padded(depth, BF16_DEPTH), .rows = rows_of_tiles(cpu, g->out)};
     run.row_tiles = divide_up(g->out.rows, run.rows);
     assert(depth == (g->transpose_b ? g->b.columns : g->b.rows));
     assert(g->out.rows == (g->transpose_a ? g->a.columns : g->a.rows));
     assert(g->out.columns == (g->transpose_b ? g->b.rows : g->b.columns));
-    TRY(prepare_left(cpu, g->a, g->transpose_a, &run.left, error));
-    TRY(prepare_right(cpu, g, &run.right, error));
+    TRY(prepare_left(cpu, g->a, g->transpose_a, &run.factors.left, error));
+    TRY(prepare_right(cpu, g, &run.factors.right, error));
     if (g->terms_count > 0)
         TRY(prepare_terms(&run, error));
     TRY(take_workspaces(cpu, &run.workspaces, error));
@@ -244,7 +243,7 @@ struct grouped_run {
     const struct grouped_gemm *gemm;
     struct group *groups;
     struct group_job *jobs;
-    size_t count, jobs_count, depth;
+    size_t count, depth;
     size_t m, n; /* rows and columns of a group's product in GROUPED_WEIGHTS */
     struct left left;
     uint16_t *transposed;
@@ -266,17 +265,17 @@ static status list_groups(struct grouped_run *run, struct error *error)
     return OK;
 }
 
-/* As many jobs as pieces of TILE_ROWS; size 0: the group's rows. */
-static status list_jobs(struct grouped_run *run, size_t size, struct error *error)
+/* A job for each piece of TILE_ROWS; size 0: the group's rows. */
+static status run_pieces(struct grouped_run *run, size_t size, threads_job job, struct error *error)
 {
-    run->jobs_count = 0;
+    size_t count = 0, at = 0;
     for (size_t i = 0; i < run->count; i++)
-        run->jobs_count += divide_up(size > 0 ? size : run->groups[i].rows, TILE_ROWS);
-    TRY(take(run->cpu, run->jobs_count, sizeof *run->jobs, &run->jobs, error));
-    size_t at = 0;
+        count += divide_up(size > 0 ? size : run->groups[i].rows, TILE_ROWS);
+    TRY(take(run->cpu, count, sizeof *run->jobs, &run->jobs, error));
     for (size_t i = 0; i < run->count; i++)
         for (size_t piece = 0; piece < divide_up(size > 0 ? size : run->groups[i].rows, TILE_ROWS); piece++)
             run->jobs[at++] = (struct group_job){i, piece};
+    threads_run(run->cpu->threads, count, job, run);
     return OK;
 }
 
@@ -305,24 +304,17 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
     const struct grouped_run *run = context;
     const struct grouped_gemm *g = run->gemm;
     const struct group *group = &run->groups[run->jobs[job].group];
-    size_t n = g->out.columns, depth = bf16_padded(g->a.columns, BF16_DEPTH), from = run->jobs[job].piece * TILE_ROWS,
-           rows = smaller(group->rows - from, TILE_ROWS);
+    size_t n = g->out.columns, from = run->jobs[job].piece * TILE_ROWS, rows = smaller(group->rows - from, TILE_ROWS);
+    const struct factors factors = {run->left, run->right + run->jobs[job].group * packed_weights(g),
+                                    bf16_padded(g->a.columns, BF16_DEPTH)};
     const float *bias = g->bias != NULL ? (const float *)g->bias + group->index * n : NULL;
     const struct gemm finish = {.bias = bias, .activation = g->activation, .out = g->out};
     float *c = run->workspaces + worker * TILE_ROWS * TILE_COLUMNS;
     for (size_t column = 0; column < n; column += TILE_COLUMNS) {
-        size_t columns = smaller(n - column, TILE_COLUMNS);
-        run->cpu->bf16->multiply(
-            &(struct bf16_product){.m = rows,
-                                   .n = bf16_padded(columns, BF16_SIDE),
-                                   .k = depth,
-                                   .a = run->left.data + (group->first + from) * run->left.stride,
-                                   .lda = run->left.stride,
-                                   .b = run->right + run->jobs[job].group * packed_weights(g) + column * (depth / 2),
-                                   .c = c,
-                                   .ldc = TILE_COLUMNS});
+        const struct tile tile = {group->first + from, column, rows, smaller(n - column, TILE_COLUMNS)};
+        multiply(run->cpu, &factors, &tile, false, c);
         for (size_t i = 0; i < rows; i++)
-            finish_row(run->cpu, &finish, group->first + from + i, column, columns, c + i * TILE_COLUMNS);
+            finish_row(run->cpu, &finish, tile.row + i, column, tile.columns, c + i * TILE_COLUMNS);
     }
     run->cpu->bf16->fence();
 }
@@ -335,11 +327,8 @@ static status multiply_rows(struct grouped_run *run, struct error *error)
     a.rows = smaller(a.rows, (size_t)g->offsets[g->groups] * g->rows_per_slot);
     TRY(prepare_left(cpu, a, false, &run->left, error));
     TRY(take(cpu, run->count * packed_weights(g), sizeof *run->right, &run->right, error));
-    TRY(list_jobs(run, g->out.columns, error));
-    threads_run(cpu->threads, run->jobs_count, pack_group_weights, run);
-    TRY(list_jobs(run, 0, error));
-    threads_run(cpu->threads, run->jobs_count, multiply_group_rows, run);
-    return OK;
+    TRY(run_pieces(run, g->out.columns, pack_group_weights, error));
+    return run_pieces(run, 0, multiply_group_rows, error);
 }
 
 /* --- of weights --- */
@@ -382,22 +371,17 @@ static void multiply_group_weights(void *context, size_t job, size_t worker)
     const struct grouped_run *run = context;
     const struct group *group = &run->groups[run->jobs[job].group];
     size_t depth = bf16_padded(group->rows, BF16_DEPTH), row = run->jobs[job].piece * TILE_ROWS,
-           rows = smaller(run->m - row, TILE_ROWS), padded = bf16_padded(run->n, BF16_SIDE);
+           rows = smaller(run->m - row, TILE_ROWS);
+    const struct factors factors = {{run->transposed + group->depth * run->m, depth},
+                                    run->right + group->depth / 2 * bf16_padded(run->n, BF16_SIDE),
+                                    depth};
     float *c = run->workspaces + worker * TILE_ROWS * TILE_COLUMNS,
           *out = (float *)run->gemm->out.data + (group->index * run->m + row) * run->n;
     for (size_t column = 0; column < run->n; column += TILE_COLUMNS) {
-        size_t columns = smaller(run->n - column, TILE_COLUMNS);
-        run->cpu->bf16->multiply(
-            &(struct bf16_product){.m = rows,
-                                   .n = bf16_padded(columns, BF16_SIDE),
-                                   .k = depth,
-                                   .a = run->transposed + group->depth * run->m + row * depth,
-                                   .lda = depth,
-                                   .b = run->right + group->depth / 2 * padded + column * (depth / 2),
-                                   .c = c,
-                                   .ldc = TILE_COLUMNS});
+        const struct tile tile = {row, column, rows, smaller(run->n - column, TILE_COLUMNS)};
+        multiply(run->cpu, &factors, &tile, false, c);
         for (size_t i = 0; i < rows; i++)
-            run->cpu->vector->axpy(columns, 1.0f, c + i * TILE_COLUMNS, out + i * run->n + column);
+            run->cpu->vector->axpy(tile.columns, 1.0f, c + i * TILE_COLUMNS, out + i * run->n + column);
     }
     if (run->gemm->column_sums != NULL)
         add_column_sums(run, group, row, rows);
@@ -410,12 +394,9 @@ static status multiply_weights(struct grouped_run *run, struct error *error)
     run->n = run->gemm->b.columns;
     TRY(take(cpu, run->depth * run->m, sizeof *run->transposed, &run->transposed, error));
     TRY(take(cpu, run->depth / 2 * bf16_padded(run->n, BF16_SIDE), sizeof *run->right, &run->right, error));
-    TRY(list_jobs(run, run->n, error));
-    threads_run(cpu->threads, run->jobs_count, pack_group_right, run);
-    TRY(list_jobs(run, run->m, error));
-    threads_run(cpu->threads, run->jobs_count, pack_group_left, run);
-    threads_run(cpu->threads, run->jobs_count, multiply_group_weights, run);
-    return OK;
+    TRY(run_pieces(run, run->n, pack_group_right, error));
+    TRY(run_pieces(run, run->m, pack_group_left, error));
+    return run_pieces(run, run->m, multiply_group_weights, error);
 }
 
 status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *g, struct error *error)
