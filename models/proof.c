@@ -131,20 +131,18 @@ static void *take(struct side *s, enum tensor_type type, size_t n, enum content 
 
 static int32_t *take_integers(struct side *s, size_t n, size_t first, size_t step, size_t below, int32_t less)
 {
-    int32_t *host = xmalloc(array_size(n, sizeof *host));
+    OWNED int32_t *host = xmalloc(array_size(n, sizeof *host));
     for (size_t i = 0; i < n; i++)
         host[i] = (int32_t)((first + i * step) % below) - less;
-    int32_t *memory = take(s, TENSOR_I32, n, GIVEN, host);
-    free(host);
-    return memory;
+    return take(s, TENSOR_I32, n, GIVEN, host);
 }
 
 /* Every sample that has a router chooses expert 0 and, in turn, others. */
 static struct dispatch take_dispatch(struct side *s, size_t samples, size_t experts, size_t top_k)
 {
     size_t n = samples * top_k, filled = 0;
-    int32_t *host = xcalloc(4 * n + experts + 1, sizeof *host), *slot = host + n, *sample = slot + n,
-            *choice = sample + n, *offsets = choice + n;
+    OWNED int32_t *host = xcalloc(4 * n + experts + 1, sizeof *host);
+    int32_t *slot = host + n, *sample = slot + n, *choice = sample + n, *offsets = choice + n;
     for (size_t i = 0; i < n; i++) {
         size_t b = i / top_k, k = i % top_k;
         host[i] = b % (ROUTERS + 1) == ROUTERS ? -1 : k == 0 ? 0 : (int32_t)(1 + (b + k) % (experts - 1));
@@ -157,17 +155,15 @@ static struct dispatch take_dispatch(struct side *s, size_t samples, size_t expe
                 sample[filled] = (int32_t)(i / top_k);
                 choice[filled++] = (int32_t)i;
             }
-    struct dispatch d = {.samples = samples,
-                         .experts = experts,
-                         .top_k = top_k,
-                         .chosen = take(s, TENSOR_I32, n, GIVEN, host),
-                         .gates = take(s, TENSOR_F32, n, NORMAL, NULL),
-                         .slot = take(s, TENSOR_I32, n, GIVEN, slot),
-                         .sample = take(s, TENSOR_I32, n, GIVEN, sample),
-                         .choice = take(s, TENSOR_I32, n, GIVEN, choice),
-                         .offsets = take(s, TENSOR_I32, experts + 1, GIVEN, offsets)};
-    free(host);
-    return d;
+    return (struct dispatch){.samples = samples,
+                             .experts = experts,
+                             .top_k = top_k,
+                             .chosen = take(s, TENSOR_I32, n, GIVEN, host),
+                             .gates = take(s, TENSOR_F32, n, NORMAL, NULL),
+                             .slot = take(s, TENSOR_I32, n, GIVEN, slot),
+                             .sample = take(s, TENSOR_I32, n, GIVEN, sample),
+                             .choice = take(s, TENSOR_I32, n, GIVEN, choice),
+                             .offsets = take(s, TENSOR_I32, experts + 1, GIVEN, offsets)};
 }
 
 /* Gives back all operands, so that others can take their place. */

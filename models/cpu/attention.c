@@ -119,7 +119,7 @@ static void attend(void *context, size_t job, size_t worker)
     float *workspace = run->scratch + worker * run->scratch_values, *p = workspace + run->workspace_values;
     struct matrix all = rows_of_head(run, head.value, head.stride), value = all,
                   out = rows_of_head(run, run->out + sample * n * run->width + column, run->width);
-    void *copy = run->causal ? cpu_without_infinite(run->cpu, &value) : NULL;
+    OWNED void *copy = run->causal ? cpu_without_infinite(run->cpu, &value) : NULL;
     probabilities(run, &head, sample, workspace, p);
     f32_run(run->cpu,
             &(struct product){.a = p,
@@ -135,7 +135,6 @@ static void attend(void *context, size_t job, size_t worker)
             workspace);
     if (copy != NULL)
         cpu_show_infinite(all, false, out);
-    free(copy);
 }
 
 /* c = w x or wᵀ x of a head, w [L, L] */

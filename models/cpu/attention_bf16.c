@@ -177,7 +177,7 @@ static void attend(void *context, size_t job, size_t worker)
     const struct attention_run *run = context;
     struct head head = heads_of(run, run->qkv, job);
     struct matrix out = head_of(run, run->out, job, 0), value = head.value;
-    void *copy = run->causal ? cpu_without_infinite(run->cpu, &value) : NULL;
+    OWNED void *copy = run->causal ? cpu_without_infinite(run->cpu, &value) : NULL;
     struct workspace workspace = workspace_of(run, worker);
     const uint32_t *keys = prepare_right(run, head.key, true, workspace.right[0]),
                    *values = prepare_right(run, value, false, workspace.right[1]);
@@ -189,7 +189,6 @@ static void attend(void *context, size_t job, size_t worker)
     run->cpu->bf16->fence();
     if (copy != NULL)
         cpu_show_infinite(head.value, false, out);
-    free(copy);
 }
 
 /* A block's rows [rows ≤ BLOCK, depth] as depths first … of a right operand, zeros where there are none. */

@@ -7,6 +7,7 @@
 #include <utf8proc.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 
 /* ---- HTML character references: "caf&eacute; &#8217; &lt" → "café ’ <" ----
  * As HTML defines them (WHATWG HTML, section 13.2.5.72 ff.) in the reading of Python's html.unescape: the longest name that
@@ -310,17 +311,16 @@ static void remove_characters(struct text *out, const char *text, size_t size)
 
 static void normalize(struct text *out, const char *text, size_t size)
 {
-    utf8proc_uint8_t *composed = NULL;
+    OWNED utf8proc_uint8_t *composed = NULL;
     utf8proc_ssize_t length = utf8proc_map((const uint8_t *)text, (utf8proc_ssize_t)size, &composed,
                                            (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
     text_add_bytes(out, xgiven(composed, size), (size_t)length);
-    free(composed);
 }
 
 /* Applies ftfy's rules to line; spare is scratch. */
 static void fix_line(struct text *line, struct text *spare, bool unescape)
 {
-    struct text before = {0};
+    SCOPED(text_free) struct text before = {0};
     bool changed = true;
     for (int round = 0; changed && round < MOST_ROUNDS; round++) {
         text_clear(&before);
@@ -338,12 +338,11 @@ static void fix_line(struct text *line, struct text *spare, bool unescape)
         }
         changed = line->size > 0 && (line->size != before.size || memcmp(line->data, before.data, line->size) != 0);
     }
-    text_free(&before);
 }
 
 static void fix_text(struct text *out, const char *text, size_t size)
 {
-    struct text line = {0}, spare = {0};
+    SCOPED(text_free) struct text line = {0}, spare = {0};
     bool unescape = true;
     for (size_t start = 0, length; start < size; start += length) {
         const char *end = memchr(text + start, '\n', size - start);
@@ -355,8 +354,6 @@ static void fix_text(struct text *out, const char *text, size_t size)
         if (line.size > 0)
             text_add_bytes(out, line.data, line.size);
     }
-    text_free(&line);
-    text_free(&spare);
 }
 
 /* ---- 3. and 4. white space and case ---- */
@@ -480,7 +477,7 @@ static void clean_plain(struct text *clean, const char *text, size_t size)
 
 static void clean_fully(struct text *clean, const char *text, size_t size)
 {
-    struct text a = {0}, b = {0};
+    SCOPED(text_free) struct text a = {0}, b = {0};
     fix_text(&a, text, size);
     decode_entities(&b, a.data, a.size, ENTITIES_AS_HTML);
     text_clear(&a);
@@ -488,8 +485,6 @@ static void clean_fully(struct text *clean, const char *text, size_t size)
     text_clear(&b);
     squeeze_spaces(&b, a.data, a.size);
     lower_case(clean, b.data, b.size);
-    text_free(&a);
-    text_free(&b);
 }
 
 status tokenizer_clean(struct text *clean, const char *text, struct error *error)

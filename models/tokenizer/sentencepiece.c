@@ -474,18 +474,17 @@ static void find_paths(const struct sentencepiece *s, const struct text *text, s
 /* The pieces of the best path, from the last to the first; neighbours that are unknown become one. */
 static void encode_unigram(const struct sentencepiece *s, const struct text *text, struct token_row *row)
 {
-    struct path *paths = xmalloc(array_size(text->size + 1, sizeof *paths));
+    OWNED struct path *paths = xmalloc(array_size(text->size + 1, sizeof *paths));
     for (size_t i = 0; i <= text->size; i++)
         paths[i] = (struct path){.start = i > 0 ? SIZE_MAX : 0};
     find_paths(s, text, paths);
-    size_t count = 0, *ends = xmalloc(array_size(text->size + 1, sizeof *ends));
+    OWNED size_t *ends = xmalloc(array_size(text->size + 1, sizeof *ends));
+    size_t count = 0;
     for (size_t at = text->size; at > 0; at = paths[at].start)
         ends[count++] = at;
     for (size_t i = count; i-- > 0;)
         if (paths[ends[i]].id != s->unknown || i + 1 == count || paths[ends[i + 1]].id != s->unknown)
             token_row_add(row, paths[ends[i]].id);
-    free(ends);
-    free(paths);
 }
 
 /* ---- byte-pair encoding ---- */
@@ -543,7 +542,7 @@ static size_t split(const struct sentencepiece *s, const struct text *text, stru
 
 static void encode_pairs(const struct sentencepiece *s, const struct text *text, struct token_row *row)
 {
-    struct symbol *symbols = xmalloc(array_size(text->size, sizeof *symbols));
+    OWNED struct symbol *symbols = xmalloc(array_size(text->size, sizeof *symbols));
     size_t count = merge_all(s, symbols, split(s, text, symbols));
     bool after_unknown = false;
     for (size_t i = 0; i < count; i++) {
@@ -555,14 +554,12 @@ static void encode_pairs(const struct sentencepiece *s, const struct text *text,
             token_row_add(row, id >= 0 ? id : s->unknown);
         after_unknown = id < 0;
     }
-    free(symbols);
 }
 
 void sentencepiece_encode(const struct sentencepiece *s, const char *text, size_t size, struct token_row *row)
 {
-    struct text normal = {0};
+    SCOPED(text_free) struct text normal = {0};
     normalise(s, text, size, &normal);
     if (normal.size > 0)
         (s->traits.unigram ? encode_unigram : encode_pairs)(s, &normal, row);
-    text_free(&normal);
 }

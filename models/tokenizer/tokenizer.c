@@ -164,7 +164,7 @@ static void put_text(struct token_row *row, const struct tokenizer *tokenizer, c
 {
     const char *text = clean->data != NULL ? clean->data : "";
     struct word word;
-    uint64_t *scratch = xmalloc((clean->size + 1) * (sizeof *word.merges + sizeof *word.symbols));
+    OWNED uint64_t *scratch = xmalloc((clean->size + 1) * (sizeof *word.merges + sizeof *word.symbols));
     word = (struct word){.merges = scratch, .symbols = (uint32_t *)(scratch + clean->size + 1)};
     pcre2_match_data *match = xgiven(pcre2_match_data_create(1, NULL), sizeof(PCRE2_SIZE[2]));
     const PCRE2_SIZE *range = pcre2_get_ovector_pointer(match);
@@ -172,7 +172,6 @@ static void put_text(struct token_row *row, const struct tokenizer *tokenizer, c
          pcre2_match(tokenizer->expression, (PCRE2_SPTR)text, clean->size, at, PCRE2_NO_UTF_CHECK, match, NULL) >= 0;
          at = range[1])
         put_piece(row, &tokenizer->vocabulary, &word, &(struct piece){text + range[0], range[1] - range[0]});
-    free(scratch);
     pcre2_match_data_free(match);
 }
 
@@ -206,13 +205,12 @@ status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int
                         size_t *tokens, struct error *error)
 {
     struct token_row output = {.ids = row, .most = context};
-    struct text clean = {0};
+    SCOPED(text_free) struct text clean = {0};
     if (context < 2)
         return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens is too short for the start and end tokens",
                          context);
     TRY(tokenizer_clean(&clean, text, error));
     put_clean(&output, tokenizer, &clean);
-    text_free(&clean);
     token_row_add(&output, tokenizer_end(tokenizer));
     if (output.count > context)
         row[context - 1] = tokenizer_end(tokenizer);
