@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -374,4 +375,28 @@ void options_fill(const struct options *options, const struct option *rows, void
             break;
         }
     }
+}
+
+static void print_choice(const char *choices, size_t position, char *text, size_t size)
+{
+    for (; position > 0; position--)
+        choices += strcspn(choices, "|") + 1;
+    snprintf(text, size, "%.*s", (int)strcspn(choices, "|"), choices);
+}
+
+void option_print(const struct option *row, const void *members, char *text, size_t size)
+{
+    const void *at = (const char *)members + row->offset;
+    if (row->type == OPTION_BOOLEAN)
+        snprintf(text, size, "%s", *(const bool *)at ? "true" : "false");
+    else if (row->member == MEMBER_SIZE)
+        snprintf(text, size, "%zu", *(const size_t *)at);
+    else if (row->member == MEMBER_FLOAT)
+        snprintf(text, size, "%.9g", (double)*(const float *)at);
+    else if (row->member == MEMBER_DOUBLE)
+        snprintf(text, size, "%.17g", *(const double *)at);
+    else if (row->member == MEMBER_TEXT)
+        snprintf(text, size, "%s", *(const char *const *)at);
+    else
+        print_choice(row->choices, row->member == MEMBER_BOOL ? *(const bool *)at : *(const unsigned *)at, text, size);
 }

@@ -36,6 +36,9 @@ enum option_type {
 /* Where options_fill puts a value: a member of the owner's struct, by its type. */
 enum option_member { MEMBER_NONE, MEMBER_SIZE, MEMBER_FLOAT, MEMBER_DOUBLE, MEMBER_BOOL, MEMBER_TEXT, MEMBER_ENUM };
 
+/* Whether a file of tensors states the value of their owner in its metadata. */
+enum option_stated { STATED_NEVER, STATED_UNLESS_DEFAULT, STATED_ALWAYS };
+
 /* Tables end with an entry without a name. */
 struct option {
     const char *name;
@@ -53,6 +56,7 @@ struct option {
      * NULL: all. Where nothing reads it, it is neither written down nor part of a run's identity; */
     const char *when;
     bool written; /* or it is, for runs have always had it, and is refused unless it has its default */
+    enum option_stated stated;
     enum option_member member;
     size_t offset; /* of the member */
 };
@@ -125,6 +129,8 @@ bool options_given(const struct options *options, const char *name); /* set, not
 
 /* Fills the members that the rows of a part of the table name (INTO); the others stay. */
 void options_fill(const struct options *options, const struct option *rows, void *members);
+/* The text with which a row fills its member with the value that it has; floats to nine digits. */
+void option_print(const struct option *row, const void *members, char *text, size_t size);
 
 /* The value as text, for printing and storing; borrowed until the option is set again. */
 const char *options_as_text(const struct options *options, const char *name);

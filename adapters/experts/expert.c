@@ -426,9 +426,7 @@ void expert_hook(struct expert_pass *pass, struct block_hook *hook)
         (struct block_hook){.state = pass,
                             .place = expert_kind_of(s)->place,
                             .trained = trained,
-                            .whole = s->gate_input == GATE_MEAN ||
-                                     (s->routing == ROUTING_PER_TOKEN &&
-                                      !(router_kind_of(s)->averages && expert_decision_users(pass->tower) == 1)),
+                            .whole = router_reads_all(pass->tower),
                             .stream_alone = expert_kind_of(s)->place == BESIDE_MLP && s->input == EXPERT_INPUT_RESIDUAL,
                             .begin = pass->decider == pass && expert_decision_users(pass->tower) > 1 ? begin : NULL,
                             .forward = forward,

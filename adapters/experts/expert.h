@@ -92,6 +92,9 @@ size_t expert_decision_users(const struct adapter_tower *tower);
 status router_forward(struct expert_pass *pass, const struct block_context *context, const struct tensor *x,
                       struct error *error);
 
+/* Whether a decision reads all positions of a sample, not its first one alone. */
+bool router_reads_all(const struct adapter_tower *tower);
+
 /* dgates [samples, K] is the gradient of the gates and is overwritten. dx += … unless it has no data. */
 status router_backward(struct expert_pass *pass, const struct block_context *context, float *dgates,
                        const struct tensor *dx, struct error *error);

@@ -9,9 +9,7 @@
 #include "core/alloc.h"
 #include "models/files/clip_config.h"
 
-enum { NUMBERS_MOST = 1024 };
-
-static const char *const alignments[] = {[ALIGN_NONE] = "none", [ALIGN_SHARED] = "shared", [ALIGN_EACH] = "each"};
+enum { NUMBERS_MOST = 1024, ADAPTER_STATED = 16 };
 
 /* Tensors that a router has for each task. */
 static size_t routing_tensors(const struct adapter_settings *s)
@@ -78,43 +76,31 @@ status adapters_load(struct adapters *adapters, const struct safetensors *file, 
 
 /* --- Writing --- */
 
-/* Default values are left out, except for the first three keys. */
-static bool is_default(size_t index, const struct safetensors_metadata *entry)
-{
-    const struct option *key = options_find(adapter_options, entry->key);
-    return index >= 3 && key != NULL && strcmp(entry->value, key->fallback) == 0;
-}
-
 static status save(const struct adapters *adapters, const char *blocks, const struct group_tensor *list,
                    const struct group_extra *extra, const char *path, struct error *error)
 {
     const struct adapter_settings *s = &adapters->settings;
     const struct expert_kind *kind = expert_kind_of(s);
-    char top_k[24], scale[32], banks[24], decisions[24];
-    snprintf(top_k, sizeof top_k, "%zu", s->top_k);
-    snprintf(scale, sizeof scale, "%.9g", (double)s->scale);
-    snprintf(banks, sizeof banks, "%zu", s->place.banks);
-    snprintf(decisions, sizeof decisions, "%zu", s->place.decisions);
-    const struct safetensors_metadata all[] = {
-        {"top_k", top_k},
-        {"scale", scale},
-        {"expert_input", s->input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual"},
-        {"blocks", blocks},
-        {"towers", adapted_towers_name(s->place.towers)},
-        {"share_across_blocks", banks},
-        {"share_routing", decisions},
-        {"shared_expert", s->shared_expert ? "true" : "false"},
-        {"gate_input", s->gate_input == GATE_MEAN ? "mean" : "class_token"},
-        {"routing", s->routing == ROUTING_PER_TOKEN ? "per_token" : "per_sample"},
-        {"expert_kind", kind != &expert_lora ? kind->name : NULL},
-        {"activation", kind->models_activation ? clip_activation_name(s->activation) : NULL},
-        {"router", router_kind_of(s)->name},
-        {"aligned_output", alignments[s->aligned_output]}};
-    struct safetensors_metadata own[sizeof all / sizeof *all];
+    char values[ADAPTER_STATED][32];
+    struct safetensors_metadata own[ADAPTER_STATED + 4];
     size_t count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].value != NULL && !is_default(i, &all[i]))
-            own[count++] = all[i];
+    for (const struct option *row = adapter_options; row->name != NULL; row++) {
+        if (row->stated == STATED_NEVER)
+            continue;
+        option_print(row, s, values[count], sizeof values[count]);
+        if (row->stated == STATED_ALWAYS || strcmp(values[count], row->fallback) != 0) {
+            own[count] = (struct safetensors_metadata){row->name, values[count]};
+            count++;
+        }
+    }
+    if (strcmp(blocks, "all") != 0)
+        own[count++] = (struct safetensors_metadata){"blocks", blocks};
+    if (kind != &expert_lora)
+        own[count++] = (struct safetensors_metadata){"expert_kind", kind->name};
+    if (kind->models_activation)
+        own[count++] = (struct safetensors_metadata){"activation", clip_activation_name(s->activation)};
+    if (router_kind_of(s) != &router_noisy_topk)
+        own[count++] = (struct safetensors_metadata){"router", router_kind_of(s)->name};
     return group_tensors_save(list, adapters_tensor_count(adapters), own, count, extra, path, error);
 }
 
@@ -161,21 +147,15 @@ static status kind_from_metadata(const struct safetensors *file, struct adapter_
     return OK;
 }
 
-/* The other keys are those of a suite. */
-/* Keys of section adapter that a file states, too, beside blocks and router. */
-static const char *const stated[] = {"top_k",      "scale",   "expert_input",        "towers",        "shared_expert",
-                                     "gate_input", "routing", "share_across_blocks", "share_routing", "aligned_output"};
-
-enum { STATED = sizeof stated / sizeof *stated };
-
-static status set_stated(struct options *options, const struct safetensors *file, struct error *error)
+/* Of the rows that a file states. */
+static status read_metadata(struct options *options, const struct safetensors *file, struct error *error)
 {
     char where[512];
-    struct error reason;
     snprintf(where, sizeof where, "%s: metadata", safetensors_path(file));
-    for (size_t i = 0; i < STATED; i++) {
-        const char *value = safetensors_metadata_value(file, stated[i]);
-        if (value != NULL && options_set(options, stated[i], value, where, &reason) != OK)
+    for (const struct option *row = adapter_options; row->name != NULL; row++) {
+        struct error reason;
+        const char *value = row->stated != STATED_NEVER ? safetensors_metadata_value(file, row->name) : NULL;
+        if (value != NULL && options_set(options, row->name, value, where, &reason) != OK)
             return error_set(error, ERROR_FORMAT, "%s", reason.message);
     }
     return OK;
@@ -186,8 +166,9 @@ static status read_stated(const struct options *options, const struct safetensor
 {
     const char *blocks = safetensors_metadata_value(file, "blocks");
     bool shared = s->shared_expert;
-    for (size_t i = 0; i < STATED; i++)
-        options_fill(options, (const struct option[]){*options_find(adapter_options, stated[i]), {0}}, s);
+    for (const struct option *row = adapter_options; row->name != NULL; row++)
+        if (row->stated != STATED_NEVER)
+            options_fill(options, (const struct option[]){*row, {0}}, s);
     if (!options_given(options, "top_k") && s->experts < s->top_k)
         s->top_k = s->experts;
     if (options_given(options, "shared_expert") && s->shared_expert != shared)
@@ -208,7 +189,7 @@ static status settings_from_metadata(const struct safetensors *file, struct adap
 {
     struct options *options;
     TRY(options_create(&options, adapter_options, error));
-    status result = set_stated(options, file, error);
+    status result = read_metadata(options, file, error);
     NEXT(result, read_stated(options, file, settings, error));
     options_destroy(options);
     return result;

@@ -83,6 +83,13 @@ static status look_at(struct expert_pass *pass, const struct block_context *cont
                                                  error);
 }
 
+bool router_reads_all(const struct adapter_tower *tower)
+{
+    const struct adapter_settings *s = &tower->adapters->settings;
+    bool averages_alone = router_kind_of(s)->averages && expert_decision_users(tower) == 1;
+    return s->gate_input == GATE_MEAN || (s->routing == ROUTING_PER_TOKEN && !averages_alone);
+}
+
 status router_forward(struct expert_pass *pass, const struct block_context *context, const struct tensor *x,
                       struct error *error)
 {

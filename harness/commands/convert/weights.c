@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/options.h"
 #include "core/alloc.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
@@ -196,20 +197,23 @@ static bool is_public(const struct safetensors_metadata *setting)
     return strcmp(setting->key, "expert_input") == 0 && strcmp(setting->value, "residual") == 0;
 }
 
+/* Whether the public code has one value of it, whatever the file states. */
+static bool is_setting(const char *key)
+{
+    const struct option *row = options_find(adapter_options, key);
+    return (row != NULL && row->stated != STATED_NEVER && strcmp(key, "towers") != 0) ||
+           strcmp(key, "expert_kind") == 0 || strcmp(key, "router") == 0;
+}
+
 /* Warns of settings that the public code does not know: it would load the adapters and compute something else. */
 static void warn_of_settings(const struct content *content, const struct command_call *call)
 {
-    static const char *const keys[] = {
-        "top_k",      "scale",         "expert_input",   "expert_kind",         "router",       "routing",
-        "gate_input", "shared_expert", "aligned_output", "share_across_blocks", "share_routing"};
     for (size_t i = 0; i < content->metadata_count; i++) {
         const struct safetensors_metadata *m = &content->metadata[i];
-        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-            if (strcmp(m->key, keys[k]) == 0 && !is_public(m))
-                log_warn(
-                    call->log,
-                    "%s: the public MoE-Adapters code ignores the adapters' setting %s=%s and computes something else",
-                    call->arguments[1], m->key, m->value);
+        if (is_setting(m->key) && !is_public(m))
+            log_warn(call->log,
+                     "%s: the public MoE-Adapters code ignores the adapters' setting %s=%s and computes something else",
+                     call->arguments[1], m->key, m->value);
     }
 }
 
