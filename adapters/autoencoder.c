@@ -5,30 +5,27 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "core/scope.h"
 
 status autoencoder_create(struct autoencoder **result, struct backend *backend, struct arena *arena, size_t width,
                           size_t code, enum parameters_mode mode, struct error *error)
 {
-    struct autoencoder *coder = xcalloc(1, sizeof *coder);
+    SCOPED(autoencoder_destroy_at) struct autoencoder *coder = xcalloc(1, sizeof *coder);
     *coder = (struct autoencoder){.backend = backend, .width = width, .code = code};
     size_t index[AUTOENCODER_TENSORS] = {0};
     parameters_create(&coder->parameters, backend);
     struct parameters *p = coder->parameters;
-    status made = parameters_add(p, "encoder.0.weight", 2, (size_t[]){code, width}, 1, 0, &index[0], error);
-    NEXT(made, parameters_add(p, "encoder.0.bias", 1, &code, 1, 0, &index[1], error));
-    NEXT(made, parameters_add(p, "decoder.0.weight", 2, (size_t[]){width, code}, 1, 0, &index[2], error));
-    NEXT(made, parameters_add(p, "decoder.0.bias", 1, &width, 1, 0, &index[3], error));
-    NEXT(made, parameters_allocate(p, arena, mode, error));
-    if (made != OK) {
-        autoencoder_destroy(coder);
-        return made;
-    }
+    TRY(parameters_add(p, "encoder.0.weight", 2, (size_t[]){code, width}, 1, 0, &index[0], error));
+    TRY(parameters_add(p, "encoder.0.bias", 1, &code, 1, 0, &index[1], error));
+    TRY(parameters_add(p, "decoder.0.weight", 2, (size_t[]){width, code}, 1, 0, &index[2], error));
+    TRY(parameters_add(p, "decoder.0.bias", 1, &width, 1, 0, &index[3], error));
+    TRY(parameters_allocate(p, arena, mode, error));
     struct weight w[AUTOENCODER_TENSORS];
     for (size_t i = 0; i < AUTOENCODER_TENSORS; i++)
         w[i] = parameters_weight(p, index[i]);
     coder->encoder = (struct linear){.weight = w[0], .bias = w[1], .out = code, .in = width, .exact = true};
     coder->decoder = (struct linear){.weight = w[2], .bias = w[3], .out = width, .in = code, .exact = true};
-    *result = coder;
+    *result = TAKE(coder);
     return OK;
 }
 
@@ -44,14 +41,12 @@ status autoencoder_initialize(struct autoencoder *coder, uint64_t seed, uint32_t
 {
     for (size_t i = 0; i < coder->parameters->count; i++) {
         const struct parameter *p = &coder->parameters->list[i];
-        float bound = 1.0f / sqrtf((float)(i < 2 ? coder->width : coder->code)),
-              *values = xmalloc(array_size(p->size, sizeof *values));
+        float bound = 1.0f / sqrtf((float)(i < 2 ? coder->width : coder->code));
+        OWNED float *values = xmalloc(array_size(p->size, sizeof *values));
         struct rng rng = rng_make(seed, RNG_SELECTOR, task, (uint32_t)i);
         for (size_t k = 0; k < p->size; k++)
             values[k] = bound * (2.0f * rng_uniform(&rng, k) - 1.0f);
-        status result = parameters_upload(coder->parameters, p, values, error);
-        free(values);
-        TRY(result);
+        TRY(parameters_upload(coder->parameters, p, values, error));
     }
     return OK;
 }
@@ -151,15 +146,14 @@ status autoencoder_train_step(struct autoencoder *coder, struct arena *arena, co
     TRY(forward(coder, arena, features, true, &pass, error));
     TRY(backward(coder, arena, &pass, error));
     TRY(parameters_step(coder->parameters, state, rule, error));
-    float *errors = xmalloc(array_size(n, sizeof *errors));
-    status result = coder->backend->ops->download(coder->backend, errors, pass.errors.data, n * sizeof *errors, error);
+    OWNED float *errors = xmalloc(array_size(n, sizeof *errors));
+    TRY(coder->backend->ops->download(coder->backend, errors, pass.errors.data, n * sizeof *errors, error));
     double total = 0;
     for (size_t i = 0; i < n; i++)
         total += (double)errors[i];
     *loss = (float)(total / (double)n);
-    free(errors);
     arena_release(arena, mark);
-    return result;
+    return OK;
 }
 
 int autoencoder_choice(const float *errors, const float *thresholds, size_t n)

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "core/scope.h"
 #include "models/block.h"
 
 enum { AUTOENCODER_TENSORS = 4 };
@@ -25,6 +26,7 @@ struct autoencoder {
 status autoencoder_create(struct autoencoder **coder, struct backend *backend, struct arena *arena, size_t width,
                           size_t code, enum parameters_mode mode, struct error *error);
 void autoencoder_destroy(struct autoencoder *coder); /* NULL is allowed */
+SCOPED_POINTER(struct autoencoder, autoencoder_destroy)
 
 /* Weights and biases start uniform within ±1/√inputs, as in a linear layer of PyTorch; drawn with RNG_SELECTOR. */
 status autoencoder_initialize(struct autoencoder *coder, uint64_t seed, uint32_t task, struct error *error);

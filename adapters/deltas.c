@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "core/scope.h"
 
 const char *const delta_matrix_names[DELTA_MATRICES] = {"query", "key", "value", "output", "fc", "proj"};
 
@@ -71,9 +72,8 @@ status delta_settings_of(struct delta_settings *s, const struct options *o, size
     size_t count;
     *s = (struct delta_settings){.tasks = tasks, .trained = halves[options_choice(o, "train")]};
     options_fill(o, delta_options, s);
-    const char **words = options_list_items(o, "blocks", &count);
+    OWNED const char **words = options_list_items(o, "blocks", &count);
     status result = block_choice_read(&s->place.blocks, words, count, error);
-    free(words);
     if (result == OK && s->place.blocks.rule == BLOCKS_BY_SCORE)
         result = error_set(error, ERROR_ARGUMENT, "by_score_N is a choice of experts' blocks; expected another one");
     if (result != OK)
@@ -161,7 +161,7 @@ static status take_masks(struct deltas *d, struct arena *arena, struct error *er
            n = m.count > 0 ? m.count * m.rows * m.rows : (all + rank) * all;
     struct tensor masks;
     TRY(tensor_take(&masks, arena, TENSOR_F32, "masks", 1, &n, error));
-    float *values = xcalloc(n, sizeof *values);
+    OWNED float *values = xcalloc(n, sizeof *values);
     for (size_t r = 0; r < m.rows; r++)
         values[(r / (m.rows / m.count) * m.rows + r) * m.rows + r] = 1;
     for (size_t r = 0; m.count == 0 && r < all; r++)
@@ -170,9 +170,7 @@ static status take_masks(struct deltas *d, struct arena *arena, struct error *er
     for (size_t r = 0; m.count == 0 && r < rank - 1; r++)
         values[(all + r) * all + r] = 1;
     d->masks = masks.data;
-    status result = d->clip->backend->ops->upload(d->clip->backend, masks.data, values, tensor_bytes(&masks), error);
-    free(values);
-    return result;
+    return d->clip->backend->ops->upload(d->clip->backend, masks.data, values, tensor_bytes(&masks), error);
 }
 
 static status create(struct deltas *d, struct arena *arena, enum parameters_mode mode, struct error *error)
@@ -195,14 +193,11 @@ static status create(struct deltas *d, struct arena *arena, enum parameters_mode
 status deltas_create(struct deltas **result, struct clip *clip, struct arena *arena,
                      const struct delta_settings *settings, enum parameters_mode mode, struct error *error)
 {
-    struct deltas *d = xcalloc(1, sizeof *d);
+    SCOPED(deltas_destroy_at) struct deltas *d = xcalloc(1, sizeof *d);
     *d = (struct deltas){.clip = clip, .settings = *settings};
-    status created = create(d, arena, mode, error);
-    if (created == OK)
-        *result = d;
-    else
-        deltas_destroy(d);
-    return created;
+    TRY(create(d, arena, mode, error));
+    *result = TAKE(d);
+    return OK;
 }
 
 void deltas_destroy(struct deltas *d)
@@ -225,12 +220,10 @@ static status draw(struct deltas *d, size_t parameter, uint64_t seed, size_t str
 {
     const struct parameter *p = &d->parameters->list[parameter];
     struct rng rng = rng_make(seed, RNG_INIT, START_NUMBER, (uint32_t)stream);
-    float *values = xmalloc(array_size(p->size, sizeof *values));
+    OWNED float *values = xmalloc(array_size(p->size, sizeof *values));
     for (size_t k = 0; k < p->size; k++)
         values[k] = bound > 0 ? bound * (2 * rng_uniform(&rng, k) - 1) : rng_normal(&rng, k) * deviation;
-    status result = parameters_upload(d->parameters, p, values, error);
-    free(values);
-    return result;
+    return parameters_upload(d->parameters, p, values, error);
 }
 
 status deltas_initialize(struct deltas *d, uint64_t seed, struct error *error)
@@ -308,15 +301,12 @@ static status set_flags(struct deltas *d, unsigned parts, struct error *error)
     size_t tasks = d->settings.tasks;
     if (p->flags == NULL)
         return OK;
-    int32_t *flags = xcalloc(p->flags_count, sizeof *flags);
+    OWNED int32_t *flags = xcalloc(p->flags_count, sizeof *flags);
     flags[d->task] = (parts & DELTA_A) != 0;
     flags[tasks + d->task] = (parts & DELTA_B) != 0;
     for (size_t k = d->apart; have_magnitudes(d) && k <= d->task; k++)
         flags[2 * tasks + k] = (parts & DELTA_MAGNITUDE) != 0;
-    status result =
-        d->clip->backend->ops->upload(d->clip->backend, p->flags, flags, p->flags_count * sizeof *flags, error);
-    free(flags);
-    return result;
+    return d->clip->backend->ops->upload(d->clip->backend, p->flags, flags, p->flags_count * sizeof *flags, error);
 }
 
 status deltas_begin_task(struct deltas *d, size_t task, size_t apart, unsigned parts, struct error *error)
@@ -367,7 +357,7 @@ status deltas_save(const struct deltas *d, const struct group_extra *extra, cons
     char tasks[24], apart[24], scale[32], numbers[96];
     const float *of_gate = d->settings.gate_numbers;
     size_t count;
-    struct group_tensor *list = group_tensors_of_tasks(d->parameters, d->task + 1, &count);
+    OWNED struct group_tensor *list = group_tensors_of_tasks(d->parameters, d->task + 1, &count);
     snprintf(tasks, sizeof tasks, "%zu", d->task + 1);
     snprintf(apart, sizeof apart, "%zu", d->apart);
     snprintf(scale, sizeof scale, "%.9g", (double)d->settings.scale);
@@ -378,9 +368,7 @@ status deltas_save(const struct deltas *d, const struct group_extra *extra, cons
         {"delta_scale", scale},
         {"delta_gate", d->settings.gate != NULL ? d->settings.gate->name : gate_none.name},
         {"delta_gate_numbers", numbers}};
-    status result = group_tensors_save(list, count, own, sizeof own / sizeof *own, extra, path, error);
-    free(list);
-    return result;
+    return group_tensors_save(list, count, own, sizeof own / sizeof *own, extra, path, error);
 }
 
 bool delta_file_is(const struct safetensors *file)
@@ -451,17 +439,14 @@ static status read_settings(const struct safetensors *file, const struct clip *c
 status deltas_open(struct deltas **deltas, struct clip *clip, struct arena *arena, const struct safetensors *file,
                    struct error *error)
 {
+    SCOPED(deltas_destroy_at) struct deltas *d = NULL;
     struct delta_settings settings;
     size_t apart = 0, count;
     TRY(read_settings(file, clip, &settings, &apart, error));
-    TRY(deltas_create(deltas, clip, arena, &settings, PARAMETERS_FROZEN, error));
-    struct group_tensor *list = group_tensors_of_tasks((*deltas)->parameters, settings.tasks, &count);
-    status result = group_tensors_load(list, count, file, "", GROUP_COMPLETE, error);
-    free(list);
-    NEXT(result, deltas_begin_task(*deltas, settings.tasks - 1, apart, 0, error));
-    if (result == OK)
-        return OK;
-    deltas_destroy(*deltas);
-    *deltas = NULL;
-    return result;
+    TRY(deltas_create(&d, clip, arena, &settings, PARAMETERS_FROZEN, error));
+    OWNED struct group_tensor *list = group_tensors_of_tasks(d->parameters, settings.tasks, &count);
+    TRY(group_tensors_load(list, count, file, "", GROUP_COMPLETE, error));
+    TRY(deltas_begin_task(d, settings.tasks - 1, apart, 0, error));
+    *deltas = TAKE(d);
+    return OK;
 }

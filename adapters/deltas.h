@@ -15,6 +15,7 @@
 #include "adapters/files/group_file.h"
 #include "adapters/place.h"
 #include "core/option.h"
+#include "core/scope.h"
 #include "models/block.h"
 #include "models/clip.h"
 
@@ -88,6 +89,7 @@ struct deltas {
 status deltas_create(struct deltas **deltas, struct clip *clip, struct arena *arena,
                      const struct delta_settings *settings, enum parameters_mode mode, struct error *error);
 void deltas_destroy(struct deltas *deltas); /* NULL is allowed; takes them out of the clip's layers */
+SCOPED_POINTER(struct deltas, deltas_destroy)
 
 /* A of all tasks by settings.start, drawn with RNG_INIT; B zero. uniform: within ± 1 / √in, as the code of LoRA and PEFT draw;
  * normal: of deviation 1 / rank. Magnitudes of rows (gate importance) are N(0, 1), of tasks zero. */

@@ -6,6 +6,7 @@
 
 #include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
+#include "core/scope.h"
 
 const struct option adapter_options[] = {
     OPTION_NUMBER(INTEGER, "experts", 1, ADAPTER_EXPERTS, "22", "experts per block",
@@ -135,9 +136,8 @@ static size_t whole(const struct options *options, const char *name)
 static status read_blocks(struct block_choice *blocks, const struct options *o, struct error *error)
 {
     size_t count;
-    const char **words = options_list_items(o, "blocks", &count);
+    OWNED const char **words = options_list_items(o, "blocks", &count);
     status result = block_choice_read(blocks, words, count, error);
-    free(words);
     return result == OK ? OK : error_context(error, "suite: adapter.blocks");
 }
 

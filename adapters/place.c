@@ -1,4 +1,5 @@
 #include "adapters/place.h"
+#include "core/scope.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -189,11 +190,10 @@ static bool is_missing(const struct adapter_place *place, enum tower tower, size
 static status refuse(const char *section, const struct adapter_place *place, const char *reason, size_t blocks,
                      struct error *error)
 {
-    struct text words = {0};
+    SCOPED(text_free) struct text words = {0};
     block_choice_write(&place->blocks, &words);
     error_set(error, ERROR_ARGUMENT, "%s.blocks is %s with %s.towers %s, but %s %zu blocks, counted from 0", section,
               words.data != NULL ? words.data : "?", section, adapted_towers_name(place->towers), reason, blocks);
-    text_free(&words);
     return ERROR_ARGUMENT;
 }
 

@@ -5,6 +5,7 @@
 #include "adapters/adapter.h"
 #include "adapters/autoencoder.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "models/class_head.h"
 #include "models/clip.h"
 #include "models/optimizers/optimizer.h"
@@ -57,13 +58,11 @@ struct side {
 static status fill(struct side *s, struct parameters *group, struct error *error)
 {
     size_t bytes = group->values_count * sizeof(float);
-    float *values = xmalloc(bytes);
+    OWNED float *values = xmalloc(bytes);
     proof_draw(values, group->values_count, 0, s->device);
     for (size_t i = 0; i < group->values_count; i++)
         values[i] *= 0.125f; /* which rounds nothing */
-    status result = s->backend->ops->upload(s->backend, parameters_write_all(group), values, bytes, error);
-    free(values);
-    return result;
+    return s->backend->ops->upload(s->backend, parameters_write_all(group), values, bytes, error);
 }
 
 /* Memory of the model with these values. */
@@ -202,12 +201,10 @@ static status run(struct side *s, size_t number, struct error *error)
 static status compare(const struct side sides[2], const char *what, const float *cpu, const float *device, size_t n,
                       double tolerance, struct error *error)
 {
-    float *values = xmalloc(2 * n * sizeof *values);
-    status result = sides[0].backend->ops->download(sides[0].backend, values, cpu, n * sizeof *values, error);
-    NEXT(result, sides[1].backend->ops->download(sides[1].backend, values + n, device, n * sizeof *values, error));
-    NEXT(result, proof_compare(what, values, values + n, n, tolerance, error));
-    free(values);
-    return result;
+    OWNED float *values = xmalloc(2 * n * sizeof *values);
+    TRY(sides[0].backend->ops->download(sides[0].backend, values, cpu, n * sizeof *values, error));
+    TRY(sides[1].backend->ops->download(sides[1].backend, values + n, device, n * sizeof *values, error));
+    return proof_compare(what, values, values + n, n, tolerance, error);
 }
 
 static status prove_steps(struct side sides[2], double tolerance, struct error *error)

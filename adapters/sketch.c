@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "core/scope.h"
 
 /* Sums of the experts, [E, SKETCH], and squared distances to their mean, [E]. */
 struct sums {
@@ -30,17 +31,16 @@ static status add_part(struct sums *sums, const struct parameters *group, size_t
 {
     const struct parameter *p = &group->list[part];
     size_t stride = p->size / sums->experts;
-    float *values = xmalloc(array_size(p->size, sizeof *values));
+    OWNED float *values = xmalloc(array_size(p->size, sizeof *values));
     struct rng rng = rng_make(0, RNG_DIRECTIONS, place, 0);
-    status result = group->backend->ops->download(group->backend, values, group->values + p->offset,
-                                                  p->size * sizeof *values, error);
-    for (size_t i = 0; result == OK && i < stride; i++) {
+    TRY(group->backend->ops->download(group->backend, values, group->values + p->offset, p->size * sizeof *values,
+                                      error));
+    for (size_t i = 0; i < stride; i++) {
         uint32_t words[4];
         rng_block(&rng, i, words);
         add_parameter(sums, values + i, stride, words);
     }
-    free(values);
-    return result;
+    return OK;
 }
 
 status adapters_sketch(const struct adapters *adapters, enum tower tower, size_t bank, struct expert_sketch *sketches,

@@ -7,6 +7,7 @@
 #include "adapters/experts/expert.h"
 #include "adapters/merge/policies.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 
 static status take(struct arena *arena, struct backend *backend, enum tensor_type type, const char *name, size_t n,
                    void **data, struct error *error)
@@ -71,14 +72,13 @@ status statistics_begin_task(const struct adapter_tower *tower, struct error *er
     size_t n = tower->blocks * tower->adapters->settings.experts, bytes = n * sizeof(int32_t);
     if (tower->statistics.earlier == NULL)
         return OK;
-    int32_t *counts = xmalloc(array_size(2, bytes)), *earlier = counts + n;
-    status result = backend->ops->download(backend, counts, tower->banks[0].counts, bytes, error);
-    NEXT(result, backend->ops->download(backend, earlier, tower->statistics.earlier, bytes, error));
-    for (size_t i = 0; result == OK && i < n; i++)
+    OWNED int32_t *counts = xmalloc(array_size(2, bytes));
+    int32_t *earlier = counts + n;
+    TRY(backend->ops->download(backend, counts, tower->banks[0].counts, bytes, error));
+    TRY(backend->ops->download(backend, earlier, tower->statistics.earlier, bytes, error));
+    for (size_t i = 0; i < n; i++)
         earlier[i] += counts[i];
-    NEXT(result, backend->ops->upload(backend, tower->statistics.earlier, earlier, bytes, error));
-    free(counts);
-    return result;
+    return backend->ops->upload(backend, tower->statistics.earlier, earlier, bytes, error);
 }
 
 static status count_pairs(const struct adapter_tower *tower, const struct block_context *context,
@@ -223,13 +223,12 @@ status statistics_distance(const struct adapter_tower *tower, const struct merge
                            double *distance, struct error *error)
 {
     size_t n = PROBES * tower->width;
-    float *outputs = xmalloc(array_size(1 + merge->sources, n * sizeof *outputs));
+    OWNED float *outputs = xmalloc(array_size(1 + merge->sources, n * sizeof *outputs));
     struct arena_mark mark = arena_mark(arena);
     status result = outputs_of_merge(tower, merge, arena, outputs, error);
     arena_release(arena, mark);
     if (result == OK)
         *distance = mean_distance(outputs, merge->sources, n);
-    free(outputs);
     return result;
 }
 
@@ -253,13 +252,13 @@ status statistics_similarity(const struct adapter_tower *tower, float *similarit
 {
     struct backend *backend = tower->adapters->backend;
     struct arena arena;
-    float *outputs = xmalloc(array_size(tower->adapters->settings.experts * PROBES, tower->width * sizeof *outputs));
+    OWNED float *outputs =
+        xmalloc(array_size(tower->adapters->settings.experts * PROBES, tower->width * sizeof *outputs));
     status result = backend->ops->arena_create(backend, &arena, 0, "merge", error);
     if (result == OK) {
         result = similarity_of_blocks(tower, &arena, outputs, similarity, error);
         backend->ops->arena_destroy(backend, &arena);
     }
-    free(outputs);
     return result;
 }
 
@@ -312,22 +311,20 @@ static status add_bank(const struct adapter_tower *tower, size_t b, float *gradi
 status layer_scores_add(struct layer_scores *scores, const struct adapters *adapters, size_t task, double share,
                         struct error *error)
 {
-    status result = OK;
-    for (int t = 0; result == OK && t < TOWERS; t++) {
+    for (int t = 0; t < TOWERS; t++) {
         const struct adapter_tower *tower = &adapters->towers[t];
         size_t largest = 0;
         for (size_t i = 0; i < tower->parameters->count; i++)
             largest = tower->parameters->list[i].size > largest ? tower->parameters->list[i].size : largest;
-        float *gradients = xmalloc(array_size(largest + 1, sizeof *gradients));
-        for (size_t b = 0; result == OK && b < tower->blocks; b++) {
+        OWNED float *gradients = xmalloc(array_size(largest + 1, sizeof *gradients));
+        for (size_t b = 0; b < tower->blocks; b++) {
             double norm = 0;
             assert(tower->banks[b].block == b);
-            result = add_bank(tower, b, gradients, &norm, error);
+            TRY(add_bank(tower, b, gradients, &norm, error));
             scores->values[t][task * tower->blocks + b] += share * norm;
         }
-        free(gradients);
     }
-    return result;
+    return OK;
 }
 
 double layer_scores_sum(const struct layer_scores *scores, enum tower tower, size_t block)

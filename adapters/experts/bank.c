@@ -9,6 +9,7 @@
 #include "adapters/statistics.h"
 #include "core/alloc.h"
 #include "core/digest.h"
+#include "core/scope.h"
 
 /* Update flags of a block: of the experts, of the routers and of the shared expert, whatever the settings. */
 static size_t flags_per_block(const struct adapter_settings *s)
@@ -171,19 +172,14 @@ status adapters_create(struct adapters **result, struct backend *backend, struct
 {
     TRY(check_settings(settings, error));
     TRY(adapter_place_check("adapter", &settings->place, dimensions, error));
-    struct adapters *adapters = xcalloc(1, sizeof *adapters);
+    SCOPED(adapters_destroy_at) struct adapters *adapters = xcalloc(1, sizeof *adapters);
     adapters->backend = backend;
     adapters->settings = *settings;
     adapters->towers[TOWER_IMAGE].width = dimensions->image_width;
     adapters->towers[TOWER_TEXT].width = dimensions->text_width;
-    for (int t = 0; t < TOWERS; t++) {
-        status created = create_tower(adapters, (enum tower)t, dimensions, arena, mode, error);
-        if (created != OK) {
-            adapters_destroy(adapters);
-            return created;
-        }
-    }
-    *result = adapters;
+    for (int t = 0; t < TOWERS; t++)
+        TRY(create_tower(adapters, (enum tower)t, dimensions, arena, mode, error));
+    *result = TAKE(adapters);
     return OK;
 }
 
@@ -220,13 +216,13 @@ status adapters_initialize(struct adapters *adapters, const struct block *const 
 static status compare_values(const struct adapters *adapters, const float *x, const float *y, size_t n, bool *same,
                              struct error *error)
 {
-    float *a = xmalloc(array_size(n, 2 * sizeof *a)), *b = a + n;
+    OWNED float *a = xmalloc(array_size(n, 2 * sizeof *a));
+    float *b = a + n;
     struct backend *backend = adapters->backend;
-    status result = backend->ops->download(backend, a, x, n * sizeof *a, error);
-    NEXT(result, backend->ops->download(backend, b, y, n * sizeof *b, error));
-    *same = result == OK && memcmp(a, b, n * sizeof *a) == 0;
-    free(a);
-    return result;
+    TRY(backend->ops->download(backend, a, x, n * sizeof *a, error));
+    TRY(backend->ops->download(backend, b, y, n * sizeof *b, error));
+    *same = memcmp(a, b, n * sizeof *a) == 0;
+    return OK;
 }
 
 /* Blocks share one MLP, or have equal copies of it, as after reading a file with a tensor for each block. */

@@ -8,6 +8,7 @@
 #include "adapters/experts/expert.h"
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "core/scope.h"
 #include "models/vit.h"
 
 static size_t hidden(const struct adapter_settings *settings, size_t mlp)
@@ -77,12 +78,10 @@ static status start(struct adapter_tower *tower, size_t index, const struct bloc
                                               block->c_proj.bias};
     struct rng rng =
         rng_make(seed, RNG_INIT, 1 + 2 * TOWERS + (uint32_t)(tower - tower->adapters->towers), (uint32_t)bank->block);
-    float *values = xmalloc(array_size(tower->parameters->list[bank->parts[EXPERT_DOWN]].size, sizeof *values));
-    status result = OK;
-    for (int i = 0; result == OK && i < EXPERT_PARTS; i++)
-        result = start_part(tower, bank->parts[i], from[i].value, &rng, i, values, error);
-    free(values);
-    return result;
+    OWNED float *values = xmalloc(array_size(tower->parameters->list[bank->parts[EXPERT_DOWN]].size, sizeof *values));
+    for (int i = 0; i < EXPERT_PARTS; i++)
+        TRY(start_part(tower, bank->parts[i], from[i].value, &rng, i, values, error));
+    return OK;
 }
 
 const struct expert_kind expert_ffn = {

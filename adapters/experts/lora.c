@@ -5,6 +5,7 @@
 
 #include "adapters/experts/expert.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 
 static size_t hidden(const struct adapter_settings *settings, size_t mlp)
 {
@@ -27,12 +28,11 @@ static status check(const struct adapter_settings *s, struct error *error)
 static status draw_down(struct adapter_tower *tower, size_t index, const struct rng *rng, struct error *error)
 {
     const struct parameter *p = &tower->parameters->list[index];
-    float *values = xmalloc(array_size(p->size, sizeof *values)), bound = 1.0f / sqrtf((float)tower->width);
+    OWNED float *values = xmalloc(array_size(p->size, sizeof *values));
+    float bound = 1.0f / sqrtf((float)tower->width);
     for (size_t i = 0; i < p->size; i++)
         values[i] = bound * (2.0f * rng_uniform(rng, i) - 1.0f);
-    status result = parameters_upload(tower->parameters, p, values, error);
-    free(values);
-    return result;
+    return parameters_upload(tower->parameters, p, values, error);
 }
 
 static status start(struct adapter_tower *tower, size_t index, const struct block *block, uint64_t seed,

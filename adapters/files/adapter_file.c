@@ -7,6 +7,7 @@
 #include "adapters/options.h"
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "models/files/clip_config.h"
 
 enum { NUMBERS_MOST = 1024, ADAPTER_STATED = 16 };
@@ -68,10 +69,8 @@ static struct group_tensor *list_tensors(const struct adapters *adapters)
 status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix,
                      enum group_missing missing, struct error *error)
 {
-    struct group_tensor *list = list_tensors(adapters);
-    status result = group_tensors_load(list, adapters_tensor_count(adapters), file, prefix, missing, error);
-    free(list);
-    return result;
+    OWNED struct group_tensor *list = list_tensors(adapters);
+    return group_tensors_load(list, adapters_tensor_count(adapters), file, prefix, missing, error);
 }
 
 /* --- Writing --- */
@@ -107,13 +106,10 @@ static status save(const struct adapters *adapters, const char *blocks, const st
 status adapters_save(const struct adapters *adapters, const struct group_extra *extra, const char *path,
                      struct error *error)
 {
-    struct group_tensor *list = list_tensors(adapters);
-    struct text blocks = {0};
+    OWNED struct group_tensor *list = list_tensors(adapters);
+    SCOPED(text_free) struct text blocks = {0};
     block_choice_write(&adapters->settings.place.blocks, &blocks);
-    status result = save(adapters, blocks.data, list, extra, path, error);
-    text_free(&blocks);
-    free(list);
-    return result;
+    return save(adapters, blocks.data, list, extra, path, error);
 }
 
 /* --- Reading --- */
@@ -187,12 +183,10 @@ static status read_stated(const struct options *options, const struct safetensor
 static status settings_from_metadata(const struct safetensors *file, struct adapter_settings *settings,
                                      struct error *error)
 {
-    struct options *options;
+    SCOPED(options_destroy_at) struct options *options = NULL;
     TRY(options_create(&options, adapter_options, error));
-    status result = read_metadata(options, file, error);
-    NEXT(result, read_stated(options, file, settings, error));
-    options_destroy(options);
-    return result;
+    TRY(read_metadata(options, file, error));
+    return read_stated(options, file, settings, error);
 }
 
 static status router_from_metadata(const struct safetensors *file, struct adapter_settings *settings,
@@ -276,11 +270,10 @@ status adapter_file_routers(const struct safetensors *file, struct text *list, s
 static status missing_router(const struct adapters *adapters, const struct safetensors *file, size_t router,
                              const char *tensor, struct error *error)
 {
-    struct text list = {0};
+    SCOPED(text_free) struct text list = {0};
     list_routers(file, adapters->settings.tasks, &list);
     error_set(error, ERROR_ARGUMENT, "%s: has no router %zu (tensor %s is missing); its routers are: %s",
               safetensors_path(file), router, tensor, list.data != NULL ? list.data : "none that is complete");
-    text_free(&list);
     return ERROR_ARGUMENT;
 }
 
@@ -346,16 +339,12 @@ status adapters_open(struct adapters **result, struct backend *backend, struct a
                      const struct clip_dimensions *dimensions, const struct safetensors *file, const int *routers,
                      size_t count, struct error *error)
 {
-    struct adapters *adapters = NULL;
-    status opened = open_from(&adapters, backend, arena, dimensions, file, error);
-    NEXT(opened, adapters_load(adapters, file, "", GROUP_ROUTERS_OPTIONAL, error));
-    for (size_t i = 0; opened == OK && i < count; i++)
-        opened = routers[i] < 0 ? OK : expect_router(adapters, file, (size_t)routers[i], error);
-    if (opened != OK) {
-        adapters_destroy(adapters);
-        return opened;
-    }
-    *result = adapters;
+    SCOPED(adapters_destroy_at) struct adapters *adapters = NULL;
+    TRY(open_from(&adapters, backend, arena, dimensions, file, error));
+    TRY(adapters_load(adapters, file, "", GROUP_ROUTERS_OPTIONAL, error));
+    for (size_t i = 0; i < count; i++)
+        TRY(routers[i] < 0 ? OK : expect_router(adapters, file, (size_t)routers[i], error));
+    *result = TAKE(adapters);
     return OK;
 }
 
@@ -423,16 +412,13 @@ static status add_means(struct vit_content *content, const struct clip *vit, con
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
                        const struct adapter_metadata *metadata, const char *path, struct error *error)
 {
-    struct vit_content content;
-    struct adapter_metadata_entries said = {0};
+    SCOPED(vit_content_free) struct vit_content content = {0};
+    SCOPED(adapter_metadata_entries_free) struct adapter_metadata_entries said = {0};
     /* the mean of the experts is used in evaluation, and no block shares its MLP */
     bool dense = adapters != NULL && router_kind_of(&adapters->settings)->averages && vit->run == 1;
     TRY(metadata != NULL ? adapter_metadata_entries(&said, metadata, error) : OK);
-    status result = vit_content_take(&content, vit, head, VIT_TIMM, path, error);
+    TRY(vit_content_take(&content, vit, head, VIT_TIMM, path, error));
     if (dense)
-        NEXT(result, add_means(&content, vit, adapters, path, error));
-    NEXT(result, write_file(&content, dense ? NULL : adapters, &said, path, error));
-    vit_content_free(&content);
-    adapter_metadata_entries_free(&said);
-    return result;
+        TRY(add_means(&content, vit, adapters, path, error));
+    return write_file(&content, dense ? NULL : adapters, &said, path, error);
 }

@@ -1,12 +1,12 @@
 #include "adapters/files/adapter_metadata.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/json.h"
 #include "core/text.h"
 
 enum { PROMPTS_MOST = 1 << 22, CODE_MOST = 1 << 16, BATCH_MOST = 1000000 };
@@ -206,42 +206,37 @@ status adapter_metadata_read(struct adapter_metadata *metadata, const struct saf
 
 static json_t *names_as_json(const struct adapter_names *names)
 {
-    json_t *array = json_array();
+    SCOPED(json_decref_at) json_t *array = json_array();
     for (size_t i = 0; i < names->count; i++)
-        if (json_array_append_new(array, json_string(names->items[i])) != 0) {
-            json_decref(array);
+        if (json_array_append_new(array, json_string(names->items[i])) != 0)
             return NULL;
-        }
-    return array;
+    return TAKE(array);
 }
 
 static json_t *tasks_as_json(const struct adapter_metadata *metadata)
 {
-    json_t *list = json_array();
+    SCOPED(json_decref_at) json_t *list = json_array();
     for (size_t k = 0; k < metadata->task_count; k++) {
         const struct adapter_task *task = &metadata->tasks[k];
         json_t *object = json_pack("{s:s, s:b, s:o, s:o}", "name", task->name, "trained", task->trained, "classes",
                                    names_as_json(&task->classes), "templates", names_as_json(&task->templates));
-        if (json_array_append_new(list, object) != 0) {
-            json_decref(list);
+        if (json_array_append_new(list, object) != 0)
             return NULL;
-        }
     }
-    return list;
+    return TAKE(list);
 }
 
 static json_t *selector_as_json(const struct adapter_metadata *metadata)
 {
     bool first = strcmp(metadata->selector, coders_name) == 0;
+    SCOPED(json_decref_at)
     json_t *object =
         json_pack("{s:s, s:s, s:I}", first ? "features" : "kind", first ? features_name : metadata->selector,
                   "decision", decisions[metadata->per_batch], "decision_batch", (json_int_t)metadata->decision_batch);
     if ((metadata->code > 0 && json_object_set_new(object, "code", json_integer((json_int_t)metadata->code)) != 0) ||
-        (metadata->unrelated && json_object_set_new(object, "unrelated", json_true()) != 0)) {
-        json_decref(object);
+        (metadata->unrelated && json_object_set_new(object, "unrelated", json_true()) != 0))
         return NULL;
-    }
-    return object;
+    return TAKE(object);
 }
 
 /* Takes ownership of the value. */
@@ -264,8 +259,8 @@ status adapter_metadata_entries(struct adapter_metadata_entries *entries, const 
     status result = OK;
     if (metadata->task_count > 0)
         result = add_json(entries, "tasks", tasks_as_json(metadata), &entries->tasks, error);
-    if (result == OK && metadata->selector != NULL)
-        result = add_json(entries, "selector", selector_as_json(metadata), &entries->selector, error);
+    if (metadata->selector != NULL)
+        NEXT(result, add_json(entries, "selector", selector_as_json(metadata), &entries->selector, error));
     if (metadata->one_router)
         entries->list[entries->count++] = (struct safetensors_metadata){"routers", one_router};
     if (metadata->model != NULL)
@@ -302,12 +297,11 @@ int adapter_metadata_find(const struct adapter_metadata *metadata, const char *t
 struct adapter_metadata_tasks adapter_metadata_tasks(const struct adapter_metadata *metadata)
 {
     struct adapter_metadata_tasks list = {"none"};
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     for (size_t k = 0; k < metadata->task_count; k++)
         if (metadata->tasks[k].trained)
             text_add(&text, "%s%s", text.size > 0 ? ", " : "", metadata->tasks[k].name);
     if (text.data != NULL)
         snprintf(list.text, sizeof list.text, "%s", text.data);
-    text_free(&text);
     return list;
 }

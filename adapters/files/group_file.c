@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 
 void group_tensor_slice(struct group_tensor *t, struct parameters *group, size_t number, size_t slice)
 {
@@ -80,15 +81,13 @@ status group_tensors_load(const struct group_tensor *list, size_t count, const s
     size_t largest = 0;
     for (size_t i = 0; i < count; i++)
         largest = list[i].size > largest ? list[i].size : largest;
-    float *values = xmalloc(array_size(largest + 1, sizeof *values));
-    status result = OK;
-    for (size_t i = 0; result == OK && i < count; i++) {
+    OWNED float *values = xmalloc(array_size(largest + 1, sizeof *values));
+    for (size_t i = 0; i < count; i++) {
         char name[192];
         snprintf(name, sizeof name, "%s%s", prefix, list[i].name);
-        result = load(&list[i], file, name, missing, values, error);
+        TRY(load(&list[i], file, name, missing, values, error));
     }
-    free(values);
-    return result;
+    return OK;
 }
 
 static bool has_key(const struct safetensors_metadata *metadata, size_t count, const char *key)
@@ -128,13 +127,10 @@ status group_tensors_save(const struct group_tensor *list, size_t count, const s
     }
     for (size_t i = 0; i < count; i++)
         n += list[i].size;
-    float *values = xmalloc(array_size(n + 1, sizeof *values));
-    struct safetensor *tensors = xcalloc(count + extra->tensor_count + 1, sizeof *tensors);
-    status result = fetch(list, count, tensors, values, path, error);
+    OWNED float *values = xmalloc(array_size(n + 1, sizeof *values));
+    OWNED struct safetensor *tensors = xcalloc(count + extra->tensor_count + 1, sizeof *tensors);
+    TRY(fetch(list, count, tensors, values, path, error));
     for (size_t i = 0; i < extra->tensor_count; i++)
         tensors[count + i] = extra->tensors[i];
-    NEXT(result, safetensors_write(path, tensors, count + extra->tensor_count, keys, key_count, error));
-    free(tensors);
-    free(values);
-    return result;
+    return safetensors_write(path, tensors, count + extra->tensor_count, keys, key_count, error);
 }

@@ -6,12 +6,13 @@
 
 #include "adapters/merge/policies.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 
 /* hidden [m, P], each unit's activations centred and of length 1, or all zero where they are constant. */
 static void standard_activations(struct expert_shape s, const float *expert, const float *probes, size_t count,
                                  double *hidden)
 {
-    float *unit = xmalloc(array_size(s.hidden, sizeof *unit));
+    OWNED float *unit = xmalloc(array_size(s.hidden, sizeof *unit));
     for (size_t p = 0; p < count; p++) {
         expert_forward(s, expert, 1, probes + p * s.width, unit, NULL);
         for (size_t i = 0; i < s.hidden; i++)
@@ -31,7 +32,6 @@ static void standard_activations(struct expert_shape s, const float *expert, con
         for (size_t p = 0; p < count; p++)
             h[p] = constant ? 0 : h[p] / sqrt(length);
     }
-    free(unit);
 }
 
 /* The assignment of n rows to n columns of highest total: the Hungarian method by shortest augmenting paths (Jonker &
@@ -93,9 +93,9 @@ static void assign(struct assignment *a)
 
 static void best_assignment(size_t n, const double *gain, size_t *order)
 {
-    double *prices = xcalloc(3 * (n + 1), sizeof *prices);
-    size_t *columns = xcalloc(2 * (n + 1), sizeof *columns);
-    bool *used = xcalloc(n + 1, sizeof *used);
+    OWNED double *prices = xcalloc(3 * (n + 1), sizeof *prices);
+    OWNED size_t *columns = xcalloc(2 * (n + 1), sizeof *columns);
+    OWNED bool *used = xcalloc(n + 1, sizeof *used);
     struct assignment a = {.n = n,
                            .gain = gain,
                            .row_price = prices,
@@ -107,17 +107,14 @@ static void best_assignment(size_t n, const double *gain, size_t *order)
     assign(&a);
     for (size_t j = 1; j <= n; j++)
         order[a.row_of[j] - 1] = j - 1;
-    free(used);
-    free(columns);
-    free(prices);
 }
 
 void merge_align(struct expert_shape s, const float *a, const float *b, const float *probes, size_t count,
                  size_t *order, float *correlation)
 {
     size_t m = s.hidden;
-    double *hidden = xmalloc(array_size(array_size(2 * m, count), sizeof *hidden)),
-           *gain = xmalloc(array_size(array_size(m, m), sizeof *gain));
+    OWNED double *hidden = xmalloc(array_size(array_size(2 * m, count), sizeof *hidden)),
+                 *gain = xmalloc(array_size(array_size(m, m), sizeof *gain));
     standard_activations(s, a, probes, count, hidden);
     standard_activations(s, b, probes, count, hidden + m * count);
     for (size_t i = 0; i < m; i++)
@@ -130,8 +127,6 @@ void merge_align(struct expert_shape s, const float *a, const float *b, const fl
                 correlation[i * m + j] = (float)total;
         }
     best_assignment(m, gain, order);
-    free(gain);
-    free(hidden);
 }
 
 /* merged = (a + b with its hidden units in the given order) / 2 */
@@ -155,11 +150,10 @@ static void mean_of_permuted(struct expert_shape s, const float *a, const float 
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
-    size_t *order = xmalloc(array_size(sources->shape.hidden, sizeof *order));
+    OWNED size_t *order = xmalloc(array_size(sources->shape.hidden, sizeof *order));
     merge_align(sources->shape, sources->expert[0], sources->expert[1], sources->probes, sources->probe_count, order,
                 NULL);
     mean_of_permuted(sources->shape, sources->expert[0], sources->expert[1], order, merged);
-    free(order);
     return OK;
 }
 

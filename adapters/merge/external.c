@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/coprocess.h"
 #include "core/file.h"
+#include "core/json.h"
 
 enum { PROTOCOL = 1, STATE = 1 << 20, END_SECONDS = 10 };
 
@@ -71,17 +72,17 @@ static json_t *towers_of(const struct merge_call *call)
 static status begin(struct program *program, const struct merge_call *call, struct error *error)
 {
     const struct state *state = call->state;
-    json_t *ready, *message = json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o}", "type", "begin", "mtil", PROTOCOL,
-                                        "role", "merge_policy", "seed", (json_int_t)call->rng.seed, "options",
-                                        coprocess_options(call->options), "towers", towers_of(call), "state",
-                                        *state->text != 0 ? json_string(state->text) : json_null());
+    SCOPED(json_decref_at) json_t *ready = NULL;
+    json_t *message =
+        json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o}", "type", "begin", "mtil", PROTOCOL, "role", "merge_policy",
+                  "seed", (json_int_t)call->rng.seed, "options", coprocess_options(call->options), "towers",
+                  towers_of(call), "state", *state->text != 0 ? json_string(state->text) : json_null());
     TRY(coprocess_send(program->coprocess, message, error));
     TRY(coprocess_receive(program->coprocess, options_real(call->options, "timeout"), &ready, error));
     bool right = strcmp(coprocess_text(ready, "type"), "ready") == 0;
     status result = right ? read_needs(program, ready, name_of(call), error)
                           : error_set(error, ERROR_FORMAT, "%s: expected \"ready\", found \"%s\"", name_of(call),
                                       coprocess_text(ready, "type"));
-    json_decref(ready);
     return result == OK ? OK : coprocess_explain(program->coprocess, error);
 }
 
@@ -91,13 +92,11 @@ static status start(const struct merge_call *call, struct error *error)
     struct program *program = *call->program = xcalloc(1, sizeof *program);
     size_t count;
     program->name = coprocess_command(call->options);
-    const char **words = options_list_items(call->options, "command", &count);
-    char *log = path_format("%s/policy.log", call->folder);
+    OWNED const char **words = options_list_items(call->options, "command", &count);
+    OWNED char *log = path_format("%s/policy.log", call->folder);
     status result =
         coprocess_start(&program->coprocess,
                         &(struct coprocess_settings){.name = name_of(call), .arguments = words, .log = log}, error);
-    free(log);
-    free(words);
     if (result != OK)
         return error_context(error, "merge.command");
     return begin(program, call, error);
@@ -233,10 +232,9 @@ static status read_merges(const struct merge_view *view, const struct merge_call
         struct merge merge;
         const char *wrong = read_merge(&merge, item, view);
         if (wrong != NULL) {
-            char *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
+            OWNED char *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
             error_set(error, ERROR_FORMAT, "%s: merge %zu of the %s tower: expected %s, found %.200s", name_of(call), i,
                       tower_names[view->tower], wrong, text != NULL ? text : "something else");
-            free(text);
             return ERROR_FORMAT;
         }
         merge_list_add(list, &merge);
@@ -261,7 +259,7 @@ static status read_state(const struct merge_call *call, const json_t *answer, st
 static status ask(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
                   struct error *error)
 {
-    json_t *answer;
+    SCOPED(json_decref_at) json_t *answer = NULL;
     double begin = clock_seconds();
     if (*call->program == NULL)
         TRY(start(call, error));
@@ -273,7 +271,6 @@ static status ask(const struct merge_view *view, const struct merge_call *call, 
                         : error_set(error, ERROR_FORMAT, "%s: expected \"merges\", found \"%s\"", name_of(call),
                                     coprocess_text(answer, "type"));
     NEXT(result, read_state(call, answer, error));
-    json_decref(answer);
     *call->asking += clock_seconds() - begin;
     return result == OK ? OK : coprocess_explain(program->coprocess, error);
 }

@@ -6,6 +6,7 @@
 #include "adapters/merge/policies.h"
 #include "adapters/statistics.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 
 void expert_changes_clear(struct expert_changes *events)
 {
@@ -173,14 +174,11 @@ static status combine_into(const struct adapter_tower *tower, const struct merge
 {
     struct merge_sources sources = {.count = merge->sources, .shape = {tower->width, tower->hidden, tower->activation}};
     size_t n = expert_size(sources.shape);
-    float *memory = xmalloc(array_size(2 * merge->sources + 1, n * sizeof *memory)),
-          *probes = xmalloc(array_size(PROBES, tower->width * sizeof *probes));
-    status result = read_sources(tower, combiner, merge, &sources, memory, probes, error);
-    NEXT(result, combiner->combine(&sources, options, memory, error));
-    NEXT(result, write_expert(tower, merge->block, merge->target, memory, error));
-    free(probes);
-    free(memory);
-    return result;
+    OWNED float *memory = xmalloc(array_size(2 * merge->sources + 1, n * sizeof *memory)),
+                *probes = xmalloc(array_size(PROBES, tower->width * sizeof *probes));
+    TRY(read_sources(tower, combiner, merge, &sources, memory, probes, error));
+    TRY(combiner->combine(&sources, options, memory, error));
+    return write_expert(tower, merge->block, merge->target, memory, error);
 }
 
 /* Adds noise to each tensor of a merged expert, as RMoE starts its experts (Wu et al. 2022). Its random numbers start at
@@ -191,16 +189,14 @@ static status blur(const struct adapter_tower *tower, enum tower which, const st
     struct expert_shape shape = {tower->width, tower->hidden, tower->activation};
     uint64_t base =
         (uint64_t)1 << 63 | (uint64_t)which << 62 | (uint64_t)merge->block << 48 | (uint64_t)merge->target << 36;
-    float *flat = xmalloc(array_size(expert_size(shape), sizeof *flat));
-    status result = read_expert(tower, tower->parameters->values, merge->block, merge->target, flat, error);
-    for (int i = 0; result == OK && i < EXPERT_PARTS; i++) {
+    OWNED float *flat = xmalloc(array_size(expert_size(shape), sizeof *flat));
+    TRY(read_expert(tower, tower->parameters->values, merge->block, merge->target, flat, error));
+    for (int i = 0; i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(shape, i);
         double deviation = expert_deviation(flat + part.offset, part.size);
         expert_add_noise(flat + part.offset, part.size, (double)scale * deviation, rng, base + part.offset);
     }
-    NEXT(result, write_expert(tower, merge->block, merge->target, flat, error));
-    free(flat);
-    return result;
+    return write_expert(tower, merge->block, merge->target, flat, error);
 }
 
 static bool has_weights(const struct merge *merge)
@@ -282,7 +278,7 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
             continue;
         struct merge_list list = {0};
         struct merge_view view;
-        int32_t *memory = NULL;
+        OWNED int32_t *memory = NULL;
         status result =
             look_at(adapters, (enum tower)t, policy_needs(plan->policy, call->options), &view, &memory, error);
         if (result == OK && plan->policy->plan != NULL)
@@ -290,7 +286,6 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
         else
             NEXT(result, plan->policy->ask(&view, call, &list, error));
         NEXT(result, carry_out_list(adapters, &view, plan, call, &list, events, error));
-        free(memory);
         free(list.merges);
         TRY(result);
     }
@@ -339,12 +334,9 @@ status adapters_freeze(struct adapters *adapters, const struct freeze_plan *plan
     for (int t = 0; t < TOWERS; t++) {
         if (!adapters_in_tower(adapters, (enum tower)t))
             continue;
-        int32_t *counts = xmalloc(array_size(2 * adapters->towers[t].blocks, experts * sizeof *counts));
-        int *picked = xmalloc(array_size(experts, sizeof *picked));
-        status result = freeze_tower(adapters, (enum tower)t, plan, rng, counts, picked, events, error);
-        free(picked);
-        free(counts);
-        TRY(result);
+        OWNED int32_t *counts = xmalloc(array_size(2 * adapters->towers[t].blocks, experts * sizeof *counts));
+        OWNED int *picked = xmalloc(array_size(experts, sizeof *picked));
+        TRY(freeze_tower(adapters, (enum tower)t, plan, rng, counts, picked, events, error));
     }
     return OK;
 }

@@ -5,6 +5,7 @@
 
 #include "adapters/merge/policies.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 
 struct moments {
     double mean, deviation;
@@ -14,7 +15,7 @@ struct moments {
 static void hidden_moments(struct expert_shape s, const float *expert, const float *probes, size_t count,
                            struct moments *moments)
 {
-    float *units = xmalloc(array_size(array_size(count, s.hidden), sizeof *units));
+    OWNED float *units = xmalloc(array_size(array_size(count, s.hidden), sizeof *units));
     s.activation = ACTIVATION_NONE;
     for (size_t p = 0; p < count; p++)
         expert_forward(s, expert, 1, probes + p * s.width, units + p * s.hidden, NULL);
@@ -28,7 +29,6 @@ static void hidden_moments(struct expert_shape s, const float *expert, const flo
         }
         moments[i] = (struct moments){mean, sqrt(squares)};
     }
-    free(units);
 }
 
 /* W₁ and b₁ of a unit become s W₁ and s (b₁ − μ) + μ', where s = σ' / σ. A unit that is constant on the probes is only shifted. */
@@ -49,7 +49,8 @@ static status combine(const struct merge_sources *sources, const struct options 
     struct expert_shape shape = sources->shape;
     size_t m = shape.hidden;
     double share = 1 / (double)sources->count;
-    struct moments *of = xcalloc(3 * m, sizeof *of), *wanted = of + m, *now = wanted + m;
+    OWNED struct moments *of = xcalloc(3 * m, sizeof *of);
+    struct moments *wanted = of + m, *now = wanted + m;
     for (size_t i = 0; i < expert_size(shape); i++) {
         double total = 0;
         for (size_t k = 0; k < sources->count; k++)
@@ -66,7 +67,6 @@ static status combine(const struct merge_sources *sources, const struct options 
     hidden_moments(shape, merged, sources->probes, sources->probe_count, now);
     for (size_t i = 0; i < m; i++)
         repair_unit(shape, i, now[i], wanted[i], merged);
-    free(of);
     return OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "adapters/merge/policies.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 
 static const struct option options[] = {
     OPTION_NUMBER(REAL, "density", 0, 1, "0.2", "share of an expert's values that trimming keeps"), {0}};
@@ -53,7 +54,7 @@ static status combine(const struct merge_sources *sources, const struct options 
                       struct error *error)
 {
     size_t n = expert_size(sources->shape), count = sources->count;
-    float *trimmed = xmalloc(array_size(array_size(count, n), sizeof *trimmed));
+    OWNED float *trimmed = xmalloc(array_size(array_size(count, n), sizeof *trimmed));
     for (size_t k = 0; k < count; k++)
         ties_trim(sources->expert[k], n, options_real(values, "density"), trimmed + k * n);
     for (size_t i = 0; i < n; i++) {
@@ -66,7 +67,6 @@ static status combine(const struct merge_sources *sources, const struct options 
         }
         merged[i] = ties_elect(sum[0], of[0], sum[1], of[1]);
     }
-    free(trimmed);
     return OK;
 }
 

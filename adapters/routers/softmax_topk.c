@@ -8,6 +8,7 @@
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "core/scope.h"
 
 /* The arrays of a pass: p [samples, E], the gradient of the balance loss by p, the weights of aligned outputs [samples, K],
  * and, where the first position decides, these positions [samples, d]. */
@@ -19,12 +20,11 @@ static status start(struct adapter_tower *tower, size_t index, uint64_t seed, st
     const struct parameter *p = &tower->parameters->list[bank->routers];
     uint32_t which = 1 + 3 * TOWERS + (uint32_t)(tower - tower->adapters->towers);
     struct rng rng = rng_make(seed, RNG_INIT, which, (uint32_t)bank->block);
-    float *values = xmalloc(array_size(p->size, sizeof *values)), bound = 1.0f / sqrtf((float)tower->width);
+    OWNED float *values = xmalloc(array_size(p->size, sizeof *values));
+    float bound = 1.0f / sqrtf((float)tower->width);
     for (size_t i = 0; i < p->size; i++)
         values[i] = bound * (2.0f * rng_uniform(&rng, i) - 1.0f);
-    status result = parameters_upload(tower->parameters, p, values, error);
-    free(values);
-    return result;
+    return parameters_upload(tower->parameters, p, values, error);
 }
 
 /* C · K · T / E choices, rounded up; 0: no limit. */
