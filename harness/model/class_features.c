@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/model/model.h"
 #include "harness/model/routed_encoding.h"
 
@@ -37,12 +38,10 @@ static status weigh(struct routed_encoding *routed, struct error *error)
     const struct prefixes *prefixes = routed->model->prefixes;
     if (prefixes == NULL)
         return OK;
-    float *weights = xmalloc(array_size(routed->count, sizeof *weights));
+    OWNED float *weights = xmalloc(array_size(routed->count, sizeof *weights));
     for (size_t i = 0; i < routed->count; i++)
         weights[i] = prefixes->text_weight;
-    status result = routed_encoding_weigh(routed, weights, error);
-    free(weights);
-    return result;
+    return routed_encoding_weigh(routed, weights, error);
 }
 
 /* each [prompts, embed] in the step's arena, which is reset */
@@ -76,12 +75,9 @@ static status not_finite(const struct model *model, const struct task *task, int
                          struct error *error)
 {
     size_t embed = model->clip->dimensions.embed, n = tensor_elements(features);
-    float *values = xmalloc(tensor_bytes(features));
-    status result =
-        model->backend->ops->download(model->backend, values, features->data, tensor_bytes(features), error);
+    OWNED float *values = xmalloc(tensor_bytes(features));
+    TRY(model->backend->ops->download(model->backend, values, features->data, tensor_bytes(features), error));
     size_t at = not_finite_at(values, n);
-    free(values);
-    TRY(result);
     return error_set(error, ERROR_FORMAT,
                      "%s: class \"%s\": its text features %s are not finite: numbers overflow on their way through the "
                      "model; are these the right weights?",

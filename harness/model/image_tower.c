@@ -1,6 +1,7 @@
 #include "harness/model/image_tower.h"
 
 #include "adapters/files/adapter_file.h"
+#include "core/scope.h"
 #include "harness/model/weights.h"
 
 status image_tower_look(struct vit_file *found, bool *is_vit, const struct settings *s, struct error *error)
@@ -57,7 +58,7 @@ static status open_experts(struct model *model, const struct vit_file *file, str
 {
     if (!file->experts || model->groups != GROUPS_NONE)
         return OK;
-    return vit_weights_experts(&model->adapters, model->clip, &model->memory, model->settings.weights, error);
+    return vit_weights_experts(&model->adapters, model->clip, &model->memory, model->settings.weights, WEIGHTS_WHOLE, error);
 }
 
 /* Without mixtures, the MLPs that the file leaves out would be missing. */
@@ -86,15 +87,13 @@ static status take_blocks(struct model *model, const struct vit_file *file, stru
 {
     struct block_choice *blocks = &model->settings.adapter.place.blocks;
     struct adapter_settings found = {0};
-    struct safetensors *opened;
+    SCOPED(safetensors_close_at) struct safetensors *opened = NULL;
     if (!file->experts || !(model->groups & GROUP_ADAPTERS) || blocks->rule != BLOCKS_BY_SCORE)
         return OK;
     TRY(safetensors_open(&opened, model->settings.weights, WEIGHTS_WHOLE, error));
-    status result = adapter_file_settings(opened, "", &found, error);
-    if (result == OK)
-        *blocks = found.place.blocks;
-    safetensors_close(opened);
-    return result;
+    TRY(adapter_file_settings(opened, "", &found, error));
+    *blocks = found.place.blocks;
+    return OK;
 }
 
 status image_tower_load(struct model *model, enum pool pool, enum parameters_mode mode, struct error *error)
@@ -174,7 +173,7 @@ static status load_from(struct model *model, const struct vit_file *file, const 
 status image_tower_load_experts(struct model *model, struct error *error)
 {
     struct vit_file file;
-    struct safetensors *opened;
+    SCOPED(safetensors_close_at) struct safetensors *opened = NULL;
     bool is_vit;
     if (model->settings.scratch.width > 0)
         return OK;
@@ -183,9 +182,7 @@ status image_tower_load_experts(struct model *model, struct error *error)
         return adapters_check_start(model->adapters,
                                     (const struct block *[TOWERS]){model->clip->towers[TOWER_IMAGE].blocks}, error);
     TRY(safetensors_open(&opened, model->settings.weights, WEIGHTS_WHOLE, error));
-    status result = load_from(model, &file, opened, error);
-    safetensors_close(opened);
-    return result;
+    return load_from(model, &file, opened, error);
 }
 
 status image_tower_has_head(const struct model *model, size_t classes, bool *there, struct error *error)

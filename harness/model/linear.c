@@ -6,6 +6,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/model/head.h"
 #include "harness/model/image_tower.h"
 #include "harness/model/model.h"
@@ -67,10 +68,8 @@ static status open_head(struct model *model, size_t classes, enum parameters_mod
     bool there;
     TRY(image_tower_has_head(model, classes, &there, error));
     if (there && !model->settings.own_classes) {
-        char *path = weights_path(model->settings.weights);
-        status result = vit_load_head(&head, model->backend, &model->memory, path, mode, error);
-        free(path);
-        TRY(result);
+        OWNED char *path = weights_path(model->settings.weights);
+        TRY(vit_load_head(&head, model->backend, &model->memory, path, mode, error));
     } else if (model->groups == GROUPS_NONE) {
         return error_set(error, ERROR_ARGUMENT, "%s: expected a head for %zu classes, found another one or none",
                          model->settings.weights, classes);
@@ -95,13 +94,11 @@ static struct parameters *parameters(const struct model *model)
 /* Saves the tower, the layer and the names of its classes. A layer of one task is left out. */
 static status save(const struct model *model, const struct data *data, const char *path, struct error *error)
 {
-    struct adapter_metadata metadata;
+    SCOPED(adapter_metadata_free) struct adapter_metadata metadata = {0};
     adapter_metadata_create(&metadata, 1);
     task_describe(&metadata.tasks[0], &data->tasks[0], true);
-    status result = classifier_save(model->clip, model->settings.own_classes ? NULL : head_of(model), model->adapters,
-                                    &metadata, path, error);
-    adapter_metadata_free(&metadata);
-    return result;
+    return classifier_save(model->clip, model->settings.own_classes ? NULL : head_of(model), model->adapters, &metadata,
+                           path, error);
 }
 
 /* --- Training --- */
@@ -137,17 +134,17 @@ static status download_rows(const struct model *model, float *rows, struct error
     const struct linear *linear = &head_of(model)->linear;
     const struct backend_ops *ops = model->backend->ops;
     size_t columns = linear->in + 1;
-    float *weights = xmalloc(array_size(linear->out, columns * sizeof *weights)), *biases;
+    OWNED float *weights = xmalloc(array_size(linear->out, columns * sizeof *weights));
+    float *biases;
     biases = weights + linear->out * linear->in;
-    status result =
-        ops->download(model->backend, weights, linear->weight.value, linear->out * linear->in * sizeof *weights, error);
-    NEXT(result, ops->download(model->backend, biases, linear->bias.value, linear->out * sizeof *biases, error));
-    for (size_t c = 0; result == OK && c < linear->out; c++) {
+    TRY(ops->download(model->backend, weights, linear->weight.value, linear->out * linear->in * sizeof *weights,
+                      error));
+    TRY(ops->download(model->backend, biases, linear->bias.value, linear->out * sizeof *biases, error));
+    for (size_t c = 0; c < linear->out; c++) {
         memcpy(rows + c * columns, weights + c * linear->in, linear->in * sizeof *rows);
         rows[c * columns + linear->in] = biases[c];
     }
-    free(weights);
-    return result;
+    return OK;
 }
 
 static status classes(struct model *model, const struct task *task, int router, struct arena *arena, int32_t *chosen,
@@ -157,11 +154,9 @@ static status classes(struct model *model, const struct task *task, int router, 
     TRY(tensor_take(result, arena, TENSOR_F32, "classes", 2, shape, error));
     if (model->settings.own_classes)
         return model->backend->ops->zero(model->backend, result->data, tensor_bytes(result), error);
-    float *rows = xmalloc(tensor_bytes(result));
-    status read = download_rows(model, rows, error);
-    NEXT(read, model->backend->ops->upload(model->backend, result->data, rows, tensor_bytes(result), error));
-    free(rows);
-    return read;
+    OWNED float *rows = xmalloc(tensor_bytes(result));
+    TRY(download_rows(model, rows, error));
+    return model->backend->ops->upload(model->backend, result->data, rows, tensor_bytes(result), error);
 }
 
 static size_t encoded(const struct task *task)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/model/proven.h"
 #include "harness/model/weights.h"
@@ -144,11 +145,9 @@ status model_restart(struct model *model, struct error *error)
         TRY(clear_frozen(model->adapters, error));
         return start_adapters(model, error);
     }
-    char *path = weights_path(model->settings.weights);
-    status result = clip_reload(model->clip, path, error);
-    NEXT(result, weights_expect(&model->weights_read, path, error));
-    free(path);
-    return result;
+    OWNED char *path = weights_path(model->settings.weights);
+    TRY(clip_reload(model->clip, path, error));
+    return weights_expect(&model->weights_read, path, error);
 }
 
 void model_choose_batch(struct model *model)

@@ -7,6 +7,7 @@
 
 #include "adapters/proof_step.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/seen.h"
 #include "datasets/cache/cache_file.h"
 #include "harness/commit.h" /* made by the build */
@@ -15,14 +16,11 @@
 /* On a backend of its own, whose memory is free afterwards. */
 static status compare(const struct backend_settings *settings, struct error *error)
 {
-    struct backend *cpu = NULL, *device = NULL;
-    status result = backend_open(&cpu, &(struct backend_settings){.name = "cpu", .threads = settings->threads}, error);
-    NEXT(result, backend_open(&device, settings, error));
-    NEXT(result, proof_of_operations(cpu, device, error));
-    NEXT(result, proof_of_step(cpu, device, error));
-    backend_close(device);
-    backend_close(cpu);
-    return result;
+    SCOPED(backend_close_at) struct backend *cpu = NULL, *device = NULL;
+    TRY(backend_open(&cpu, &(struct backend_settings){.name = "cpu", .threads = settings->threads}, error));
+    TRY(backend_open(&device, settings, error));
+    TRY(proof_of_operations(cpu, device, error));
+    return proof_of_step(cpu, device, error);
 }
 
 /* Programs of several places have a verdict each. */
@@ -37,7 +35,8 @@ static status open_passed(struct seen **seen, struct program *program, const str
                           const char *folder, struct error *error)
 {
     struct gpus gpus;
-    char root[200], version[320], *usual = folder == NULL ? cache_folder_default() : NULL;
+    OWNED char *usual = folder == NULL ? cache_folder_default() : NULL;
+    char root[200], version[320];
     *seen = NULL;
     ssize_t length = readlink("/proc/self/exe", program->path, sizeof program->path - 1);
     program->path[length > 0 ? length : 0] = 0;
@@ -50,7 +49,6 @@ static status open_passed(struct seen **seen, struct program *program, const str
         result = seen_open(seen, folder != NULL ? folder : usual,
                            &(struct seen_place){.kind = "GPU", .root = root, .version = version}, error);
     }
-    free(usual);
     return result;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 
 static status keep_choices(struct routed_encoding *routed, size_t per_sample, struct error *error)
 {
@@ -73,10 +74,8 @@ status routed_encoding_chosen(const struct routed_encoding *routed, int32_t *cho
     struct backend *backend = routed->model->backend;
     if (kept->data == NULL)
         return OK;
-    char *by_decision = xmalloc(tensor_bytes(kept));
-    status result = backend->ops->download(backend, by_decision, kept->data, tensor_bytes(kept), error);
-    if (result == OK)
-        routed_encoding_by_sample(by_decision, kept->shape[0], kept->shape[1], kept->shape[2] * sizeof *chosen, chosen);
-    free(by_decision);
-    return result;
+    OWNED char *by_decision = xmalloc(tensor_bytes(kept));
+    TRY(backend->ops->download(backend, by_decision, kept->data, tensor_bytes(kept), error));
+    routed_encoding_by_sample(by_decision, kept->shape[0], kept->shape[1], kept->shape[2] * sizeof *chosen, chosen);
+    return OK;
 }

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "datasets/prompts.h"
 #include "harness/model/class_features.h"
 #include "harness/scenario/data.h"
@@ -39,7 +40,7 @@ static status check_dataset(const struct task *task, struct error *error)
 static void count_empty(const struct dataset *dataset, enum split from, size_t *count, size_t *first)
 {
     size_t classes = dataset_classes(dataset);
-    bool *seen = xcalloc(classes, sizeof *seen);
+    OWNED bool *seen = xcalloc(classes, sizeof *seen);
     for (int split = from; split < SPLITS; split++)
         for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
             seen[dataset_label(dataset, (enum split)split, i)] = true;
@@ -49,7 +50,6 @@ static void count_empty(const struct dataset *dataset, enum split from, size_t *
             *first = c;
             ++*count;
         }
-    free(seen);
 }
 
 /* A class without images is a mistake, unless a part of the dataset is enough (on_missing). */
@@ -182,8 +182,8 @@ static status share_classes(const struct opening *o, struct error *error)
         most += dataset_classes(data->tasks[k].dataset);
         widest = dataset_classes(data->tasks[k].dataset) > widest ? dataset_classes(data->tasks[k].dataset) : widest;
     }
-    char **all = xcalloc(most, sizeof *all);
-    int32_t *labels = xcalloc(data->task_count * widest, sizeof *labels);
+    OWNED char **all = xcalloc(most, sizeof *all);
+    OWNED int32_t *labels = xcalloc(data->task_count * widest, sizeof *labels);
     for (size_t k = 0; k < data->task_count; k++)
         for (size_t c = 0; c < dataset_classes(data->tasks[k].dataset); c++) {
             const char *name = dataset_class_name(data->tasks[k].dataset, c);
@@ -201,8 +201,6 @@ static status share_classes(const struct opening *o, struct error *error)
     }
     for (size_t c = 0; c < count; c++)
         free(all[c]);
-    free(all);
-    free(labels);
     return result;
 }
 
@@ -230,14 +228,12 @@ static status cut(const struct opening *o, struct error *error)
     const struct options *options = suite_options(o->suite, "data");
     const struct settings *s = &o->model->settings;
     struct data *data = o->data;
-    float *features = NULL;
+    OWNED float *features = NULL;
     bool encodes = o->model->clip != NULL && o->model->head->of_texts;
     TRY(label_split_check(&data->whole, s->task_count, error));
-    status result = encodes ? class_features_host(o->model, &data->whole, &features, error) : OK;
-    NEXT(result, label_split_create(&data->cut, &s->split, s->task_count, options, &data->whole, features,
-                                    encodes ? o->model->clip->dimensions.embed : 0, error));
-    free(features);
-    return result;
+    TRY(encodes ? class_features_host(o->model, &data->whole, &features, error) : OK);
+    return label_split_create(&data->cut, &s->split, s->task_count, options, &data->whole, features,
+                              encodes ? o->model->clip->dimensions.embed : 0, error);
 }
 
 static status open_parts(const struct opening *o, struct error *error)
@@ -247,14 +243,12 @@ static status open_parts(const struct opening *o, struct error *error)
         return ERROR_IO;
     TRY(open_task(o, &data->whole, 0, options_list_item(suite_options(o->suite, "data"), "order", 0), error));
     TRY(cut(o, error));
-    size_t *classes = xmalloc(array_size(data->cut->classes, sizeof *classes));
-    status result = OK;
-    for (size_t k = 0; result == OK && k < o->model->settings.task_count; k++) {
+    OWNED size_t *classes = xmalloc(array_size(data->cut->classes, sizeof *classes));
+    for (size_t k = 0; k < o->model->settings.task_count; k++) {
         data->task_count = k + 1;
-        result = open_part(o, k, classes, error);
+        TRY(open_part(o, k, classes, error));
     }
-    free(classes);
-    return result;
+    return OK;
 }
 
 /* Predictions are kept in 16 bits (results/store/per_image.h). */
@@ -292,8 +286,8 @@ static void report_shared_names(const struct data *data, const struct log *log)
 {
     size_t count = 0;
     struct same_names same;
-    const char **names = xmalloc(array_size(data->class_count, sizeof *names));
-    const struct task **of = xmalloc(array_size(data->class_count, sizeof(const struct task *)));
+    OWNED const char **names = xmalloc(array_size(data->class_count, sizeof *names));
+    OWNED const struct task **of = xmalloc(array_size(data->class_count, sizeof(const struct task *)));
     for (size_t k = 0; k < data->task_count; k++)
         for (size_t c = 0; c < dataset_classes(data->tasks[k].dataset); c++) {
             of[count] = &data->tasks[k];
@@ -305,8 +299,6 @@ static void report_shared_names(const struct data *data, const struct log *log)
                  "%zu of %zu classes have the name of an earlier one, as \"%s\" of %s and %s; they stay separate "
                  "classes, as in the published protocol",
                  same.count, count, names[same.second], of[same.first]->settings.name, of[same.second]->settings.name);
-    free(names);
-    free(of);
 }
 
 status tasks_open(struct data *data, struct model *model, const struct suite *suite, bool joint, struct error *error)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/model/class_features.h"
 #include "harness/model/head.h"
 #include "harness/model/model.h"
@@ -47,12 +48,12 @@ static status tokenize_prompt(const struct model *model, const struct dataset *d
                               size_t template_index, int32_t *row, struct error *error)
 {
     size_t tokens, context = model->clip->dimensions.context;
-    char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
+    OWNED char *prompt =
+        prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
     status result = tokenizer_encode(model->tokenizer, prompt, row, context, &tokens, error);
     if (result == OK && tokens > context)
         log_warn(model->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
                  tokens, context);
-    free(prompt);
     return result == OK ? OK
                         : error_context(error, "%s: class %zu, \"%.60s\"", dataset_name(dataset), class_index,
                                         dataset_class_name(dataset, class_index));

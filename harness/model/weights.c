@@ -9,6 +9,7 @@
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "models/files/weights_file.h"
 
@@ -223,21 +224,17 @@ status weights_load(struct clip **clip, struct backend *backend, struct arena *a
                     enum parameters_mode mode, const struct clip_stated *stated, struct witness *witness,
                     struct error *error)
 {
-    char *path = weights_path(name);
-    status result = look_at(path, "model.weights", weights_expected, witness, error);
-    NEXT(result, clip_load(clip, backend, arena, path, mode, stated, error));
-    free(path);
-    return result;
+    OWNED char *path = weights_path(name);
+    TRY(look_at(path, "model.weights", weights_expected, witness, error));
+    return clip_load(clip, backend, arena, path, mode, stated, error);
 }
 
 status weights_plan(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
                     enum parameters_mode mode, struct error *error)
 {
     struct clip_dimensions dimensions;
-    char *path = weights_path(name), *stem = path_stem(path);
+    OWNED char *path = weights_path(name), *stem = path_stem(path);
     bool known = !file_exists(path) && clip_published(&dimensions, stem);
-    free(path);
-    free(stem);
     return known ? clip_create(clip, backend, arena, &dimensions, mode, ACTIVATION_QUICK_GELU, error) : ERROR_IO;
 }
 
@@ -245,32 +242,26 @@ status vit_weights_load(struct clip **vit, struct backend *backend, struct arena
                         enum parameters_mode mode, const struct vit_stated *stated, struct witness *witness,
                         struct error *error)
 {
-    char *path = weights_path(name);
-    status result = look_at(path, "model.weights", weights_expected, witness, error);
-    NEXT(result, vit_load(vit, backend, arena, path, mode, stated, error));
-    free(path);
-    return result;
+    OWNED char *path = weights_path(name);
+    TRY(look_at(path, "model.weights", weights_expected, witness, error));
+    return vit_load(vit, backend, arena, path, mode, stated, error);
 }
 
 status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, const struct vit_stated *stated,
                         struct error *error)
 {
-    char *path = weights_path(name);
-    status result = look_at(path, "model.weights", weights_expected, NULL, error);
-    NEXT(result, vit_file_look(found, is_vit, path, stated, error));
-    free(path);
-    return result;
+    OWNED char *path = weights_path(name);
+    TRY(look_at(path, "model.weights", weights_expected, NULL, error));
+    return vit_file_look(found, is_vit, path, stated, error);
 }
 
 status vit_weights_experts(struct adapters **experts, const struct clip *vit, struct arena *arena, const char *name,
                            struct error *error)
 {
-    struct safetensors *file;
+    SCOPED(safetensors_close_at) struct safetensors *file = NULL;
     static const int router = 0;
     TRY(weights_file_open(&file, name, WEIGHTS_WHOLE, error));
-    status result = adapters_open(experts, vit->backend, arena, &vit->dimensions, file, &router, 1, error);
-    safetensors_close(file);
-    return result;
+    return adapters_open(experts, vit->backend, arena, &vit->dimensions, file, &router, 1, error);
 }
 
 struct vit_stated vit_weights_stated(const struct clip_stated *stated)
@@ -285,14 +276,11 @@ struct vit_stated vit_weights_stated(const struct clip_stated *stated)
 status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,
                        struct witness *witness, struct error *error)
 {
-    char *path = vocabulary_path(name);
-    status result =
-        look_at(path, "model.vocabulary",
+    OWNED char *path = vocabulary_path(name);
+    TRY(look_at(path, "model.vocabulary",
                 "CLIP's bpe_simple_vocab_16e6.txt.gz, SigLIP's SentencePiece .model, or mini with the small model",
-                witness, error);
-    NEXT(result, tokenizer_open(tokenizer, path, error));
-    free(path);
-    TRY(result);
+                witness, error));
+    TRY(tokenizer_open(tokenizer, path, error));
     size_t found = tokenizer_vocabulary(*tokenizer), expected = clip->dimensions.vocabulary;
     if (found != expected)
         return error_set(error, ERROR_ARGUMENT,

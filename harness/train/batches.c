@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/scope.h"
 #include "core/threads.h"
 
 struct batches {
@@ -57,21 +58,15 @@ static status open_queue(struct batches *b, size_t batch, struct error *error)
 status batches_open(struct batches **result, struct model *model, const struct data *data,
                     const struct loader_settings *settings, size_t first, size_t end, struct error *error)
 {
-    struct batches *b = xcalloc(1, sizeof *b);
+    SCOPED(batches_close_at) struct batches *b = xcalloc(1, sizeof *b);
     *b = (struct batches){.model = model, .recorded = data->recorded, .settings = *settings, .next = first, .end = end};
     b->mixes = augmentation_mixes(&settings->augmentation);
-    if (data->recorded != NULL) {
-        *result = b;
-        return OK;
+    if (data->recorded == NULL) {
+        TRY(open_queue(b, settings->batch, error));
+        TRY(open_loader(b, error));
+        batches_advance(b);
     }
-    status opened = open_queue(b, settings->batch, error);
-    NEXT(opened, open_loader(b, error));
-    if (opened != OK) {
-        batches_close(b);
-        return opened;
-    }
-    batches_advance(b);
-    *result = b;
+    *result = TAKE(b);
     return OK;
 }
 

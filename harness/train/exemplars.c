@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/train/image_pass.h"
 
 size_t exemplars_share(const struct exemplars *exemplars)
@@ -155,10 +156,8 @@ status exemplars_keep(struct exemplars *e, const struct serializer *serializer, 
         exemplars_free(e);
         return OK;
     }
-    int32_t *counts = xcalloc((size_t)tasks, sizeof *counts);
-    status result = keep_lists(e, serializer, (size_t)tasks, counts, error);
-    free(counts);
-    return result;
+    OWNED int32_t *counts = xcalloc((size_t)tasks, sizeof *counts);
+    return keep_lists(e, serializer, (size_t)tasks, counts, error);
 }
 
 void exemplars_free(struct exemplars *e)
@@ -172,19 +171,16 @@ void exemplars_free(struct exemplars *e)
 static void add_picks(struct exemplars *exemplars, const float *features, size_t n, size_t width)
 {
     size_t share = exemplars_share(exemplars), count = share < n ? share : n;
-    uint32_t *picks = xmalloc(array_size(count + 1, sizeof *picks));
+    OWNED uint32_t *picks = xmalloc(array_size(count + 1, sizeof *picks));
     exemplars_herd(features, n, width, count, picks, NULL);
     exemplars_add(exemplars, picks, count);
-    free(picks);
 }
 
 status exemplars_learn(struct exemplars *exemplars, const struct method_run *run, const struct task *task,
                        struct error *error)
 {
-    struct frozen_rows rows;
-    status result = frozen_rows_read(&rows, run, task, error);
-    if (result == OK)
-        add_picks(exemplars, rows.features, rows.n, rows.width);
-    frozen_rows_free(&rows);
-    return result;
+    SCOPED(frozen_rows_free) struct frozen_rows rows = {0};
+    TRY(frozen_rows_read(&rows, run, task, error));
+    add_picks(exemplars, rows.features, rows.n, rows.width);
+    return OK;
 }

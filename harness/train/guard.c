@@ -5,6 +5,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/model/model.h"
 
 /* --- Memory --- */
@@ -102,12 +103,11 @@ static const float *part_of(const struct parameters *group, enum part part)
 static status is_finite(const struct parameters *group, enum part part, size_t offset, size_t n, bool *finite,
                         struct error *error)
 {
-    float *values = xmalloc(array_size(n, sizeof *values));
-    status result =
-        group->backend->ops->download(group->backend, values, part_of(group, part) + offset, n * sizeof *values, error);
+    OWNED float *values = xmalloc(array_size(n, sizeof *values));
+    TRY(group->backend->ops->download(group->backend, values, part_of(group, part) + offset, n * sizeof *values,
+                                      error));
     *finite = not_finite_at(values, n) == n;
-    free(values);
-    return result;
+    return OK;
 }
 
 /* "gradient of visual.transformer.resblocks.0.…", under its name in files, where experts are not stacked. */
@@ -208,12 +208,11 @@ status guard_images(const struct guarded_images *images, struct error *error)
     if (at == images->n * images->width)
         return OK;
     size_t place = images->first + at / images->width, item = images->items != NULL ? images->items[place] : place;
-    char *name = dataset_item_name(images->dataset, images->split, item);
+    OWNED char *name = dataset_item_name(images->dataset, images->split, item);
     error_set(
         error, ERROR_FORMAT,
         "%s: image %s: its features are not finite: numbers overflow on their way through the model; are these the "
         "right weights?",
         dataset_name(images->dataset), name != NULL ? name : "?");
-    free(name);
     return ERROR_FORMAT;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/train/guard.h"
 
 /* --- Repeated operations --- */
@@ -277,7 +278,7 @@ status frozen_rows_mirror(struct frozen_rows *rows, const struct method_run *run
 void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng)
 {
     size_t bytes = rows->width * sizeof *rows->features;
-    uint32_t *order = xmalloc(array_size(rows->n, sizeof *order));
+    OWNED uint32_t *order = xmalloc(array_size(rows->n, sizeof *order));
     float *features = xmalloc(array_size(rows->n, bytes));
     int32_t *labels = xmalloc(array_size(rows->n, sizeof *labels));
     rng_permutation(&rng, rows->n, order);
@@ -285,7 +286,6 @@ void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng)
         memcpy(features + i * rows->width, rows->features + order[i] * rows->width, bytes);
         labels[i] = rows->labels[order[i]];
     }
-    free(order);
     free(rows->features);
     free(rows->labels);
     rows->features = features;

@@ -5,6 +5,7 @@
 
 #include "adapters/statistics.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/model/model.h"
 #include "harness/train/trainer.h"
 
@@ -191,13 +192,11 @@ static status pass_to_ranks(struct replicas *r, struct archive *archive, struct 
 
 static status copy_kept(struct replicas *r, struct error *error)
 {
-    struct archive *archive;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     if (r->leader->model->settings.method->keep == NULL)
         return OK;
     archive_create(&archive);
-    status result = pass_to_ranks(r, archive, error);
-    archive_close(archive);
-    return result;
+    return pass_to_ranks(r, archive, error);
 }
 
 static status copy_to_ranks(struct replicas *r, struct error *error)

@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include "core/scope.h"
 #include "models/backend.h"
 #include "models/files/safetensors.h"
 #include "models/parameters.h"
@@ -28,6 +29,7 @@ struct archive;
 void archive_create(struct archive **archive);
 status archive_open(struct archive **archive, const char *path, struct error *error);
 void archive_close(struct archive *archive); /* NULL is allowed */
+SCOPED_POINTER(struct archive, archive_close)
 
 /* Copies count values of type. */
 status archive_put(struct archive *archive, const char *name, enum safetensor_type type, size_t count,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/train/services/host_step.h"
 
 /* --- Layers --- */
@@ -68,8 +69,9 @@ double alignment_loss(const struct projection layers[2], const struct alignment_
 
 void alignment_rank(const struct alignment_ranking *r, const double *x, double *cosines, size_t count)
 {
-    size_t top = r->top < count ? r->top : count, *best = xcalloc(count + 1, sizeof *best);
-    double *mean = xcalloc(r->width, sizeof *mean), *added = xcalloc(count + 1, sizeof *added);
+    OWNED size_t *best = xcalloc(count + 1, sizeof *best);
+    size_t top = r->top < count ? r->top : count;
+    OWNED double *mean = xcalloc(r->width, sizeof *mean), *added = xcalloc(count + 1, sizeof *added);
     for (size_t t = 0; t < top; t++) {
         size_t found = count;
         for (size_t c = 0; c < count; c++)
@@ -90,9 +92,6 @@ void alignment_rank(const struct alignment_ranking *r, const double *x, double *
     }
     for (size_t c = 0; c < count && top > 1; c++)
         cosines[c] = (1 - r->weight) * cosines[c] + added[c];
-    free(best);
-    free(mean);
-    free(added);
 }
 
 /* --- Discriminant analysis --- */
@@ -109,7 +108,7 @@ static void mean_of(const struct discriminant *d, size_t first, size_t end, doub
 /* μ_c from the number of the first class on, and the rows less these; counts [classes] */
 static void centre(struct discriminant *d, double *rows, const int32_t *labels, size_t n, size_t first)
 {
-    double *counts = xcalloc(d->classes + 1, sizeof *counts);
+    OWNED double *counts = xcalloc(d->classes + 1, sizeof *counts);
     for (size_t i = 0; i < n; i++) {
         counts[labels[i]]++;
         for (size_t k = 0; k < d->width; k++)
@@ -121,32 +120,29 @@ static void centre(struct discriminant *d, double *rows, const int32_t *labels, 
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < d->width; k++)
             rows[i * d->width + k] -= d->means[(size_t)labels[i] * d->width + k];
-    free(counts);
 }
 
 /* out [width, width] = width · (SᵀS + tr(SᵀS) / (n − 1) · I)⁻¹ */
 static status invert(const double *rows, size_t n, size_t width, struct threads *pool, double *out, struct error *error)
 {
-    struct symmetric *s = symmetric_create(width);
+    SCOPED(symmetric_destroy_at) struct symmetric *s = symmetric_create(width);
     symmetric_add(s, pool, rows, n);
     double trace = symmetric_trace(s) / (double)(n > 1 ? n - 1 : 1);
     symmetric_shift(s, trace > 0 ? trace : 1); /* one row of every class has no spread */
-    status result = symmetric_factor(s, pool, error);
+    TRY(symmetric_factor(s, pool, error));
     for (size_t i = 0; i < width * width; i++)
         out[i] = i % (width + 1) == 0 ? (double)width : 0;
-    if (result == OK)
-        symmetric_solve(s, pool, out, width);
-    symmetric_destroy(s);
-    return result;
+    symmetric_solve(s, pool, out, width);
+    return OK;
 }
 
 status discriminant_add(struct discriminant *d, const double *rows, const int32_t *labels, size_t n, size_t classes,
                         struct threads *pool, struct error *error)
 {
     size_t width = d->width, first = d->classes, square = array_size(width, width);
-    double *centred = xmalloc(array_size(n + 1, width * sizeof *centred)),
-           *found = xmalloc(array_size(square + 2 * width, sizeof *found)), *before = found + square,
-           *after = before + width, share = (double)first / (double)(first + classes),
+    OWNED double *centred = xmalloc(array_size(n + 1, width * sizeof *centred)),
+                 *found = xmalloc(array_size(square + 2 * width, sizeof *found));
+    double *before = found + square, *after = before + width, share = (double)first / (double)(first + classes),
            others = (double)classes / (double)(first + classes);
     d->classes = first + classes;
     d->means = xrealloc(d->means, array_size(d->classes, width * sizeof *d->means));
@@ -168,8 +164,6 @@ status discriminant_add(struct discriminant *d, const double *rows, const int32_
     } else {
         d->classes = first;
     }
-    free(centred);
-    free(found);
     return result;
 }
 

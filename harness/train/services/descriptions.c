@@ -6,16 +6,16 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/model/class_features.h"
 
 status descriptions_read(struct json_t **file, const char *path, struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     json_error_t fault;
     TRY(file_read(path, FILE_LIMIT, &bytes, error));
     *file = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &fault);
-    bytes_free(&bytes);
     if (json_is_object(*file))
         return OK;
     return error_set(error, ERROR_FORMAT, "%s: line %d: expected an object of classes in JSON, found %s", path,
@@ -38,23 +38,21 @@ static status add_text(struct texts_of_class *t, const struct model *model, cons
                        const json_t *description, size_t owner, struct error *error)
 {
     size_t context = model->clip->dimensions.context, tokens;
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     if (!json_is_string(description))
         return error_set(error, ERROR_FORMAT, "class \"%s\": expected lists of texts for the other classes", class);
     text_add(&text, "%s with %s", class, json_string_value(description));
     GROW(t->owners, t->count);
     t->tokens = xrealloc(t->tokens, array_size(t->count + 1, context * sizeof *t->tokens));
     t->owners[t->count] = owner;
-    status result =
-        tokenizer_encode(model->tokenizer, text.data, t->tokens + t->count++ * context, context, &tokens, error);
-    text_free(&text);
-    return result;
+    return tokenizer_encode(model->tokenizer, text.data, t->tokens + t->count++ * context, context, &tokens, error);
 }
 
 status descriptions_encode(const struct json_t *file, struct model *model, const char *class, const char *const *names,
                            size_t count, float *pairs, struct error *error)
 {
-    size_t width = model->clip->dimensions.embed, *counts = xcalloc(count + 1, sizeof *counts);
+    OWNED size_t *counts = xcalloc(count + 1, sizeof *counts);
+    size_t width = model->clip->dimensions.embed;
     const json_t *own = json_object_get(file, class);
     struct texts_of_class t = {0};
     status result = OK;
@@ -69,15 +67,13 @@ status descriptions_encode(const struct json_t *file, struct model *model, const
             "class \"%s\": expected descriptions beside classes of this run, found none; is it the file of these "
             "classes, with their names as here (data.class_names)?",
             class);
-    float *features = xmalloc(array_size(t.count + 1, width * sizeof *features));
+    OWNED float *features = xmalloc(array_size(t.count + 1, width * sizeof *features));
     NEXT(result, text_features_host(model, t.tokens, t.count, features, error));
     memset(pairs, 0, count * width * sizeof *pairs);
     for (size_t i = 0; result == OK && i < t.count; i++)
         for (size_t k = 0; k < width; k++)
             pairs[t.owners[i] * width + k] += features[i * width + k] / (float)counts[t.owners[i]];
-    free(features);
     free(t.tokens);
     free(t.owners);
-    free(counts);
     return result;
 }

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/linear.h"
+#include "core/scope.h"
 
 static const float *row_of(const float *gaussian, size_t width, size_t row)
 {
@@ -30,7 +31,7 @@ static void take_moments(float *mean, const struct gaussian_rule *rule, const fl
                          struct threads *pool, double *covariance)
 {
     size_t width = rule->width, count = rule->unbiased && n > 1 ? n - 1 : n;
-    double *gaps = xmalloc(array_size(n, width * sizeof *gaps)); /* [width, n] */
+    OWNED double *gaps = xmalloc(array_size(n, width * sizeof *gaps)); /* [width, n] */
     for (size_t k = 0; k < width; k++) {
         double sum = 0;
         for (size_t i = 0; i < n; i++)
@@ -41,7 +42,6 @@ static void take_moments(float *mean, const struct gaussian_rule *rule, const fl
     }
     linear_multiply(pool, &(struct linear_product){
                               .rows = width, .columns = width, .inner = n, .a = gaps, .b = gaps, .out = covariance});
-    free(gaps);
 }
 
 static void shrink(double *covariance, size_t width, double shrinkage)
@@ -72,7 +72,7 @@ static void widen(double *covariance, size_t width, double ridge)
 static bool factor(double *covariance, size_t width, double ridge)
 {
     enum { TRIES = 40 };
-    double *kept = xmalloc(array_size(width * width, sizeof *kept));
+    OWNED double *kept = xmalloc(array_size(width * width, sizeof *kept));
     bool done = false;
     memcpy(kept, covariance, width * width * sizeof *kept);
     for (int i = 0; i < TRIES && !done; i++, ridge *= 10) {
@@ -81,7 +81,6 @@ static bool factor(double *covariance, size_t width, double ridge)
             covariance[k * width + k] += ridge;
         done = linear_cholesky(covariance, width);
     }
-    free(kept);
     return done;
 }
 
@@ -89,8 +88,8 @@ status gaussian_fit(float *gaussian, const struct gaussian_rule *rule, const flo
                     struct threads *pool, struct error *error)
 {
     size_t width = rule->width, square = array_size(width, width);
-    double *covariance = xmalloc(array_size(square, sizeof *covariance)),
-           *inverse = xmalloc(array_size(square, sizeof *inverse));
+    OWNED double *covariance = xmalloc(array_size(square, sizeof *covariance)),
+                 *inverse = xmalloc(array_size(square, sizeof *inverse));
     take_moments(gaussian, rule, features, n, pool, covariance);
     shrink(covariance, width, rule->shrinkage);
     if (rule->widened)
@@ -101,8 +100,6 @@ status gaussian_fit(float *gaussian, const struct gaussian_rule *rule, const flo
     for (size_t r = 0; done && r < width; r++)
         for (size_t k = 0; k <= r; k++)
             gaussian[width + r * (r + 1) / 2 + k] = (float)inverse[r * width + k];
-    free(covariance);
-    free(inverse);
     return done
                ? OK
                : error_set(error, ERROR_FORMAT, "the covariance of %zu features of %zu images is not finite", width, n);
@@ -121,9 +118,9 @@ static double *take_square(const float *gaussian, size_t width)
 void gaussian_log_densities(const float *gaussian, size_t width, const float *features, size_t n, struct threads *pool,
                             double *out, size_t stride)
 {
-    double *whitening = take_square(gaussian, width), *gaps = xmalloc(array_size(n, width * sizeof *gaps)),
-           *white = xmalloc(array_size(n, width * sizeof *white)),
-           constant = (double)width * log(2 * M_PI) + log_determinant(gaussian, width);
+    OWNED double *whitening = take_square(gaussian, width), *gaps = xmalloc(array_size(n, width * sizeof *gaps)),
+                 *white = xmalloc(array_size(n, width * sizeof *white));
+    double constant = (double)width * log(2 * M_PI) + log_determinant(gaussian, width);
     for (size_t i = 0; i < n * width; i++)
         gaps[i] = (double)features[i] - (double)gaussian[i % width];
     linear_multiply(pool, &(struct linear_product){
@@ -134,9 +131,6 @@ void gaussian_log_densities(const float *gaussian, size_t width, const float *fe
             square += white[i * width + k] * white[i * width + k];
         out[i * stride] = -(constant + square) / 2;
     }
-    free(whitening);
-    free(gaps);
-    free(white);
 }
 
 void gaussian_draw(const float *gaussian, size_t width, double *values)
@@ -175,7 +169,8 @@ void gaussian_posteriors(const float *gaussians, size_t classes, size_t width, d
 double gaussian_divergence(const float *p, const float *q, size_t width)
 {
     size_t square = array_size(width, width);
-    double *inverse = take_square(p, width), *lower = xmalloc(array_size(square, sizeof *lower)), sum = -(double)width;
+    OWNED double *inverse = take_square(p, width), *lower = xmalloc(array_size(square, sizeof *lower));
+    double sum = -(double)width;
     linear_invert_lower(inverse, width, lower, NULL);
     for (size_t r = 0; r < width; r++) {
         const float *row = row_of(q, width, r);
@@ -190,8 +185,6 @@ double gaussian_divergence(const float *p, const float *q, size_t width)
         }
         sum += gap * gap;
     }
-    free(inverse);
-    free(lower);
     return (sum + log_determinant(q, width) - log_determinant(p, width)) / 2;
 }
 

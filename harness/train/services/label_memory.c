@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/train/services/host_step.h"
 
 /* --- Clusters --- */
@@ -93,7 +94,7 @@ static double iterate(struct clusters *c, bool soft)
 /* The next centre is a row, drawn by its squared distance to the nearest one so far. */
 static double k_means(struct clusters *c, struct rng rng)
 {
-    double *nearest = xmalloc(array_size(c->n, sizeof *nearest));
+    OWNED double *nearest = xmalloc(array_size(c->n, sizeof *nearest));
     for (size_t j = 0; j < c->count; j++) {
         double total = 0, left = (double)rng_uniform(&rng, j);
         size_t pick = 0;
@@ -106,7 +107,6 @@ static double k_means(struct clusters *c, struct rng rng)
             left -= nearest[pick];
         memcpy(c->means + j * c->width, c->rows + pick * c->width, c->width * sizeof *c->means);
     }
-    free(nearest);
     return iterate(c, false);
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/linear.h"
+#include "core/scope.h"
 #include "harness/model/model.h"
 #include "harness/train/batches.h"
 #include "harness/train/replicas.h"
@@ -22,7 +23,7 @@ void subspace_free(struct subspace *space)
 /* For each vector u: matrix −= u (uᵀ matrix), which for orthonormal vectors is their projection. */
 void subspace_remove(const struct subspace *space, double *matrix, size_t columns)
 {
-    double *row = xmalloc(array_size(columns, sizeof *row));
+    OWNED double *row = xmalloc(array_size(columns, sizeof *row));
     for (int32_t i = 0; i < space->rank; i++) {
         const double *u = space->basis + (size_t)i * space->n;
         memset(row, 0, columns * sizeof *row);
@@ -33,7 +34,6 @@ void subspace_remove(const struct subspace *space, double *matrix, size_t column
             for (size_t c = 0; c < columns; c++)
                 matrix[r * columns + c] -= u[r] * row[c];
     }
-    free(row);
 }
 
 static double energy(const double *values, size_t n)
@@ -61,8 +61,8 @@ status subspace_extend(struct subspace *space, const double *matrix, size_t n, s
                        struct error *error)
 {
     size_t k = n < columns ? n : columns, values = array_size(n, columns);
-    double *rest = xmalloc(values * sizeof *rest);
-    struct svd f;
+    OWNED double *rest = xmalloc(values * sizeof *rest);
+    SCOPED(svd_free) struct svd f = {0};
     space->n = n;
     memcpy(rest, matrix, values * sizeof *rest);
     subspace_remove(space, rest, columns);
@@ -74,8 +74,6 @@ status subspace_extend(struct subspace *space, const double *matrix, size_t n, s
         for (size_t r = 0; r < n; r++)
             space->basis[((size_t)space->rank + i) * n + r] = f.u[r * k + i];
     space->rank += (int32_t)count;
-    free(rest);
-    svd_free(&f);
     return result;
 }
 
@@ -165,21 +163,19 @@ static void attach(const struct layer_pass *pass, enum layer_sum_kind kind, bool
 static status pass_batches(struct method_run *run, const struct task *task, size_t count, struct error *error)
 {
     struct model *model = run->model;
-    struct batches *batches;
+    SCOPED(batches_close_at) struct batches *batches = NULL;
     struct batch batch;
-    status result = OK;
     TRY(batches_open_task(&batches, model, run->data, task, 0, count, error));
-    for (size_t i = 0; result == OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         arena_reset(&model->step_memory);
-        result = batches_take(batches, &batch, error);
-        NEXT(result, model_set_step(model, task->index, i, 0, error));
-        NEXT(result, classification_loss(run, task, &batch, error));
+        TRY(batches_take(batches, &batch, error));
+        TRY(model_set_step(model, task->index, i, 0, error));
+        TRY(classification_loss(run, task, &batch, error));
         batches_advance(batches);
-        if (result == OK && stop_requested(model->stop))
-            result = error_set(error, ERROR_STOPPED, "%s: stopped in a pass over its images", task->settings.name);
+        if (stop_requested(model->stop))
+            return error_set(error, ERROR_STOPPED, "%s: stopped in a pass over its images", task->settings.name);
     }
-    batches_close(batches);
-    return result;
+    return OK;
 }
 
 static status fetch(struct layer_pass *pass, const struct model *model, size_t batches, struct error *error)
@@ -201,13 +197,11 @@ static status fetch(struct layer_pass *pass, const struct model *model, size_t b
                                                      .n = n},
                                 error));
         }
-        float *values = xmalloc(array_size(n, sizeof *values));
+        OWNED float *values = xmalloc(array_size(n, sizeof *values));
         layer->values = xmalloc(array_size(n, sizeof *layer->values));
-        status result = ops->download(model->backend, values, layer->sum, n * sizeof *values, error);
-        for (size_t k = 0; result == OK && k < n; k++)
+        TRY(ops->download(model->backend, values, layer->sum, n * sizeof *values, error));
+        for (size_t k = 0; k < n; k++)
             layer->values[k] = (double)values[k] / (double)batches;
-        free(values);
-        TRY(result);
     }
     return OK;
 }
@@ -279,12 +273,10 @@ static status pass_to(status (*take)(struct method_run *run, const struct task *
                       struct method_run *run, const struct task *task, size_t rows, enum layer_sum_kind kind,
                       size_t batches, struct error *error)
 {
-    struct layer_pass pass;
+    SCOPED(layer_pass_free) struct layer_pass pass = {0};
     TRY(deltas_begin_task(run->model->deltas, rows, rows, 0, error));
     TRY(layer_pass_run(&pass, run, task, kind, batches, error));
-    status result = take(run, task, &pass, error);
-    layer_pass_free(&pass);
-    return result;
+    return take(run, task, &pass, error);
 }
 
 status designed_begin_task(struct method_run *run, const struct task *task, bool resumed, const struct design *design,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/model/model.h"
 
 status merged_take(void *memory, size_t count, size_t size, struct error *error)
@@ -101,15 +102,13 @@ void merged_sum(const struct merged *m, size_t first, size_t n, float *delta)
 static status set_tensor(const struct merged *m, const struct merged_tensor *t, double scale,
                          void (*delta)(const struct merged *, size_t, size_t, float *), struct error *error)
 {
-    float *values;
+    OWNED float *values = NULL;
     size_t n = t->parameter->size;
     TRY(merged_take(&values, n, sizeof *values, error));
     delta(m, t->first, n, values);
     for (size_t i = 0; i < n; i++)
         values[i] = m->initial[t->first + i] + (float)scale * values[i];
-    status result = parameters_upload(t->group, t->parameter, values, error);
-    free(values);
-    return result;
+    return parameters_upload(t->group, t->parameter, values, error);
 }
 
 status merged_set(struct method_run *run, double scale, void (*delta)(const struct merged *, size_t, size_t, float *),
@@ -238,8 +237,8 @@ status unified_fit(struct unified *u, size_t tasks, const size_t *ends, size_t t
                    const void *context, struct error *error)
 {
     TRY(take_tasks(u, tasks, error));
-    float *deltas = xmalloc(tasks * AT_A_TIME * sizeof *deltas);
-    double(*of_tensor)[2] = xmalloc(tasks * sizeof *of_tensor), (*means)[2] = xcalloc(tasks, sizeof *means);
+    OWNED float *deltas = xmalloc(tasks * AT_A_TIME * sizeof *deltas);
+    OWNED double(*of_tensor)[2] = xmalloc(tasks * sizeof *of_tensor), (*means)[2] = xcalloc(tasks, sizeof *means);
     for (size_t k = 0, first = 0; k < tensors; k++) {
         double size = (double)(ends[k] - first);
         memset(of_tensor, 0, tasks * sizeof *of_tensor);
@@ -254,9 +253,6 @@ status unified_fit(struct unified *u, size_t tasks, const size_t *ends, size_t t
     }
     for (size_t m = 0; m < tasks; m++)
         u->rescale[m] = means[m][1] > 0 ? (float)(means[m][0] / means[m][1]) : 0;
-    free(means);
-    free(of_tensor);
-    free(deltas);
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/train/services/host_step.h"
 
 static const double text_length = 100;
@@ -91,9 +92,9 @@ double projection_loss(const struct projection *p, const struct projection_texts
 status projection_fuse(struct projection *p, const double *before, double keep, struct error *error)
 {
     size_t width = p->width, count = width * width;
-    double *change = xmalloc(array_size(3 * count, sizeof *change)), *turned = change + count, *parts = turned + count,
-           most = 0;
-    struct svd svd;
+    OWNED double *change = xmalloc(array_size(3 * count, sizeof *change));
+    double *turned = change + count, *parts = turned + count, most = 0;
+    SCOPED(svd_free) struct svd svd = {0};
     memcpy(change, before, count * sizeof *change);
     status result = svd_create(&svd, change, width, width, error);
     if (result == OK) {
@@ -110,8 +111,6 @@ status projection_fuse(struct projection *p, const double *before, double keep, 
         for (size_t i = 0; i < count; i++)
             p->weights[i] = before[i] + change[i];
     }
-    svd_free(&svd);
-    free(change);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/formats/strings.h"
 #include "harness/train/batches.h"
@@ -111,13 +112,13 @@ static bool is_header(const char *line)
 {
     static const char names[] =
         "caption|captions|title|text|texts|sentence|sentences|url|image_url|image|filepath|file|key|id";
-    char *copy = xstrdup(line), *rest = NULL;
+    OWNED char *copy = xstrdup(line);
+    char *rest = NULL;
     bool known = true;
     for (char *p = copy; *p != 0; p++)
         *p = (char)tolower((unsigned char)*p);
     for (char *name = strtok_r(copy, "\t,", &rest); name != NULL && known; name = strtok_r(NULL, "\t,", &rest))
         known = text_has_word(names, name);
-    free(copy);
     return known;
 }
 
@@ -216,15 +217,13 @@ static status encode_lines(struct reference_texts *texts, const struct model *mo
 status reference_texts_read(struct reference_texts *texts, const struct method_run *run, const char *path,
                             const char *column, struct error *error)
 {
-    struct strings lines = {0};
+    SCOPED(strings_free) struct strings lines = {0};
     size_t first = 0;
     if (run->data->recorded != NULL)
         return copy_recorded(texts, run, 0, error);
-    status result = strings_read_lines(&lines, path, error);
-    NEXT(result, read_sentences(&lines, path, column, &first, error));
-    NEXT(result, encode_lines(texts, run->model, &lines, first, path, error));
-    strings_free(&lines);
-    return result;
+    TRY(strings_read_lines(&lines, path, error));
+    TRY(read_sentences(&lines, path, column, &first, error));
+    return encode_lines(texts, run->model, &lines, first, path, error);
 }
 
 status reference_texts_draw(struct reference_texts *texts, const struct method_run *run, size_t task, size_t count,

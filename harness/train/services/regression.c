@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/train/image_pass.h"
 #include "models/clip/cost.h"
 
@@ -109,7 +110,7 @@ static void more_classes(struct regression *r, size_t classes)
 /* primal, means */
 static void add_sums(struct regression *r, const float *features, const int32_t *labels, size_t n)
 {
-    struct expansion e = expansion_create(r);
+    SCOPED(expansion_free) struct expansion e = expansion_create(r);
     if (r->form == REGRESSION_PRIMAL && r->gram == NULL)
         r->gram = symmetric_create(r->basis);
     for (size_t first = 0; first < n; first += ROWS) {
@@ -123,7 +124,6 @@ static void add_sums(struct regression *r, const float *features, const int32_t 
                 sum[h] += e.phi[i * r->basis + h];
         }
     }
-    expansion_free(&e);
 }
 
 static void more_rows(struct regression *r, size_t n)
@@ -173,14 +173,11 @@ status regression_solve(struct regression *r, struct error *error)
             linear_unit(r->coefficients + c * r->basis, r->basis);
         return OK;
     }
-    struct symmetric *matrix = symmetric_create(r->basis);
+    SCOPED(symmetric_destroy_at) struct symmetric *matrix = symmetric_create(r->basis);
     set_equations(r, matrix);
-    status result = symmetric_factor(matrix, r->pool, error);
-    if (result == OK)
-        symmetric_solve(matrix, r->pool, r->coefficients, r->classes);
-    symmetric_destroy(matrix);
-    NEXT(result, threads_check(r->pool, "a regression was solved", error));
-    return result;
+    TRY(symmetric_factor(matrix, r->pool, error));
+    symmetric_solve(matrix, r->pool, r->coefficients, r->classes);
+    return threads_check(r->pool, "a regression was solved", error);
 }
 
 /* out [rows, columns] = a bᵀ */
@@ -193,13 +190,12 @@ static void multiply(const struct regression *r, const double *a, size_t rows, c
 
 void regression_scores(const struct regression *r, const float *features, size_t n, double *scores)
 {
-    struct expansion e = expansion_create(r);
+    SCOPED(expansion_free) struct expansion e = expansion_create(r);
     for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
         expand(&e, r, features + first * r->width, count, true);
         multiply(r, e.phi, count, r->coefficients, r->classes, r->basis, scores + first * r->classes);
     }
-    expansion_free(&e);
 }
 
 void regression_free(struct regression *r)
@@ -265,7 +261,7 @@ static status solve_ridges(struct search *s, struct error *error)
     struct threads *pool = s->part.pool;
     size_t n = s->matrix->n, each = s->part.classes * n;
     double least = s->phi != NULL ? DBL_EPSILON * symmetric_trace(s->matrix) : 0;
-    struct symmetric *matrix = symmetric_create(n);
+    SCOPED(symmetric_destroy_at) struct symmetric *matrix = symmetric_create(n);
     s->coefficients = xcalloc(RIDGES, array_size(each, sizeof *s->coefficients));
     for (size_t e = 0; e < RIDGES; e++) {
         double *own = s->coefficients + e * each;
@@ -278,7 +274,6 @@ static status solve_ridges(struct search *s, struct error *error)
         memcpy(own, s->right, each * sizeof *own);
         symmetric_solve(matrix, pool, own, s->part.classes);
     }
-    symmetric_destroy(matrix);
     return threads_check(pool, "a ridge was chosen", error);
 }
 
@@ -295,9 +290,9 @@ static void add_losses(struct search *s, const int32_t *labels, const double *sc
 static void measure(struct search *s, const float *features, const int32_t *labels, size_t n)
 {
     const struct regression *r = &s->part;
-    struct expansion e = expansion_create(r);
+    SCOPED(expansion_free) struct expansion e = expansion_create(r);
     size_t columns = RIDGES * r->classes;
-    double *kernel = take(ROWS, s->matrix->n), *scores = take(ROWS, columns);
+    OWNED double *kernel = take(ROWS, s->matrix->n), *scores = take(ROWS, columns);
     for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
         expand(&e, r, features + first * r->width, count, true);
@@ -306,9 +301,6 @@ static void measure(struct search *s, const float *features, const int32_t *labe
         multiply(r, s->phi != NULL ? kernel : e.phi, count, s->coefficients, columns, s->matrix->n, scores);
         add_losses(s, labels + first, scores, count);
     }
-    free(kernel);
-    free(scores);
-    expansion_free(&e);
 }
 
 static status choose_ridge(struct search *s, const float *features, const int32_t *labels, size_t n, double *ridge,
@@ -570,18 +562,16 @@ void regression_hook_cost(const struct method_run *run, struct method_cost *cost
 status regression_hook_end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct regression *r = run->state;
-    struct frozen_rows rows;
+    SCOPED(frozen_rows_free) struct frozen_rows rows = {0};
     threads_obey(r->pool, run->model->stop);
-    status result = frozen_rows_read(&rows, run, task, error);
-    if (result == OK && r->validated)
+    TRY(frozen_rows_read(&rows, run, task, error));
+    if (r->validated)
         frozen_rows_shuffle(&rows, rng_make(run->model->seed, RNG_HELD_OUT, (uint32_t)task->index, 0));
-    if (result == OK && !r->validated)
+    if (!r->validated)
         regression_add(r, rows.features, rows.labels, rows.n, rows.classes);
-    NEXT(result, r->validated ? regression_learn_validated(r, rows.features, rows.labels, rows.n, rows.first,
-                                                           rows.classes, error)
-                              : regression_solve(r, error));
-    frozen_rows_free(&rows);
-    return result;
+    return r->validated
+               ? regression_learn_validated(r, rows.features, rows.labels, rows.n, rows.first, rows.classes, error)
+               : regression_solve(r, error);
 }
 
 status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
