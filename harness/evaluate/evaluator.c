@@ -6,6 +6,7 @@
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/scope.h"
 #include "harness/evaluate/predictions.h"
 #include "harness/model/model.h"
 #include "harness/model/routed_encoding.h"
@@ -66,7 +67,7 @@ static void create_set(const struct evaluator *evaluator, struct test_set *set, 
 status evaluator_create(struct evaluator **result, struct model *model, const struct data *data,
                         struct method_run *method, struct selector *selector, struct error *error)
 {
-    struct evaluator *evaluator = xcalloc(1, sizeof *evaluator);
+    SCOPED(evaluator_destroy_at) struct evaluator *evaluator = xcalloc(1, sizeof *evaluator);
     *evaluator =
         (struct evaluator){.model = model,
                            .data = data,
@@ -76,15 +77,11 @@ status evaluator_create(struct evaluator **result, struct model *model, const st
                            .labels.seen = model->settings.label_space == LABEL_SPACE_OPEN ? 0 : data->task_count,
                            .sets = xcalloc(data->task_count, sizeof *evaluator->sets)};
     evaluator->labels.cache = evaluator->cache = feature_cache_create(model, data);
-    status made = evaluator_refresh(evaluator, error);
-    NEXT(made, shared_features_open(&evaluator->shared, model, data, error));
-    for (size_t j = 0; made == OK && j < data->task_count; j++)
+    TRY(evaluator_refresh(evaluator, error));
+    TRY(shared_features_open(&evaluator->shared, model, data, error));
+    for (size_t j = 0; j < data->task_count; j++)
         create_set(evaluator, &evaluator->sets[j], &data->tasks[j]);
-    if (made != OK) {
-        evaluator_destroy(evaluator);
-        return made;
-    }
-    *result = evaluator;
+    *result = TAKE(evaluator);
     return OK;
 }
 
@@ -214,13 +211,11 @@ static void free_list(struct encoded_list *list)
 
 static status weigh_batch(struct encoded_list *list, struct routed_encoding *routed, struct error *error)
 {
-    float *weights = xmalloc(array_size(routed->count, sizeof *weights));
+    OWNED float *weights = xmalloc(array_size(routed->count, sizeof *weights));
     for (size_t i = 0; i < routed->count; i++)
         weights[i] = list->weights[list->list[list->encoded + i]];
     list->encoded += routed->count;
-    status result = routed_encoding_weigh(routed, weights, error);
-    free(weights);
-    return result;
+    return routed_encoding_weigh(routed, weights, error);
 }
 
 static status encode_batch(void *context, const struct batch *batch, struct image_results *results, struct error *error)
@@ -332,17 +327,14 @@ static float *weights_of(const struct evaluator *evaluator, const struct test_se
 static status encode_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
                            int router, const struct stop *stop, struct error *error)
 {
-    struct encoded_list list;
+    SCOPED(free_list) struct encoded_list list = {0};
     take_list(&list, evaluator, set, n, router);
-    float *weights = weights_of(evaluator, set, items, n, router);
+    OWNED float *weights = weights_of(evaluator, set, items, n, router);
     list.weights = weights;
     size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, list.list);
     if (list.tokens)
         memcpy(list.list, items, (missing = n) * sizeof *items);
-    status result = encode_list(&list, missing, stop, error);
-    free(weights);
-    free_list(&list);
-    return result;
+    return encode_list(&list, missing, stop, error);
 }
 
 /* Predictions of the listed items, all through one router. */
@@ -387,14 +379,10 @@ static status take_errors(struct selector *selector, struct test_set *set, const
     for (size_t k = 0; k <= selector->tasks; k++) {
         if (!selector_wants(selector, k) || (set->errors[k] != NULL && !changed))
             continue;
-        float *errors = xmalloc(array_size(set->n, sizeof *errors));
-        status result = selector_errors(selector, k, &images, errors, error);
-        if (result != OK) {
-            free(errors);
-            return result;
-        }
+        OWNED float *errors = xmalloc(array_size(set->n, sizeof *errors));
+        TRY(selector_errors(selector, k, &images, errors, error));
         free(set->errors[k]);
-        set->errors[k] = errors;
+        set->errors[k] = TAKE(errors);
     }
     set->errors_after = selector->trained;
     return OK;
@@ -434,7 +422,7 @@ static status answer_without_router(struct evaluator *evaluator, struct test_set
 static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
                              struct error *error)
 {
-    uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
+    OWNED uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
     const struct model *model = evaluator->model;
     int routers = (int)model_routers(model);
     begin_experts(evaluator, set);
@@ -450,7 +438,6 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
             result = predict_items(evaluator, set, items, count, r, &plain, stop, error);
         }
     }
-    free(items);
     test_set_judge(set);
     if (result == OK)
         count_kept_experts(evaluator, set);
@@ -460,13 +447,12 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
 status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
 {
     struct test_set *set = &evaluator->sets[j];
-    uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
+    OWNED uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
     for (size_t i = 0; i < set->n; i++) {
         items[i] = (uint32_t)i;
         set->router[i] = -1;
     }
     status result = predict_items(evaluator, set, items, set->n, -1, &plain, stop, error);
-    free(items);
     test_set_judge(set);
     return result;
 }
@@ -478,20 +464,19 @@ static status ask_model(struct evaluator *evaluator, struct test_set *set, size_
                         float *totals, const struct stop *stop, struct error *error)
 {
     const struct method *method = evaluator->model->settings.method;
-    uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
+    OWNED uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
     size_t count = 0, models = evaluator->labels.seen + 1;
     for (size_t i = 0; i < set->n; i++)
         if (votes[i * models + model])
             items[count++] = (uint32_t)i;
-    status result = count > 0 ? method->evaluation_model(evaluator->method, model, error) : OK;
+    TRY(count > 0 ? method->evaluation_model(evaluator->method, model, error) : OK);
     label_space_refresh(&evaluator->labels);
-    if (result == OK && count > 0)
-        result = predict_items(
+    if (count > 0)
+        TRY(predict_items(
             evaluator, set, items, count, -1,
             &(struct scoring){.method = method->scores != NULL ? evaluator->method : NULL, .totals = totals}, stop,
-            error);
-    free(items);
-    return result;
+            error));
+    return OK;
 }
 
 /* The models answer one after another: the sum of their scores decides as the mean does. */
@@ -500,8 +485,8 @@ static status voted_predictions(struct evaluator *evaluator, struct test_set *se
 {
     const struct method *method = evaluator->model->settings.method;
     size_t models = evaluator->labels.seen + 1;
-    uint8_t *votes = xcalloc(set->n, models);
-    float *totals = xcalloc(set->n, evaluator->data->class_count * sizeof *totals);
+    OWNED uint8_t *votes = xcalloc(set->n, models);
+    OWNED float *totals = xcalloc(set->n, evaluator->data->class_count * sizeof *totals);
     give_router(set, -1);
     status result = method->vote(evaluator->method, set->task, NULL, set->n, votes, error);
     for (size_t m = 0; result == OK && m < models; m++) {
@@ -511,8 +496,6 @@ static status voted_predictions(struct evaluator *evaluator, struct test_set *se
             NEXT(result, method->vote(evaluator->method, set->task, set->routed.features, set->n, votes, error));
     }
     NEXT(result, method->evaluation_begin(evaluator->method, error));
-    free(votes);
-    free(totals);
     test_set_judge(set);
     return result;
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "core/scope.h"
 #include "harness/evaluate/chosen_experts.h"
 #include "harness/evaluate/label_space.h"
 #include "harness/evaluate/shared_features.h"
@@ -60,6 +61,7 @@ struct evaluator {
 status evaluator_create(struct evaluator **evaluator, struct model *model, const struct data *data,
                         struct method_run *method, struct selector *selector, struct error *error);
 void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
+SCOPED_POINTER(struct evaluator, evaluator_destroy)
 
 /* To be called after the model was trained, merged or loaded. Features whose router and experts are unchanged stay
  * cached. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 
 /* Column of the highest score, the first of equal ones; −1 if a score is not finite. */
 static int32_t best_of(const float *scores, size_t classes)
@@ -27,18 +28,17 @@ static status predict_scored(struct model *model, const struct scoring *by, cons
     struct tensor cosines;
     size_t n = images->shape[0], columns = classes->shape[0];
     TRY(model->head->scores(model, images, classes, &cosines, error));
-    float *scores = xmalloc(tensor_bytes(&cosines));
-    status result = model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error);
+    OWNED float *scores = xmalloc(tensor_bytes(&cosines));
+    TRY(model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error));
     if (by->method != NULL && range.count == columns)
-        NEXT(result, model->settings.method->scores(by->method, task, features, n, columns, scores, error));
-    for (size_t i = 0; result == OK && i < n; i++) {
+        TRY(model->settings.method->scores(by->method, task, features, n, columns, scores, error));
+    for (size_t i = 0; i < n; i++) {
         float *row = scores + i * columns, *total = by->totals != NULL ? by->totals + items[i] * columns : row;
         for (size_t c = 0; total != row && c < columns; c++)
             total[c] += row[c];
         best[i] = best_of(total + range.first, range.count);
     }
-    free(scores);
-    return result;
+    return OK;
 }
 
 static status predict(struct model *model, const struct tensor *images, const struct tensor *classes,
@@ -59,13 +59,12 @@ static status keep_predictions(struct test_set *set, const int32_t *best, const 
     for (size_t i = 0; i < count; i++) {
         size_t item = items != NULL ? items[first + i] : first + i;
         if (best[i] < 0) {
-            char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item);
+            OWNED char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item);
             error_set(
                 error, ERROR_FORMAT,
                 "%s: image %s: its similarities to the classes are not finite, so it has no answer; are these the "
                 "right weights?",
                 set->task->settings.name, name != NULL ? name : "?");
-            free(name);
             return ERROR_FORMAT;
         }
         predicted[item] = (uint16_t)best[i];
@@ -82,27 +81,25 @@ static status predict_among(const struct evaluator *evaluator, struct test_set *
     const struct class_range range = label_space_range(&evaluator->labels, set->task->index, classes->shape[0]);
     size_t embed = model_feature_width(model);
     int32_t best[ROWS];
-    float *rows = xmalloc(array_size(ROWS, embed * sizeof *rows));
-    status result = OK;
-    for (size_t first = 0; result == OK && first < n; first += ROWS) {
+    OWNED float *rows = xmalloc(array_size(ROWS, embed * sizeof *rows));
+    for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
         struct tensor images;
         for (size_t i = 0; i < count; i++)
             memcpy(rows + i * embed, features + (items != NULL ? items[first + i] : first + i) * embed,
                    embed * sizeof *rows);
         arena_reset(&model->step_memory);
-        result = tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
-        NEXT(result, model->backend->ops->upload(model->backend, images.data, rows, tensor_bytes(&images), error));
-        NEXT(result, by->method == NULL && by->totals == NULL
-                         ? predict(model, &images, classes, range, best, error)
-                         : predict_scored(model, by, set->task, rows, items != NULL ? items + first : NULL, &images,
-                                          classes, range, best, error));
+        TRY(tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error));
+        TRY(model->backend->ops->upload(model->backend, images.data, rows, tensor_bytes(&images), error));
+        TRY(by->method == NULL && by->totals == NULL
+                ? predict(model, &images, classes, range, best, error)
+                : predict_scored(model, by, set->task, rows, items != NULL ? items + first : NULL, &images, classes,
+                                 range, best, error));
         for (size_t i = 0; i < count; i++)
             best[i] += best[i] < 0 ? 0 : (int32_t)range.first;
-        NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
+        TRY(keep_predictions(set, best, items, first, count, predicted, error));
     }
-    free(rows);
-    return result;
+    return OK;
 }
 
 status predict_features(struct evaluator *evaluator, struct test_set *set, const float *features, const uint32_t *items,

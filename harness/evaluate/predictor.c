@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/evaluate/label_space.h"
 #include "harness/model/head.h"
 #include "harness/model/image_tower.h"
@@ -190,15 +191,11 @@ static status open_predictor(struct predictor *p, const struct log *log, struct 
 status predictor_open(struct predictor **result, const struct predictor_settings *settings, const struct log *log,
                       struct error *error)
 {
-    struct predictor *p = xcalloc(1, sizeof *p);
+    SCOPED(predictor_close_at) struct predictor *p = xcalloc(1, sizeof *p);
     p->settings = *settings;
     p->settings.model.keep_features = false;
-    status opened = open_predictor(p, log, error);
-    if (opened != OK) {
-        predictor_close(p);
-        return opened;
-    }
-    *result = p;
+    TRY(open_predictor(p, log, error));
+    *result = TAKE(p);
     return OK;
 }
 
@@ -386,7 +383,7 @@ static status compare(struct predictor *p, int router, const struct tensor *clas
                     error));
     TRY(model->backend->ops->upload(model->backend, images.data, features, tensor_bytes(&images), error));
     TRY(model->head->scores(model, &images, classes, &scores, error));
-    float *logits = xmalloc(tensor_bytes(&scores));
+    OWNED float *logits = xmalloc(tensor_bytes(&scores));
     status result = model->backend->ops->download(model->backend, logits, scores.data, tensor_bytes(&scores), error);
     for (size_t i = 0; result == OK && i < n * count; i++)
         if (!isfinite(logits[i]))
@@ -397,7 +394,6 @@ static status compare(struct predictor *p, int router, const struct tensor *clas
                           i % count, (double)logits[i], router);
     for (size_t i = 0; result == OK && i < n; i++)
         rank_classes(p, router, logits + i * count, count, &answers[items[i]]);
-    free(logits);
     return result;
 }
 

@@ -22,6 +22,7 @@
  */
 #pragma once
 
+#include "core/scope.h"
 #include "harness/selectors/saved_adapters.h"
 
 struct encoder_settings {
@@ -82,6 +83,7 @@ struct predictor;
 status predictor_open(struct predictor **predictor, const struct predictor_settings *settings, const struct log *log,
                       struct error *error);
 void predictor_close(struct predictor *predictor); /* NULL is allowed */
+SCOPED_POINTER(struct predictor, predictor_close)
 
 size_t predictor_resolution(const struct predictor *predictor);
 bool predictor_squashes(const struct predictor *predictor); /* how images are resized: struct loader_settings */

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/digest.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/seen.h"
 #include "core/text.h"
 #include "datasets/cache/cache_file.h"
@@ -28,7 +29,7 @@ static char *copy_metadata(const struct archive *archive, const char *name)
 
 static void describe_features(struct shared_file *file)
 {
-    struct archive *archive;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     int64_t images;
     if (archive_open(&archive, file->path, NULL) != OK)
         return;
@@ -36,7 +37,6 @@ static void describe_features(struct shared_file *file)
     file->dataset = copy_metadata(archive, "dataset");
     file->root = copy_metadata(archive, "root");
     file->images = count != NULL && parse_integer(count, &images) && images > 0 ? (size_t)images : 0;
-    archive_close(archive);
 }
 
 /* Files being written have more characters after the extension. */
@@ -77,7 +77,7 @@ static struct shared_file *add_file(struct shared_files *list, const char *folde
 /* A line for each place of what was seen; one for the file if it is damaged. */
 static void add_seen(struct shared_files *list, const char *folder)
 {
-    struct seen_listing seen;
+    SCOPED(seen_listing_free) struct seen_listing seen = {0};
     if (seen_list(&seen, folder, NULL) != OK)
         add_file(list, folder, SEEN_FILE, "survey");
     for (size_t i = 0; i < seen.count; i++) {
@@ -89,12 +89,11 @@ static void add_seen(struct shared_files *list, const char *folder)
         file->images = (size_t)place->records;
         file->bytes = (uint64_t)place->bytes;
     }
-    seen_listing_free(&seen);
 }
 
 status shared_files_list(struct shared_files *list, const char *folder, struct error *error)
 {
-    struct directory names;
+    SCOPED(directory_free) struct directory names = {0};
     *list = (struct shared_files){0};
     if (!file_exists(folder))
         return OK;
@@ -102,7 +101,6 @@ status shared_files_list(struct shared_files *list, const char *folder, struct e
     for (size_t i = 0; i < names.count; i++)
         if (is_features(names.names[i]))
             describe_features(add_file(list, folder, names.names[i], "features"));
-    directory_free(&names);
     add_seen(list, folder);
     return OK;
 }
@@ -111,7 +109,7 @@ status shared_files_clear(struct shared_files *removed, const char *folder, cons
 {
     size_t gone = 0;
     TRY(shared_files_list(removed, folder, error));
-    char *resolved = root != NULL ? realpath(root, NULL) : NULL;
+    OWNED char *resolved = root != NULL ? realpath(root, NULL) : NULL;
     status result = OK;
     for (size_t i = 0; i < removed->count; i++) {
         struct shared_file file = removed->files[i];
@@ -127,7 +125,6 @@ status shared_files_clear(struct shared_files *removed, const char *folder, cons
             free_file(&file);
     }
     NEXT(result, seen_forget(folder, resolved != NULL ? resolved : root, error));
-    free(resolved);
     removed->count = gone;
     if (result != OK)
         shared_files_free(removed);
@@ -140,7 +137,7 @@ status shared_files_clear(struct shared_files *removed, const char *folder, cons
 static status add_weights(struct text *text, const struct shared_features *shared, const char *path,
                           struct error *error)
 {
-    struct weights_shards shards = {0};
+    SCOPED(weights_shards_free) struct weights_shards shards = {0};
     status result = weights_shards_is_index(path) ? weights_shards_read(&shards, path, error) : OK;
     for (size_t i = 0; result == OK && i <= shards.count; i++) {
         struct file_digest digest;
@@ -148,17 +145,15 @@ static status add_weights(struct text *text, const struct shared_features *share
                                   &(struct file_digest_settings){.folder = shared->folder}, error);
         text_add(text, "%s\n", result == OK ? digest.hash : "");
     }
-    weights_shards_free(&shards);
     return result;
 }
 
 /* A fast hash is enough: every process computes it, and it only distinguishes builds. */
 static status read_program(char digest[DIGEST_SIZE], struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     TRY(file_read("/proc/self/exe", FILE_LIMIT, &bytes, error));
     snprintf(digest, DIGEST_SIZE, "%016llx", (unsigned long long)digest_quick(bytes.data, bytes.size, 0));
-    bytes_free(&bytes);
     return OK;
 }
 
@@ -181,17 +176,15 @@ static void add_processor(struct text *text)
 static status find_origin(struct shared_features *shared, struct error *error)
 {
     const struct model *model = shared->model;
-    struct text text = {0};
-    char *path = weights_path(model->settings.weights);
-    status result = add_weights(&text, shared, path, error);
-    free(path);
-    NEXT(result, read_program(shared->program, error));
+    SCOPED(text_free) struct text text = {0};
+    OWNED char *path = weights_path(model->settings.weights);
+    TRY(add_weights(&text, shared, path, error));
+    TRY(read_program(shared->program, error));
     text_add(&text, "%s\n%zu %zu %d %d\n", model->backend->arithmetic, model->clip->dimensions.image_heads,
              model->clip->dimensions.text_heads, (int)model->clip->activation, (int)model->clip->pixels);
     add_processor(&text);
     digest_text(text.data, shared->origin);
-    text_free(&text);
-    return result;
+    return OK;
 }
 
 status shared_features_open(struct shared_features *shared, struct model *model, const struct data *data,
@@ -228,14 +221,13 @@ static struct place find_place(const struct shared_features *shared, const struc
     char name[DIGEST_SIZE];
     if (shared->folder == NULL || dataset_identify(task->dataset, SPLIT_TEST, &identity, NULL) != OK)
         return place;
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     text_add(&text, "%s\n%s\n%zu\n", shared->origin, identity.list, shared->model->clip->dimensions.resolution);
     digest_text(text.data, name);
     text_add(&text, "%s\n%s\n%s\n", identity.content, shared->program, image_version());
     digest_text(text.data, place.key);
     place.path =
         path_format("%s/%s-test-%.*s" SHARED_FILE_ENDING, shared->folder, dataset_name(task->dataset), DIGITS, name);
-    text_free(&text);
     return place;
 }
 
@@ -254,7 +246,7 @@ struct numbers {
 /* Any fault of a file leads to computing the features; damage is also reported. */
 static bool read_file(const struct shared_features *shared, const struct place *place, const struct numbers *x)
 {
-    struct archive *archive;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     struct error problem;
     if (!file_exists(place->path))
         return false;
@@ -265,7 +257,6 @@ static bool read_file(const struct shared_features *shared, const struct place *
     bool whole = says(archive, "key", place->key) &&
                  archive_get(archive, "means", SAFETENSOR_F32, x->mean_count, x->means, NULL) == OK &&
                  archive_get(archive, "features", SAFETENSOR_F32, x->feature_count, x->features, NULL) == OK;
-    archive_close(archive);
     return whole && not_finite_at(x->means, x->mean_count) == x->mean_count &&
            not_finite_at(x->features, x->feature_count) == x->feature_count;
 }
@@ -273,7 +264,7 @@ static bool read_file(const struct shared_features *shared, const struct place *
 static status write_file(const struct shared_features *shared, const struct place *place, const struct task *task,
                          const struct numbers *x, struct error *error)
 {
-    struct archive *archive = NULL;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     char images[32];
     uint64_t available, bytes = (x->mean_count + x->feature_count) * sizeof *x->means;
     TRY(directory_create(shared->folder, error));
@@ -282,19 +273,16 @@ static status write_file(const struct shared_features *shared, const struct plac
     if (bytes > available)
         return error_set(error, ERROR_IO, "%s: no room for %.1f MB; raise run.cache_disk_megabytes or free disk space",
                          place->path, (double)bytes / 1e6);
-    char *root = realpath(dataset_root(task->dataset), NULL);
+    OWNED char *root = realpath(dataset_root(task->dataset), NULL);
     if (root == NULL)
         return error_errno(error, errno, "%s: cannot be found", dataset_root(task->dataset));
     snprintf(images, sizeof images, "%zu", dataset_size(task->dataset, SPLIT_TEST));
     struct safetensors_metadata metadata[] = {
         {"key", place->key}, {"dataset", dataset_name(task->dataset)}, {"root", root}, {"images", images}};
     archive_create(&archive);
-    status result = archive_put(archive, "means", SAFETENSOR_F32, x->mean_count, x->means, error);
-    NEXT(result, archive_put(archive, "features", SAFETENSOR_F32, x->feature_count, x->features, error));
-    NEXT(result, archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error));
-    archive_close(archive);
-    free(root);
-    return result;
+    TRY(archive_put(archive, "means", SAFETENSOR_F32, x->mean_count, x->means, error));
+    TRY(archive_put(archive, "features", SAFETENSOR_F32, x->feature_count, x->features, error));
+    return archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error);
 }
 
 status shared_features_take(struct shared_features *shared, const struct task *task, float *means, float *features,

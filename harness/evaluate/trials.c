@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/selectors/saved_adapters.h"
@@ -70,26 +71,22 @@ static char *find_file(const struct trials *t, const char *path)
     const char *below = path + strlen(path);
     for (int parts = 3; below > path && (below[-1] != '/' || --parts > 0);)
         below--;
-    char *found = path_format("%s/%s", t->model->settings.folder, below);
-    if (file_exists(found))
-        return found;
-    free(found);
-    return xstrdup(path);
+    OWNED char *found = path_format("%s/%s", t->model->settings.folder, below);
+    return file_exists(found) ? TAKE(found) : xstrdup(path);
 }
 
 /* The file must be the one that the run wrote. */
 static status open_file(const struct trials *t, struct saved_adapters *saved, const struct trial_adapters *adapters,
                         struct error *error)
 {
-    char digest[DIGEST_SIZE], *path = find_file(t, adapters->path);
-    status result = digest_file(path, digest, error);
-    if (result == OK && strcmp(digest, adapters->digest) != 0)
-        result =
-            error_set(error, ERROR_FORMAT, "%s: expected the adapters that the run saved (digest %.12s), found %.12s",
-                      path, adapters->digest, digest);
-    NEXT(result, saved_adapters_open(saved, path, error));
-    free(path);
-    return result;
+    OWNED char *path = find_file(t, adapters->path);
+    char digest[DIGEST_SIZE];
+    TRY(digest_file(path, digest, error));
+    if (strcmp(digest, adapters->digest) != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected the adapters that the run saved (digest %.12s), found %.12s", path,
+                         adapters->digest, digest);
+    return saved_adapters_open(saved, path, error);
 }
 
 static size_t last_trained(const struct adapter_metadata *metadata)
@@ -107,14 +104,13 @@ static status load_adapters(const struct trials *t, size_t task, bool *found, st
     *found = false;
     for (size_t i = 0; i < t->source->count && !*found; i++) {
         const struct trial_adapters *adapters = &t->source->adapters[i];
-        struct saved_adapters saved;
+        SCOPED(saved_adapters_close) struct saved_adapters saved = {0};
         if (adapters->after_task >= 0 && adapters->after_task != (int64_t)task)
             continue;
         TRY(open_file(t, &saved, adapters, error));
         *found = last_trained(&saved.metadata) == task;
-        status result = *found ? saved_adapters_load(&saved, t->model, NULL, 0, error) : OK;
-        saved_adapters_close(&saved);
-        TRY(result);
+        if (*found)
+            TRY(saved_adapters_load(&saved, t->model, NULL, 0, error));
     }
     return OK;
 }
@@ -182,13 +178,11 @@ static status evaluate_row(struct trial *trial, size_t after, uint64_t *counts, 
 static status answer(struct trial *trial, size_t after, struct error *error)
 {
     struct store *store = trial->trials->store;
-    uint64_t *counts = xcalloc(trial->trials->data->task_count + 1, sizeof *counts);
-    struct text json = {0};
+    OWNED uint64_t *counts = xcalloc(trial->trials->data->task_count + 1, sizeof *counts);
+    SCOPED(text_free) struct text json = {0};
     store_begin(store);
     status result = evaluate_row(trial, after, counts, &json, error);
     store_rollback(store);
-    text_free(&json);
-    free(counts);
     return result;
 }
 
@@ -233,10 +227,9 @@ static status is_done(const struct trials *t, const char *settings, bool *done, 
         const struct trial_adapters *adapters = &t->source->adapters[i];
         int64_t after = adapters->after_task;
         if (after < 0) {
-            struct saved_adapters saved;
+            SCOPED(saved_adapters_close) struct saved_adapters saved = {0};
             TRY(open_file(t, &saved, adapters, error));
             after = (int64_t)last_trained(&saved.metadata);
-            saved_adapters_close(&saved);
         }
         TRY(is_stored(t, settings, (size_t)after, done, error));
     }

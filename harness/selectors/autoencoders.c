@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/train/batches.h"
 #include "harness/train/image_pass.h"
 #include "models/alexnet.h"
@@ -260,13 +261,12 @@ static status learn(struct selector *selector, const struct subject *subject, co
     struct backend *backend = selector->model->backend;
     struct parameters *learner = state->learner->parameters, *kept = selector->coders[subject->coder]->parameters;
     struct source source;
-    uint32_t *order = xmalloc(array_size(n + 1, sizeof *order));
+    OWNED uint32_t *order = xmalloc(array_size(n + 1, sizeof *order));
     open_source(&source, selector, images, selector->settings.batch);
     status result = autoencoder_initialize(state->learner, selector->model->seed, (uint32_t)subject->number, error);
     NEXT(result, parameters_reset(learner, error));
     NEXT(result, learn_steps(selector, subject, &source, n, order, error));
     close_source(&source);
-    free(order);
     NEXT(result, check_learner(selector, subject, error));
     NEXT(result, backend->ops->copy(backend, parameters_write_all(kept), learner->values,
                                     learner->values_count * sizeof(float), error));
@@ -298,8 +298,8 @@ static status learn_unrelated(struct selector *selector, const struct dataset *d
     struct model *model = selector->model;
     size_t all = dataset_size(dataset, SPLIT_TRAIN), most = UNRELATED_ITERATIONS * selector->settings.batch,
            n = all < most ? all : most;
-    uint32_t *items = xmalloc(array_size(all + 1, sizeof *items));
-    float *means = xmalloc(array_size(n + 1, model->clip->dimensions.image_width * sizeof *means));
+    OWNED uint32_t *items = xmalloc(array_size(all + 1, sizeof *items));
+    OWNED float *means = xmalloc(array_size(n + 1, model->clip->dimensions.image_width * sizeof *means));
     struct selector_images images = {
         .n = n, .means = means, .dataset = dataset, .split = SPLIT_TRAIN, .items = items, .stop = model->stop};
     struct rng rng = rng_make(model->seed, RNG_SELECTOR, UNRELATED_TASK, 15);
@@ -315,20 +315,16 @@ static status learn_unrelated(struct selector *selector, const struct dataset *d
                                          .iterations = UNRELATED_ITERATIONS,
                                          .images = n},
                        &images, n, error));
-    free(means);
-    free(items);
     return result;
 }
 
 static status coders_before(struct selector *selector, struct error *error)
 {
-    struct dataset *dataset;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
     if (!selector->unrelated)
         return OK;
     TRY(dataset_of_images(&dataset, selector->settings.unrelated, error));
-    status result = learn_unrelated(selector, dataset, error);
-    dataset_close(dataset);
-    return result;
+    return learn_unrelated(selector, dataset, error);
 }
 
 /* --- Files --- */
@@ -349,12 +345,10 @@ static status coders_keep(struct selector *selector, const struct serializer *p,
 
 static status coders_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
 {
-    struct autoencoder **coders = xmalloc((selector->trained + 1) * sizeof *coders);
+    OWNED struct autoencoder **coders = xmalloc((selector->trained + 1) * sizeof *coders);
     memcpy(coders, selector->coders, selector->trained * sizeof *coders);
     coders[selector->trained] = selector->coders[selector->tasks];
-    status result = selector_tensors_add_coders(tensors, coders, selector->trained + selector->unrelated, error);
-    free(coders);
-    return result;
+    return selector_tensors_add_coders(tensors, coders, selector->trained + selector->unrelated, error);
 }
 
 static status coders_read(struct selector *selector, const struct safetensors *file, struct error *error)

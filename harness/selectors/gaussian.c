@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/linear.h"
+#include "core/scope.h"
 #include "harness/selectors/prototypes.h"
 
 /* --- gaussian ---
@@ -88,17 +89,13 @@ static status whiten(struct selector *selector, struct error *error)
 {
     struct state *s = selector->state;
     size_t width = s->prototypes.width;
-    double *covariance = xmalloc(array_size(width * width, sizeof *covariance)),
-           *inverse = xmalloc(array_size(width * width, sizeof *inverse));
+    OWNED double *covariance = xmalloc(array_size(width * width, sizeof *covariance)),
+                 *inverse = xmalloc(array_size(width * width, sizeof *inverse));
     estimate(s, selector->settings.shrinkage, covariance);
-    status result = OK;
-    if (linear_cholesky(covariance, width))
-        linear_invert_lower(covariance, width, inverse, s->prototypes.whitening);
-    else
-        result = refuse_few(s->images, width, selector->settings.shrinkage, error);
-    free(inverse);
-    free(covariance);
-    return result;
+    if (!linear_cholesky(covariance, width))
+        return refuse_few(s->images, width, selector->settings.shrinkage, error);
+    linear_invert_lower(covariance, width, inverse, s->prototypes.whitening);
+    return OK;
 }
 
 static void take_rows(float **rows, size_t count, size_t width)
@@ -112,8 +109,9 @@ static void take_rows(float **rows, size_t count, size_t width)
 static void class_means(struct state *s, size_t k, const float *rows, const int32_t *labels, size_t n, size_t *place,
                         size_t classes)
 {
-    size_t width = s->prototypes.width, *counts = xcalloc(classes, sizeof *counts);
-    double *sums = xcalloc(array_size(classes, width), sizeof *sums);
+    OWNED size_t *counts = xcalloc(classes, sizeof *counts);
+    size_t width = s->prototypes.width;
+    OWNED double *sums = xcalloc(array_size(classes, width), sizeof *sums);
     take_rows(&s->means[k], classes, width);
     for (size_t i = 0; i < n; i++) {
         counts[labels[i]]++;
@@ -128,8 +126,6 @@ static void class_means(struct state *s, size_t k, const float *rows, const int3
         for (size_t j = 0; j < width; j++)
             s->means[k][place[c] * width + j] = (float)(sums[c * width + j] / (double)counts[c]);
     }
-    free(sums);
-    free(counts);
 }
 
 static void add_scatter(struct state *s, size_t k, const float *rows, const int32_t *labels, size_t n,
@@ -152,15 +148,13 @@ static void add_scatter(struct state *s, size_t k, const float *rows, const int3
 
 static void learn(struct state *s, size_t k, const float *features, const int32_t *labels, size_t n, size_t classes)
 {
-    size_t width = s->prototypes.width, *place = xcalloc(classes, sizeof *place);
-    float *rows = xmalloc(array_size(n + 1, width * sizeof *rows));
-    double *gap = xmalloc(width * sizeof *gap);
+    OWNED size_t *place = xcalloc(classes, sizeof *place);
+    size_t width = s->prototypes.width;
+    OWNED float *rows = xmalloc(array_size(n + 1, width * sizeof *rows));
+    OWNED double *gap = xmalloc(width * sizeof *gap);
     prototypes_normalise(features, n, width, rows);
     class_means(s, k, rows, labels, n, place, classes);
     add_scatter(s, k, rows, labels, n, place, gap);
-    free(gap);
-    free(rows);
-    free(place);
 }
 
 /* The class means of the first `trained` tasks in the new metric. Subtracting their mean keeps the numbers small. */
@@ -289,7 +283,7 @@ static void close_tasks(struct selector *selector)
 /* mean [width] and covariance [width, width] of rows [n, width] */
 static void estimate_task(const float *rows, size_t n, size_t width, float *mean, double *covariance)
 {
-    double *gap = xcalloc(width, sizeof *gap);
+    OWNED double *gap = xcalloc(width, sizeof *gap);
     for (size_t i = 0; i < n * width; i++)
         gap[i % width] += (double)rows[i] / (double)n;
     for (size_t j = 0; j < width; j++)
@@ -303,7 +297,6 @@ static void estimate_task(const float *rows, size_t n, size_t width, float *mean
     }
     for (size_t j = 0; j < width; j++)
         covariance[j * width + j] += RIDGE;
-    free(gap);
 }
 
 /* The rows of a task from its covariance, which becomes L; the mean is there already. */
@@ -313,12 +306,12 @@ static status derive_task(float *rows, size_t width, double *covariance, struct 
         return error_set(error, ERROR_ARGUMENT,
                          "selector: the features of the training images have no covariance that can be inverted; use "
                          "more images, or selector.kind=gaussian");
-    double *inverse = xcalloc(width * width, sizeof *inverse), logarithm = (double)width * log(2 * M_PI) / 2;
+    OWNED double *inverse = xcalloc(width * width, sizeof *inverse);
+    double logarithm = (double)width * log(2 * M_PI) / 2;
     linear_invert_lower(covariance, width, inverse, rows);
     for (size_t j = 0; j < width; j++)
         logarithm += log(covariance[j * width + j]);
     rows[(width + 1) * width] = (float)logarithm;
-    free(inverse);
     return OK;
 }
 
@@ -327,17 +320,14 @@ static status fit_task(struct selector *selector, const struct task *task, const
 {
     struct task_state *s = selector->state;
     size_t k = task->index, width = s->prototypes.width;
-    float *normal = xmalloc(array_size(used + 1, width * sizeof *normal));
-    double *covariance = xcalloc(width * width, sizeof *covariance);
+    OWNED float *normal = xmalloc(array_size(used + 1, width * sizeof *normal));
+    OWNED double *covariance = xcalloc(width * width, sizeof *covariance);
     free(s->rows[k]);
     s->counts[k] = width + 2;
     s->rows[k] = xcalloc((width + 2) * width, sizeof **s->rows);
     prototypes_normalise(images->features, used, width, normal);
     estimate_task(normal, used, width, s->rows[k] + width * width, covariance);
-    status result = derive_task(s->rows[k], width, covariance, error);
-    free(covariance);
-    free(normal);
-    TRY(result);
+    TRY(derive_task(s->rows[k], width, covariance, error));
     return selector_set_threshold(
         selector, k, &(struct selector_images){.n = images->n - used, .features = images->features + used * width},
         error);

@@ -1,5 +1,6 @@
 #include "harness/selectors/prototypes.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -118,21 +119,16 @@ status prototypes_errors(struct selector *selector, size_t k, const struct selec
 {
     enum { ROWS = 1024 };
     const struct prototypes *p = selector->state;
-    float *rows = xmalloc(array_size(ROWS, p->width * sizeof *rows)),
-          *other = xmalloc(array_size(ROWS, p->width * sizeof *other)),
-          *products = xmalloc(array_size(ROWS, (p->counts[k] + 1) * sizeof *products));
-    status result = OK;
-    for (size_t first = 0; result == OK && first < images->n; first += ROWS) {
+    OWNED float *rows = xmalloc(array_size(ROWS, p->width * sizeof *rows)),
+                *other = xmalloc(array_size(ROWS, p->width * sizeof *other)),
+                *products = xmalloc(array_size(ROWS, (p->counts[k] + 1) * sizeof *products));
+    for (size_t first = 0; first < images->n; first += ROWS) {
         size_t n = images->n - first < ROWS ? images->n - first : ROWS;
-        result = place(p, selector->model, images->features + first * p->width, n, rows, other, error);
-        NEXT(result, multiply(selector->model, rows, n, p->points[k], p->counts[k], p->width, products, error));
-        if (result == OK)
-            nearest(p, k, rows, n, products, errors + first);
+        TRY(place(p, selector->model, images->features + first * p->width, n, rows, other, error));
+        TRY(multiply(selector->model, rows, n, p->points[k], p->counts[k], p->width, products, error));
+        nearest(p, k, rows, n, products, errors + first);
     }
-    free(products);
-    free(other);
-    free(rows);
-    return result;
+    return OK;
 }
 
 /* --- Files --- */

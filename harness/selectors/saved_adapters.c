@@ -7,6 +7,7 @@
 #include "adapters/files/adapter_file.h"
 #include "adapters/prefixes.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/method.h"
 #include "models/files/weights_file.h"
@@ -41,34 +42,29 @@ static status add_selector(struct selector_tensors *tensors, const struct select
 static status write_described(const struct model *model, const struct selector *selector,
                               const struct adapter_metadata *metadata, const char *path, struct error *error)
 {
-    struct adapter_metadata_entries entries;
-    struct selector_tensors tensors = {0};
+    SCOPED(adapter_metadata_entries_free) struct adapter_metadata_entries entries = {0};
+    SCOPED(selector_tensors_free) struct selector_tensors tensors = {0};
     TRY(adapter_metadata_entries(&entries, metadata, error));
-    status result = add_selector(&tensors, selector, error);
+    TRY(add_selector(&tensors, selector, error));
     const struct group_extra extra = {tensors.list, tensors.count, entries.list, entries.count};
-    NEXT(result, model->deltas != NULL     ? deltas_save(model->deltas, &extra, path, error)
-                 : model->prefixes != NULL ? prefixes_save(model->prefixes, &extra, path, error)
-                                           : adapters_save(model->adapters, &extra, path, error));
-    selector_tensors_free(&tensors);
-    adapter_metadata_entries_free(&entries);
-    return result;
+    return model->deltas != NULL     ? deltas_save(model->deltas, &extra, path, error)
+           : model->prefixes != NULL ? prefixes_save(model->prefixes, &extra, path, error)
+                                     : adapters_save(model->adapters, &extra, path, error);
 }
 
 status saved_adapters_write(const struct model *model, const struct data *data, const struct selector *selector,
                             size_t task, const char *path, struct error *error)
 {
-    struct adapter_metadata metadata = {0};
-    char digest[CLIP_DIGEST_SIZE], *name = model_name(model);
-    status result = clip_digest(model->clip, digest, error);
+    SCOPED(adapter_metadata_free) struct adapter_metadata metadata = {0};
+    OWNED char *name = model_name(model);
+    char digest[CLIP_DIGEST_SIZE];
+    TRY(clip_digest(model->clip, digest, error));
     if (model->deltas != NULL) /* of the weights before they were changed */
         memcpy(digest, model->deltas->model, sizeof digest);
     describe(&metadata, model, data, selector, task);
     metadata.model = name;
     metadata.model_digest = digest;
-    NEXT(result, write_described(model, selector, &metadata, path, error));
-    adapter_metadata_free(&metadata);
-    free(name);
-    return result;
+    return write_described(model, selector, &metadata, path, error);
 }
 
 /* --- Reading --- */
@@ -124,14 +120,12 @@ static status open_with_routers(const struct saved_adapters *saved, struct model
                                 size_t count, struct error *error)
 {
     const struct adapter_metadata *metadata = &saved->metadata;
-    int *all = xmalloc(array_size(count + metadata->task_count + 1, sizeof *all));
+    OWNED int *all = xmalloc(array_size(count + metadata->task_count + 1, sizeof *all));
     memcpy(all, routers, count * sizeof *routers);
     for (size_t k = 0; k < metadata->task_count; k++)
         all[count + k] = metadata->tasks[k].trained ? adapter_metadata_router(metadata, k) : ROUTER_NONE;
-    status result = adapters_open(&model->adapters, model->backend, &model->memory, &model->clip->dimensions,
-                                  saved->file, all, count + metadata->task_count, error);
-    free(all);
-    return result;
+    return adapters_open(&model->adapters, model->backend, &model->memory, &model->clip->dimensions, saved->file, all,
+                         count + metadata->task_count, error);
 }
 
 /* Prefixes have none but those of their tasks. */

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/train/image_pass.h"
 #include "models/alexnet.h"
@@ -115,15 +116,11 @@ REGISTRY_LOOKUPS(selector_kind, struct selector_kind, kinds, "selector", "kind")
 static status create(struct selector **result, const struct selector *description, enum parameters_mode mode,
                      struct error *error)
 {
-    struct selector *selector = xcalloc(1, sizeof *selector);
+    SCOPED(selector_destroy_at) struct selector *selector = xcalloc(1, sizeof *selector);
     *selector = *description;
     selector->thresholds = xcalloc(selector->tasks, sizeof *selector->thresholds);
-    status made = selector->kind->open(selector, mode, error);
-    if (made != OK) {
-        selector_destroy(selector);
-        return made;
-    }
-    *result = selector;
+    TRY(selector->kind->open(selector, mode, error));
+    *result = TAKE(selector);
     return OK;
 }
 
@@ -163,8 +160,8 @@ static status find_trained(const struct safetensors *file, const struct adapter_
 status selector_open(struct selector **result, struct model *model, const struct data *data,
                      const struct safetensors *file, const struct adapter_metadata *metadata, struct error *error)
 {
+    SCOPED(selector_destroy_at) struct selector *selector = NULL;
     const struct selector_kind *kind;
-    struct selector *selector;
     const float *thresholds;
     size_t tasks;
     if (selector_kind_find(&kind, metadata->selector, error) != OK)
@@ -193,12 +190,8 @@ status selector_open(struct selector **result, struct model *model, const struct
                                   .prepared = true},
                PARAMETERS_FROZEN, error));
     memcpy(selector->thresholds, thresholds, tasks * sizeof *thresholds);
-    status read = kind->read(selector, file, error);
-    if (read != OK) {
-        selector_destroy(selector);
-        return read;
-    }
-    *result = selector;
+    TRY(kind->read(selector, file, error));
+    *result = TAKE(selector);
     return OK;
 }
 
@@ -236,12 +229,10 @@ status selector_set_threshold(struct selector *selector, size_t k, const struct 
         selector->thresholds[k] = s->threshold != 0 ? (float)s->threshold : INFINITY;
         return OK;
     }
-    float *errors = xmalloc(array_size(held_out->n, sizeof *errors));
-    status result = selector_errors(selector, k, held_out, errors, error);
-    if (result == OK)
-        selector->thresholds[k] = quantile(errors, held_out->n, s->quantile);
-    free(errors);
-    return result;
+    OWNED float *errors = xmalloc(array_size(held_out->n, sizeof *errors));
+    TRY(selector_errors(selector, k, held_out, errors, error));
+    selector->thresholds[k] = quantile(errors, held_out->n, s->quantile);
+    return OK;
 }
 
 /* --- Training --- */
@@ -281,34 +272,27 @@ static status train_on(struct selector *selector, const struct task *task, struc
     struct model *model = selector->model;
     const struct clip_dimensions *d = &model->clip->dimensions;
     bool frozen = selector->kind->features != FEATURES_PIXELS, whole = selector->kind->features == FEATURES_IMAGE;
-    float *means = xmalloc(array_size(frozen ? images->n : 1, d->image_width * sizeof *means)),
-          *features = xmalloc(array_size(whole ? images->n : 1, d->embed * sizeof *features));
-    int32_t *labels = xmalloc(array_size(images->n, sizeof *labels));
-    status result = OK;
+    OWNED float *means = xmalloc(array_size(frozen ? images->n : 1, d->image_width * sizeof *means)),
+                *features = xmalloc(array_size(whole ? images->n : 1, d->embed * sizeof *features));
+    OWNED int32_t *labels = xmalloc(array_size(images->n, sizeof *labels));
     for (size_t i = 0; i < images->n; i++)
         labels[i] = dataset_label(task->dataset, SPLIT_TRAIN, images->items[i]);
     if (frozen)
-        NEXT(result, frozen_features(model, selector->data, task->dataset, SPLIT_TRAIN, images->items, images->n, means,
-                                     whole ? features : NULL, images->stop, error));
+        TRY(frozen_features(model, selector->data, task->dataset, SPLIT_TRAIN, images->items, images->n, means,
+                            whole ? features : NULL, images->stop, error));
     images->means = means;
     images->features = features;
     images->labels = labels;
-    NEXT(result, selector_fit(selector, task, images, used, error));
-    free(means);
-    free(features);
-    free(labels);
-    return result;
+    return selector_fit(selector, task, images, used, error);
 }
 
 status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
 {
-    uint32_t *items = xmalloc(array_size(dataset_size(task->dataset, SPLIT_TRAIN), sizeof *items));
+    OWNED uint32_t *items = xmalloc(array_size(dataset_size(task->dataset, SPLIT_TRAIN), sizeof *items));
     size_t used, n = choose_items(selector, task, items, &used);
     struct selector_images images = {
         .n = n, .dataset = task->dataset, .split = SPLIT_TRAIN, .items = items, .stop = stop};
-    status result = train_on(selector, task, &images, used, error);
-    free(items);
-    return result;
+    return train_on(selector, task, &images, used, error);
 }
 
 /* --- Errors and the choice --- */

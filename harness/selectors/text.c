@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/model/class_features.h"
 #include "harness/selectors/prototypes.h"
 
@@ -34,11 +35,10 @@ static status fit(struct selector *selector, const struct task *task, const stru
 {
     struct prototypes *p = selector->state;
     struct selector_images held_out = *images;
-    float *features = NULL;
+    OWNED float *features = NULL;
     TRY(class_features_host(selector->model, task, &features, error));
     prototypes_take(p, task->index, dataset_classes(task->dataset));
     memcpy(p->points[task->index], features, p->counts[task->index] * p->width * sizeof *features);
-    free(features);
     held_out.n -= used;
     held_out.features = images->features + used * p->width;
     return selector_set_threshold(selector, task->index, &held_out, error);
