@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/model/model.h"
 
@@ -72,33 +73,28 @@ static status after_step(struct method_run *run, const struct task *task, size_t
     TRY(backend->ops->download(backend, &guard, run->model->guard, sizeof guard, error));
     if (guard.skip)
         return OK;
-    float *importances = xmalloc(array_size(d->settings.rank, sizeof *importances));
-    status result = OK;
-    for (size_t i = 0; result == OK && i < d->count; i++)
-        result = shrink(d, &d->list[i], task->index, threshold, importances, error);
-    free(importances);
-    return result;
+    OWNED float *importances = xmalloc(array_size(d->settings.rank, sizeof *importances));
+    for (size_t i = 0; i < d->count; i++)
+        TRY(shrink(d, &d->list[i], task->index, threshold, importances, error));
+    return OK;
 }
 
 /* B's rows take their importances, which become 1: the merged product is what was trained. Returns the rows left. */
 static status fold(struct deltas *d, const struct delta_entry *e, size_t task, size_t *left, struct error *error)
 {
     size_t rank = d->settings.rank;
-    float *importances = xmalloc(array_size(rank, sizeof *importances)),
-          *b = xmalloc(array_size(rank, e->out * sizeof *b));
-    status result = deltas_read(d, e, DELTA_MAGNITUDE, task, importances, error);
-    NEXT(result, deltas_read(d, e, DELTA_B, task, b, error));
-    for (size_t r = 0; result == OK && r < rank; r++) {
+    OWNED float *importances = xmalloc(array_size(rank, sizeof *importances)),
+                *b = xmalloc(array_size(rank, e->out * sizeof *b));
+    TRY(deltas_read(d, e, DELTA_MAGNITUDE, task, importances, error));
+    TRY(deltas_read(d, e, DELTA_B, task, b, error));
+    for (size_t r = 0; r < rank; r++) {
         *left += importances[r] != 0;
         for (size_t o = 0; o < e->out; o++)
             b[r * e->out + o] *= importances[r];
         importances[r] = 1;
     }
-    NEXT(result, deltas_write(d, e, DELTA_B, task, b, error));
-    NEXT(result, deltas_write(d, e, DELTA_MAGNITUDE, task, importances, error));
-    free(importances);
-    free(b);
-    return result;
+    TRY(deltas_write(d, e, DELTA_B, task, b, error));
+    return deltas_write(d, e, DELTA_MAGNITUDE, task, importances, error);
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)

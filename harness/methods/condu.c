@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/model/class_features.h"
 #include "harness/train/image_pass.h"
 #include "models/clip/cost.h"
@@ -55,12 +56,10 @@ static status add(struct method_run *run, struct error *error)
 {
     struct condu *s = run->state;
     const struct merged *m = &s->merged;
-    size_t *ends = xmalloc(array_size(m->tensors + 1, sizeof *ends));
+    OWNED size_t *ends = xmalloc(array_size(m->tensors + 1, sizeof *ends));
     for (size_t k = 0; k < m->tensors; k++)
         ends[k] = m->tensor[k].first + m->tensor[k].parameter->size;
-    status result = unified_fit(&s->unified, (size_t)m->tasks + 1, ends, m->tensors, read_change, s, error);
-    free(ends);
-    return result;
+    return unified_fit(&s->unified, (size_t)m->tasks + 1, ends, m->tensors, read_change, s, error);
 }
 
 static void delta(const struct merged *m, size_t first, size_t n, float *out)
@@ -86,19 +85,17 @@ static void add_normalised(float *to, const float *row, size_t width, double wei
 
 static status add_images(struct method_run *run, const struct task *task, float *sums, struct error *error)
 {
-    struct frozen_rows rows;
-    size_t *counts = xcalloc(dataset_classes(task->dataset) + 1, sizeof *counts);
-    status result = frozen_rows_read(&rows, run, task, error);
-    for (size_t i = 0; result == OK && i < rows.n; i++)
+    SCOPED(frozen_rows_free) struct frozen_rows rows = {0};
+    OWNED size_t *counts = xcalloc(dataset_classes(task->dataset) + 1, sizeof *counts);
+    TRY(frozen_rows_read(&rows, run, task, error));
+    for (size_t i = 0; i < rows.n; i++)
         counts[(size_t)rows.labels[i] - rows.first]++;
-    for (size_t i = 0; result == OK && i < rows.n; i++) {
+    for (size_t i = 0; i < rows.n; i++) {
         size_t class = (size_t)rows.labels[i] - rows.first;
         add_normalised(sums + class * rows.width, rows.features + i * rows.width, rows.width,
                        1.0 / (double)counts[class]);
     }
-    frozen_rows_free(&rows);
-    free(counts);
-    return result;
+    return OK;
 }
 
 /* The number of the first task's classes, of the first two's, … */
@@ -115,14 +112,14 @@ static status learn_prototypes(struct method_run *run, const struct task *task, 
 {
     size_t embed = run->model->clip->dimensions.embed, classes = dataset_classes(task->dataset);
     const struct condu *s = run->state;
-    float *prototypes = s->prototypes + classes_of(run->data, task->index) * embed, *sums = NULL;
-    status result = class_features_host(run->model, task, &sums, error);
-    NEXT(result, add_images(run, task, sums, error));
+    OWNED float *sums = NULL;
+    float *prototypes = s->prototypes + classes_of(run->data, task->index) * embed;
+    TRY(class_features_host(run->model, task, &sums, error));
+    TRY(add_images(run, task, sums, error));
     memset(prototypes, 0, classes * embed * sizeof *prototypes);
-    for (size_t c = 0; result == OK && c < classes; c++)
+    for (size_t c = 0; c < classes; c++)
         add_normalised(prototypes + c * embed, sums + c * embed, embed, 1);
-    free(sums);
-    return result;
+    return OK;
 }
 
 /* nearness [n, tasks so far]: of each task's nearest prototype, up to a positive factor per image */
@@ -143,9 +140,9 @@ static status find_nearness(struct method_run *run, const float *features, size_
         &(struct gemm){
             .a = matrix_of(&a), .b = matrix_of(&b), .transpose_b = true, .exact = true, .out = matrix_of(&product)},
         error));
-    float *dots = xmalloc(tensor_bytes(&product));
-    status result = backend->ops->download(backend, dots, product.data, tensor_bytes(&product), error);
-    for (size_t t = 0; result == OK && t < tasks; t++)
+    OWNED float *dots = xmalloc(tensor_bytes(&product));
+    TRY(backend->ops->download(backend, dots, product.data, tensor_bytes(&product), error));
+    for (size_t t = 0; t < tasks; t++)
         for (size_t i = 0; i < n; i++) {
             const float *row = dots + i * classes;
             float *nearest = &nearness[i * tasks + t];
@@ -153,8 +150,7 @@ static status find_nearness(struct method_run *run, const float *features, size_
             for (size_t c = classes_of(run->data, t); c < classes_of(run->data, t + 1); c++)
                 *nearest = fmaxf(*nearest, row[c]);
         }
-    free(dots);
-    return result;
+    return OK;
 }
 
 /* --- Hooks --- */
@@ -233,12 +229,11 @@ static status vote(struct method_run *run, const struct task *task, const float 
         votes[i * models + (given ? 1 + task->index : 0)] = 1;
     if (given || features == NULL)
         return OK;
-    float *nearness = xmalloc(array_size(n, tasks * sizeof *nearness));
-    status result = find_nearness(run, features, n, nearness, error);
-    for (size_t i = 0; result == OK && i < n; i++)
+    OWNED float *nearness = xmalloc(array_size(n, tasks * sizeof *nearness));
+    TRY(find_nearness(run, features, n, nearness, error));
+    for (size_t i = 0; i < n; i++)
         elect(nearness + i * tasks, tasks, most, votes + i * models + 1);
-    free(nearness);
-    return result;
+    return OK;
 }
 
 /* Besides both models: the unified change, masks and prototypes; and the images that more than one model sees. */

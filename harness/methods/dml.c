@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/train/batches.h"
 #include "models/clip/cost.h"
@@ -60,12 +61,10 @@ static status draw_layer(const struct model *model, struct error *error)
 {
     const struct parameter *weight = &model->peer_head->parameters->list[0];
     struct rng rng = rng_make(~model->seed, RNG_INIT, 0, 0);
-    float *values = xmalloc(array_size(weight->size, sizeof *values));
+    OWNED float *values = xmalloc(array_size(weight->size, sizeof *values));
     for (size_t i = 0; i < weight->size; i++)
         values[i] = VIT_START_DEVIATION * rng_normal(&rng, i);
-    status result = parameters_upload(model->peer_head->parameters, weight, values, error);
-    free(values);
-    return result;
+    return parameters_upload(model->peer_head->parameters, weight, values, error);
 }
 
 static status open_peer(struct method_run *run, struct error *error)

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/model/class_features.h"
 #include "harness/train/image_pass.h"
@@ -135,7 +136,8 @@ static void put_row(double *out, const float *row, size_t width, bool unit)
 static void answer(struct state *s)
 {
     size_t width = s->width;
-    double *t = xmalloc(array_size(2 * width + 1, sizeof *t)), *v = t + width + 1;
+    OWNED double *t = xmalloc(array_size(2 * width + 1, sizeof *t));
+    double *v = t + width + 1;
     s->answers = xrealloc(s->answers, array_size(s->classes + 1, width * sizeof *s->answers));
     memset(s->answers, 0, s->classes * width * sizeof *s->answers);
     for (size_t c = 0; c < s->classes; c++) {
@@ -148,7 +150,6 @@ static void answer(struct state *s)
         }
         linear_unit(out, width);
     }
-    free(t);
 }
 
 static void widen(struct state *s, size_t classes, size_t prompts, size_t all)
@@ -173,7 +174,7 @@ static status encode_descriptions(struct method_run *run, const struct lesson *l
 {
     struct state *s = run->state;
     size_t all = run->data->class_count, n = 0;
-    const char **names = xcalloc(all + 1, sizeof *names);
+    OWNED const char **names = xcalloc(all + 1, sizeof *names);
     status result = OK;
     for (size_t t = 0; t < run->data->task_count; t++)
         for (size_t c = 0; c < dataset_classes(run->data->tasks[t].dataset); c++)
@@ -181,7 +182,6 @@ static status encode_descriptions(struct method_run *run, const struct lesson *l
     for (size_t c = l->first; result == OK && c < l->classes; c++)
         result = descriptions_encode(s->descriptions, run->model, names[c], names, all, s->pairs + c * all * s->width,
                                      error);
-    free(names);
     return result == OK ? OK : error_context(error, "method.descriptions");
 }
 
@@ -191,7 +191,7 @@ static status describe(struct method_run *run, const struct task *task, struct l
     struct state *s = run->state;
     size_t width = s->width, templates = dataset_templates(task->dataset), before = (size_t)s->prompts[l->first],
            prompts = class_prompts(task);
-    double *counts = xcalloc(l->classes + 1, sizeof *counts);
+    OWNED double *counts = xcalloc(l->classes + 1, sizeof *counts);
     widen(s, l->classes, before + prompts, run->data->class_count);
     memset(s->centres + l->first * width, 0, (l->classes - l->first) * width * sizeof *s->centres);
     for (size_t c = l->first; c < l->classes; c++)
@@ -205,7 +205,6 @@ static status describe(struct method_run *run, const struct task *task, struct l
     for (size_t c = l->first; c < l->classes; c++)
         for (size_t k = 0; k < width; k++)
             s->centres[c * width + k] /= fmax(counts[c], 1);
-    free(counts);
     TRY(text_features_host(run->model, task->test_prompts, prompts, s->texts + before * width, error));
     return s->descriptions != NULL ? encode_descriptions(run, l, error) : OK;
 }
@@ -328,12 +327,10 @@ static status train(struct method_run *run, const struct task *task, struct less
 static status analyse(struct method_run *run, const struct lesson *l, struct error *error)
 {
     struct state *s = run->state;
-    double *rows = xmalloc(array_size(l->n + 1, s->width * sizeof *rows));
+    OWNED double *rows = xmalloc(array_size(l->n + 1, s->width * sizeof *rows));
     for (size_t i = 0; i < l->n; i++)
         put_row(rows + i * s->width, l->rows.features + i * s->width, s->width, true);
-    status result = discriminant_add(&s->analysis, rows, l->rows.labels, l->n, l->classes - l->first, s->pool, error);
-    free(rows);
-    return result;
+    return discriminant_add(&s->analysis, rows, l->rows.labels, l->n, l->classes - l->first, s->pool, error);
 }
 
 static void lesson_free(struct lesson *l)
@@ -355,7 +352,7 @@ static void lesson_free(struct lesson *l)
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct state *s = run->state;
-    struct lesson l = {0};
+    SCOPED(lesson_free) struct lesson l = {0};
     status result = frozen_rows_read(&l.rows, run, task, error);
     l.n = l.rows.n;
     l.first = l.rows.first;
@@ -373,7 +370,6 @@ static status end_task(struct method_run *run, const struct task *task, struct e
         s->classes = l.classes;
         answer(s);
     }
-    lesson_free(&l);
     return result;
 }
 
@@ -417,9 +413,9 @@ static status scores(struct method_run *run, const struct task *task, const floa
     const struct state *s = run->state;
     size_t width = s->width, first = frozen_classes_column(run, task),
            known = s->classes > first ? s->classes - first : 0;
-    double share = options_real(run->options, "statistics"),
-           *x = xmalloc(array_size(ROWS, (3 * width + 1) * sizeof *x)), *units = x + ROWS * (width + 1),
-           *u = units + ROWS * width, *own = xmalloc(array_size(ROWS, 2 * (s->classes + 1) * sizeof *own)),
+    OWNED double *x = xmalloc(array_size(ROWS, (3 * width + 1) * sizeof *x)),
+                 *own = xmalloc(array_size(ROWS, 2 * (s->classes + 1) * sizeof *own));
+    double share = options_real(run->options, "statistics"), *units = x + ROWS * (width + 1), *u = units + ROWS * width,
            *analysis = own + ROWS * (s->classes + 1);
     struct alignment_ranking ranking = {.width = width,
                                         .stride = run->data->class_count,
@@ -444,8 +440,6 @@ static status scores(struct method_run *run, const struct task *task, const floa
         for (size_t i = 0; i < count; i++)
             frozen_classes_decide(scores + (done + i) * classes, classes, known, own + i * s->classes + first);
     }
-    free(x);
-    free(own);
     return OK;
 }
 

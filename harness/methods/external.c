@@ -1,7 +1,6 @@
 /* A program in any language as the method. It is started once for a run, reads lists of images and lines of JSON, and answers each
  * line that asks for something (docs/external.md). What it computes is its own; order, splits, tests, results, stops and statistics
  * are those of every method. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "core/coprocess.h"
 #include "core/file.h"
 #include "core/file_writer.h"
+#include "core/json.h"
 #include "datasets/cache/cache_file.h"
 #include "datasets/formats/npy.h"
 #include "harness/methods/methods.h"
@@ -90,6 +90,7 @@ static status wait_for(struct external *e, const char *type, const struct listen
             result = error_set(error, ERROR_FORMAT, "%s: expected an answer of type \"%s\", found \"%.*s\"", e->name,
                                type, EXCERPT, found);
         json_decref(*answer);
+        *answer = NULL;
         if (result != OK)
             return progress ? result : coprocess_explain(e->program, error);
     }
@@ -104,9 +105,8 @@ static status ask(struct external *e, json_t *question, const char *type, json_t
 /* A question whose answer has nothing but its type. */
 static status order(struct external *e, json_t *question, const char *type, struct error *error)
 {
-    json_t *answer;
+    SCOPED(json_decref_at) json_t *answer = NULL;
     TRY(ask(e, question, type, &answer, error));
-    json_decref(answer);
     return OK;
 }
 
@@ -119,15 +119,13 @@ static status write_items(const struct external *e, const struct item_list *list
     TRY(file_writer_open(&writer, path, error));
     status result = OK;
     for (size_t i = 0; result == OK && i < dataset_size(list->data->tasks[task].dataset, part); i++) {
-        struct item item;
+        SCOPED(item_free) struct item item = {0};
         result = stop_check(e->stop, "lists of images were written", error);
         NEXT(result, item_list_read(list, task, part, i, &item, error));
         if (result != OK)
             break;
-        json_t *record = item_record(&item);
+        SCOPED(json_decref_at) json_t *record = item_record(&item);
         result = item_list_write_record(record, writer.stream, item.path, error);
-        json_decref(record);
-        item_free(&item);
     }
     if (result == OK)
         return file_writer_close(&writer, error);
@@ -142,11 +140,9 @@ static status add_task(const struct external *e, const struct item_list *list, s
     TRY(item_list_task(list, task, &record, error));
     json_array_append_new(tasks, record);
     for (int part = 0; part < SPLITS; part++) {
-        char *path = path_format("%s/lists/task%03zu.%s.jsonl", e->folder, task, part_names[part]);
+        OWNED char *path = path_format("%s/lists/task%03zu.%s.jsonl", e->folder, task, part_names[part]);
         json_object_set_new(record, part_names[part], json_string(path));
-        status result = e->planned ? OK : write_items(e, list, task, (enum split)part, path, error);
-        free(path);
-        TRY(result);
+        TRY(e->planned ? OK : write_items(e, list, task, (enum split)part, path, error));
     }
     return OK;
 }
@@ -155,19 +151,16 @@ static status add_tasks(const struct method_run *run, json_t *tasks, struct erro
 {
     const struct external *e = external_of(run);
     const struct settings *s = &run->model->settings;
-    char *usual = s->cache.folder == NULL ? cache_folder_default() : NULL,
-         *images = s->cache.folder != NULL || usual != NULL
-                       ? path_format("%s/images", s->cache.folder != NULL ? s->cache.folder : usual)
-                       : path_format("%s/lists/images", e->folder),
-         *lists = path_format("%s/lists", e->folder);
+    OWNED char *usual = s->cache.folder == NULL ? cache_folder_default() : NULL,
+               *images = s->cache.folder != NULL || usual != NULL
+                             ? path_format("%s/images", s->cache.folder != NULL ? s->cache.folder : usual)
+                             : path_format("%s/lists/images", e->folder),
+               *lists = path_format("%s/lists", e->folder);
     const struct item_list list = {.data = run->data, .images = images, .keeps = true};
-    status result = e->planned ? OK : directory_create(lists, error);
-    for (size_t k = 0; result == OK && k < run->data->task_count; k++)
-        result = add_task(e, &list, k, tasks, error);
-    free(usual);
-    free(images);
-    free(lists);
-    return result;
+    TRY(e->planned ? OK : directory_create(lists, error));
+    for (size_t k = 0; k < run->data->task_count; k++)
+        TRY(add_task(e, &list, k, tasks, error));
+    return OK;
 }
 
 /* --- Start --- */
@@ -182,33 +175,25 @@ static status begin_message(const struct method_run *run, size_t trained, json_t
     static const char *const spaces[] = {"task", "all", "seen", "open"};
     const struct external *e = external_of(run);
     const struct settings *s = &run->model->settings;
-    json_t *tasks = json_array(), *resume = json_null();
-    status result = add_tasks(run, tasks, error);
-    if (result != OK) {
-        json_decref(tasks);
-        return result;
-    }
-    if (trained > 0) {
-        char *saved = saved_folder(e, trained - 1);
-        resume = json_pack("{s:s, s:i}", "folder", saved, "after_task", (int)trained - 1);
-        free(saved);
-    }
+    SCOPED(json_decref_at) json_t *tasks = json_array();
+    json_t *resume = json_null();
+    TRY(add_tasks(run, tasks, error));
     bool gpu = strcmp(model_device(run->model), "cuda") == 0;
-    char *folder = path_format("%s/program", e->folder), *weights = weights_path(s->weights),
-         *vocabulary = vocabulary_path(s->vocabulary),
-         *device = gpu ? path_format("cuda:%zu", s->backend.device) : xstrdup("cpu");
-    result = e->planned ? OK : directory_create(folder, error);
+    OWNED char *folder = path_format("%s/program", e->folder), *weights = weights_path(s->weights),
+               *vocabulary = vocabulary_path(s->vocabulary),
+               *device = gpu ? path_format("cuda:%zu", s->backend.device) : xstrdup("cpu");
+    TRY(e->planned ? OK : directory_create(folder, error));
+    if (trained > 0) {
+        OWNED char *saved = saved_folder(e, trained - 1);
+        resume = json_pack("{s:s, s:i}", "folder", saved, "after_task", (int)trained - 1);
+    }
     *message = json_pack("{s:s, s:i, s:s, s:I, s:o, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "type", "begin",
                          "mtil", PROTOCOL, "role", "method", "seed", (json_int_t)run->model->seed, "options",
                          coprocess_options(run->options), "threads",
                          (int)(s->threads > 0 ? s->threads : threads_available()), "device", device, "precision",
                          precision_name(s->backend.precision), "folder", folder, "label_space", spaces[s->label_space],
-                         "weights", weights, "vocabulary", vocabulary, "tasks", tasks, "resume", resume);
-    free(folder);
-    free(weights);
-    free(vocabulary);
-    free(device);
-    return result;
+                         "weights", weights, "vocabulary", vocabulary, "tasks", TAKE(tasks), "resume", resume);
+    return OK;
 }
 
 static status check_ready(const struct external *e, const json_t *ready, struct own_facts *facts, struct error *error)
@@ -226,20 +211,18 @@ static status check_ready(const struct external *e, const json_t *ready, struct 
 static status start_program(struct external *e, const struct options *options, struct error *error)
 {
     size_t count;
-    const char **words = options_list_items(options, "command", &count);
-    char *log = path_format("%s/program.log", e->folder);
-    status result = coprocess_start(
+    OWNED const char **words = options_list_items(options, "command", &count);
+    OWNED char *log = path_format("%s/program.log", e->folder);
+    return coprocess_start(
         &e->program, &(struct coprocess_settings){.name = e->name, .arguments = words, .log = log, .stop = e->stop},
         error);
-    free(log);
-    free(words);
-    return result;
 }
 
 static status start(struct method_run *run, const struct own_start *start, struct own_facts *facts, struct error *error)
 {
     struct external *e = external_of(run);
-    json_t *message, *ready;
+    SCOPED(json_decref_at) json_t *ready = NULL;
+    json_t *message;
     if (run->model->settings.imported)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: method.imported: its results were made elsewhere and cannot be computed here; set "
@@ -257,9 +240,7 @@ static status start(struct method_run *run, const struct own_start *start, struc
         return error_context(error, "method.command");
     }
     TRY(ask(e, message, "ready", &ready, error));
-    result = check_ready(e, ready, facts, error);
-    json_decref(ready);
-    return result;
+    return check_ready(e, ready, facts, error);
 }
 
 /* --- Tasks --- */
@@ -269,16 +250,14 @@ static status train(struct method_run *run, const struct task *task, own_report 
 {
     struct external *e = external_of(run);
     const struct listener listener = {report, context};
-    json_t *answer;
+    SCOPED(json_decref_at) json_t *answer = NULL;
     TRY(coprocess_send(e->program, json_pack("{s:s, s:i}", "type", "train", "task", (int)task->index), error));
     TRY(wait_for(e, "trained", &listener, &answer, error));
     const json_t *of = json_object_get(answer, "task");
-    status result = OK;
     if (of != NULL && (!json_is_integer(of) || json_integer_value(of) != (json_int_t)task->index))
-        result = error_set(error, ERROR_FORMAT, "%s: expected that task %zu is trained, found another one", e->name,
-                           task->index);
-    json_decref(answer);
-    return result;
+        return error_set(error, ERROR_FORMAT, "%s: expected that task %zu is trained, found another one", e->name,
+                         task->index);
+    return OK;
 }
 
 static status read_label(const struct external *e, const struct task *task, struct label_range range, size_t item,
@@ -311,23 +290,22 @@ static status read_labels(const struct external *e, const struct task *task, str
 static status read_file(const struct external *e, const struct task *task, struct label_range range, const char *path,
                         uint16_t *predicted, struct error *error)
 {
-    int64_t *labels;
+    OWNED int64_t *labels = NULL;
     size_t n = dataset_size(task->dataset, SPLIT_TEST), found;
     TRY(npy_read_integers(path, &labels, &found, error));
-    status result = found == n ? OK
-                               : error_set(error, ERROR_FORMAT, "%s: %s: expected %zu labels of %s, found %zu", e->name,
-                                           path, n, task->settings.name, found);
-    for (size_t i = 0; result == OK && i < n; i++)
-        result = read_label(e, task, range, i, labels[i], predicted, error);
-    free(labels);
-    return result;
+    TRY(found == n ? OK
+                   : error_set(error, ERROR_FORMAT, "%s: %s: expected %zu labels of %s, found %zu", e->name, path, n,
+                               task->settings.name, found));
+    for (size_t i = 0; i < n; i++)
+        TRY(read_label(e, task, range, i, labels[i], predicted, error));
+    return OK;
 }
 
 static status test(struct method_run *run, int64_t after, const struct task *task, uint16_t *predicted,
                    struct error *error)
 {
     struct external *e = external_of(run);
-    json_t *answer;
+    SCOPED(json_decref_at) json_t *answer = NULL;
     struct label_range range = data_labels(run->data, run->model->settings.label_space, after, task);
     TRY(ask(e, json_pack("{s:s, s:I, s:i}", "type", "test", "after_task", (json_int_t)after, "task", (int)task->index),
             "predicted", &answer, error));
@@ -340,7 +318,6 @@ static status test(struct method_run *run, int64_t after, const struct task *tas
         result = read_file(e, task, range, json_string_value(file), predicted, error);
     else
         result = read_labels(e, task, range, json_object_get(answer, "labels"), predicted, error);
-    json_decref(answer);
     return result == OK ? OK : coprocess_explain(e->program, error);
 }
 
@@ -348,15 +325,12 @@ static status test(struct method_run *run, int64_t after, const struct task *tas
 static status save(struct method_run *run, const struct task *task, struct error *error)
 {
     struct external *e = external_of(run);
-    char *folder = saved_folder(e, task->index);
-    status result = directory_create(folder, error);
-    NEXT(result, order(e, json_pack("{s:s, s:s}", "type", "save", "folder", folder), "saved", error));
-    free(folder);
-    TRY(result);
+    OWNED char *folder = saved_folder(e, task->index);
+    TRY(directory_create(folder, error));
+    TRY(order(e, json_pack("{s:s, s:s}", "type", "save", "folder", folder), "saved", error));
     if (task->index > 1) {
-        char *old = saved_folder(e, task->index - 2);
+        OWNED char *old = saved_folder(e, task->index - 2);
         directory_remove(old);
-        free(old);
     }
     return OK;
 }
@@ -371,14 +345,12 @@ static status end(struct method_run *run, struct error *error)
 static status describe(struct method_run *run, struct text *text, struct error *error)
 {
     struct external *e = external_of(run);
-    json_t *message;
+    SCOPED(json_decref_at) json_t *message = NULL;
     e->planned = true;
     e->folder = path_format("%s/RUN", run->model->settings.folder);
     TRY(begin_message(run, 0, &message, error));
-    char *line = json_dumps(message, JSON_COMPACT);
-    json_decref(message);
+    OWNED char *line = json_dumps(message, JSON_COMPACT);
     text_add(text, "%s", line != NULL ? line : "");
-    free(line);
     return OK;
 }
 

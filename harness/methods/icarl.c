@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/methods/guided.h"
 #include "harness/model/model.h"
 #include "harness/train/exemplars.h"
@@ -48,7 +49,7 @@ static void show_exemplars(struct method_run *run)
     struct state *s = run->state;
     struct reference_images *images = &s->guided.images;
     size_t count = exemplars_count(&s->exemplars);
-    struct dataset_place *places = xmalloc(array_size(count, sizeof *places));
+    OWNED struct dataset_place *places = xmalloc(array_size(count, sizeof *places));
     for (size_t i = 0; i < count; i++) {
         size_t task;
         exemplars_at(&s->exemplars, i, &task, &places[i].item);
@@ -57,7 +58,6 @@ static void show_exemplars(struct method_run *run)
     reference_images_close(images);
     images->in_order = true;
     images->dataset = dataset_of_items(places, count);
-    free(places);
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)

@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "core/linear.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
 
@@ -51,19 +52,17 @@ static status design(struct deltas *d, const struct subspace *space, const struc
                      struct error *error)
 {
     size_t n = space->n, rank = d->settings.rank;
-    struct svd f;
-    float *a = xmalloc(array_size(rank, n * sizeof *a));
+    SCOPED(svd_free) struct svd f = {0};
+    OWNED float *a = xmalloc(array_size(rank, n * sizeof *a));
     subspace_remove(space, layer->values, n);
-    status result = svd_create(&f, layer->values, n, n, error);
-    for (size_t r = 0; result == OK && r < rank; r++)
+    TRY(svd_create(&f, layer->values, n, n, error));
+    for (size_t r = 0; r < rank; r++)
         for (size_t k = 0; k < n; k++)
             a[r * n + k] = r < n ? (float)(f.u[k * n + r] / sqrt(3)) : 0;
-    for (size_t i = 0; result == OK && i < d->count; i++)
+    for (size_t i = 0; i < d->count; i++)
         if (d->list[i].linear == layer->linear)
-            result = deltas_write(d, &d->list[i], DELTA_A, task, a, error);
-    free(a);
-    svd_free(&f);
-    return result;
+            TRY(deltas_write(d, &d->list[i], DELTA_A, task, a, error));
+    return OK;
 }
 
 static status start(struct method_run *run, const struct task *task, const struct layer_pass *pass, struct error *error)

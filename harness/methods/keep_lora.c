@@ -22,6 +22,7 @@
 
 #include "core/alloc.h"
 #include "core/linear.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
 
@@ -39,9 +40,10 @@ static const struct option options[] = {
 status keep_lora_start(const struct subspace *space, const double *gradient, size_t out, size_t in, size_t rank,
                        float *a, float *b, struct error *error)
 {
-    struct svd f;
+    SCOPED(svd_free) struct svd f = {0};
     size_t k = in < out ? in : out;
-    double *g = xmalloc(array_size(in, out * sizeof *g)), squares = 0;
+    OWNED double *g = xmalloc(array_size(in, out * sizeof *g));
+    double squares = 0;
     for (size_t i = 0; i < in * out; i++) {
         g[i] = gradient[i % out * in + i / out];
         squares += g[i] * g[i];
@@ -55,20 +57,17 @@ status keep_lora_start(const struct subspace *space, const double *gradient, siz
         for (size_t j = 0; j < out; j++)
             b[r * out + j] = there ? (float)(f.s[r] * f.vt[r * out + j]) : 0;
     }
-    svd_free(&f);
-    free(g);
     return result;
 }
 
 /* F Fᵀ = Q diag(s²) Qᵀ, and F' = Q diag(s) */
 status keep_lora_inputs(double *products, size_t n, struct error *error)
 {
-    struct svd f;
-    status result = svd_create(&f, products, n, n, error);
-    for (size_t i = 0; result == OK && i < n * n; i++)
+    SCOPED(svd_free) struct svd f = {0};
+    TRY(svd_create(&f, products, n, n, error));
+    for (size_t i = 0; i < n * n; i++)
         products[i] = f.u[i] * sqrt(f.s[i % n]);
-    svd_free(&f);
-    return result;
+    return OK;
 }
 
 /* --- State --- */
@@ -117,22 +116,19 @@ static status protect_weights(struct method_run *run, struct error *error)
 {
     struct designed *s = run->state;
     const struct deltas *d = run->model->deltas;
-    status result = OK;
-    for (size_t i = 0; result == OK && i < d->count; i++) {
+    for (size_t i = 0; i < d->count; i++) {
         const struct delta_entry *e = &d->list[i];
         size_t n = array_size(e->out, e->in);
         double share = options_real(run->options, e->tower == TOWER_IMAGE ? "weight_share_image" : "weight_share_text");
-        float *weight = xmalloc(array_size(n, sizeof *weight));
-        double *wide = xmalloc(array_size(n, sizeof *wide));
-        result = stop_check(run->model->stop, "weights were decomposed", error);
-        NEXT(result, deltas_read_weight(d, e, weight, error));
-        for (size_t k = 0; result == OK && k < n; k++)
+        OWNED float *weight = xmalloc(array_size(n, sizeof *weight));
+        OWNED double *wide = xmalloc(array_size(n, sizeof *wide));
+        TRY(stop_check(run->model->stop, "weights were decomposed", error));
+        TRY(deltas_read_weight(d, e, weight, error));
+        for (size_t k = 0; k < n; k++)
             wide[k] = (double)weight[k];
-        NEXT(result, subspace_extend(&s->spaces[i], wide, e->out, e->in, share, error));
-        free(weight);
-        free(wide);
+        TRY(subspace_extend(&s->spaces[i], wide, e->out, e->in, share, error));
     }
-    return result;
+    return OK;
 }
 
 static status protect(struct method_run *run, const struct task *task, const struct layer_pass *pass,
@@ -159,17 +155,14 @@ static status start_matrix(struct deltas *d, const struct delta_entry *e, const 
                            const double *gradient, size_t task, struct error *error)
 {
     size_t rank = d->settings.rank, n = array_size(rank, e->out);
-    float *a = xmalloc(array_size(rank, e->in * sizeof *a)), *b = xmalloc(array_size(n, sizeof *b));
-    status result = keep_lora_start(space, gradient + e->delta->first * e->in, e->out, e->in, rank, a, b, error);
+    OWNED float *a = xmalloc(array_size(rank, e->in * sizeof *a)), *b = xmalloc(array_size(n, sizeof *b));
+    TRY(keep_lora_start(space, gradient + e->delta->first * e->in, e->out, e->in, rank, a, b, error));
     for (size_t set = 2 * task; set < 2 * task + 2; set++)
-        NEXT(result, deltas_write(d, e, DELTA_A, set, a, error));
-    NEXT(result, deltas_write(d, e, DELTA_B, 2 * task + 1, b, error));
+        TRY(deltas_write(d, e, DELTA_A, set, a, error));
+    TRY(deltas_write(d, e, DELTA_B, 2 * task + 1, b, error));
     for (size_t k = 0; k < n; k++)
         b[k] = -b[k];
-    NEXT(result, deltas_write(d, e, DELTA_B, 2 * task, b, error));
-    free(a);
-    free(b);
-    return result;
+    return deltas_write(d, e, DELTA_B, 2 * task, b, error);
 }
 
 /* The model is as it was: B of the task's rows is still 0. */

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/model/class_features.h"
 #include "harness/train/image_pass.h"
@@ -94,17 +95,15 @@ struct lesson {
 /* 100 times the texts of all classes so far. */
 static status read_texts(struct method_run *run, const struct task *last, double *texts, struct error *error)
 {
-    status result = OK;
-    for (size_t k = 0; result == OK && k <= last->index; k++) {
+    for (size_t k = 0; k <= last->index; k++) {
         const struct task *task = &run->data->tasks[k];
         size_t n = dataset_classes(task->dataset) * run->model->clip->dimensions.embed;
-        float *values = NULL;
-        result = class_features_host(run->model, task, &values, error);
-        for (size_t i = 0; result == OK && i < n; i++)
+        OWNED float *values = NULL;
+        TRY(class_features_host(run->model, task, &values, error));
+        for (size_t i = 0; i < n; i++)
             *texts++ = (double)EVALUATION_SCALE * (double)values[i];
-        free(values);
     }
-    return result;
+    return OK;
 }
 
 /* Features of a class, unit vectors or as they are: rows [n, width]. */
@@ -126,7 +125,7 @@ static size_t rows_of(const struct lesson *l, size_t class, bool unit, double *r
 static void describe(struct method_run *run, const struct task *task, const struct lesson *l, bool vectors)
 {
     struct label_memory *m = run->state;
-    double *rows = xmalloc(array_size(l->rows.n + 1, m->width * sizeof *rows));
+    OWNED double *rows = xmalloc(array_size(l->rows.n + 1, m->width * sizeof *rows));
     for (size_t class = l->rows.first; class < l->rows.classes; class ++) {
         size_t n = rows_of(l, class, vectors, rows);
         struct rng rng = rng_make(run->model->seed, RNG_CENTRES, (uint32_t)task->index,
@@ -136,7 +135,6 @@ static void describe(struct method_run *run, const struct task *task, const stru
         else
             label_memory_fit(m, class, rows, n, whole(run, "gaussians"), rng);
     }
-    free(rows);
 }
 
 /* A row of each Gaussian, then the images of the step, an epoch after the other. */
@@ -222,7 +220,7 @@ static void lesson_free(struct lesson *l)
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct label_memory *m = run->state;
-    struct lesson l = {0};
+    SCOPED(lesson_free) struct lesson l = {0};
     size_t before = m->classes, first = m->vectors.count;
     status result = frozen_rows_read(&l.rows, run, task, error);
     if (result == OK) {
@@ -237,7 +235,6 @@ static status end_task(struct method_run *run, const struct task *task, struct e
         describe(run, task, &l, false);
     else
         label_memory_cut(m, before); /* the task begins again */
-    lesson_free(&l);
     return result;
 }
 
@@ -253,9 +250,9 @@ static status scores(struct method_run *run, const struct task *task, const floa
 {
     const struct label_memory *m = run->state;
     size_t first = frozen_classes_column(run, task), known = m->classes > first ? m->classes - first : 0;
-    double *x = xmalloc(array_size(ROWS, m->width * sizeof *x)),
-           *affinities = xmalloc(array_size(ROWS, (m->vectors.count + 1) * sizeof *affinities)),
-           *own = xmalloc(array_size(ROWS, (m->classes + 1) * sizeof *own));
+    OWNED double *x = xmalloc(array_size(ROWS, m->width * sizeof *x)),
+                 *affinities = xmalloc(array_size(ROWS, (m->vectors.count + 1) * sizeof *affinities)),
+                 *own = xmalloc(array_size(ROWS, (m->classes + 1) * sizeof *own));
     known = known < classes ? known : classes;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
         size_t count = n - done < ROWS ? n - done : ROWS;
@@ -272,9 +269,6 @@ static status scores(struct method_run *run, const struct task *task, const floa
             frozen_classes_decide(row, classes, known, mine);
         }
     }
-    free(x);
-    free(affinities);
-    free(own);
     return OK;
 }
 

@@ -5,6 +5,7 @@
  * The teacher is the model before the task. The references are the prompts of the task and other training images of it,
  * in the evaluation transform. ZSCL's code runs one extra iteration, as training.reference_iterations does.
  */
+#include "core/scope.h"
 #include "harness/methods/guided.h"
 
 static const struct option options[] = {GUIDED_OPTIONS, {0}};
@@ -47,19 +48,16 @@ static status draw(struct reference_texts *texts, const struct method_run *run, 
 /* Sentences that do not fit the model are reported before anything is computed. */
 static status open_teacher(struct method_run *run, struct error *error)
 {
-    struct reference_texts texts = {0};
+    SCOPED(reference_texts_free) struct reference_texts texts = {0};
     TRY(draw(&texts, run, 0, error));
-    reference_texts_free(&texts);
     return guided_open_following(run, error);
 }
 
 static status begin_drawn(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    struct reference_texts texts = {0};
-    status result = draw(&texts, run, task->index, error);
-    NEXT(result, guided_begin_task(run, task, resumed, texts.tokens, texts.count, error));
-    reference_texts_free(&texts);
-    return result;
+    SCOPED(reference_texts_free) struct reference_texts texts = {0};
+    TRY(draw(&texts, run, task->index, error));
+    return guided_begin_task(run, task, resumed, texts.tokens, texts.count, error);
 }
 
 const struct method method_lwf_vr = {.name = "lwf_vr",

@@ -24,6 +24,7 @@
 #include "core/alloc.h"
 #include "core/linear.h"
 #include "core/rng.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/model/model.h"
 #include "harness/train/batches.h"
@@ -75,8 +76,8 @@ void mingle_constrain(const struct subspace *space, const struct gate_constraint
 status mingle_extend(struct subspace *space, const double *matrix, size_t count, struct error *error)
 {
     size_t n = space->n;
-    double *copy = xmalloc(array_size(n, n * sizeof *copy));
-    struct svd f;
+    OWNED double *copy = xmalloc(array_size(n, n * sizeof *copy));
+    SCOPED(svd_free) struct svd f = {0};
     memcpy(copy, matrix, n * n * sizeof *copy);
     status result = svd_create(&f, copy, n, n, error);
     for (size_t i = 0; result == OK && i < count && i < n; i++) {
@@ -90,8 +91,6 @@ status mingle_extend(struct subspace *space, const double *matrix, size_t count,
         linear_unit(u, n);
         space->rank += outside;
     }
-    svd_free(&f);
-    free(copy);
     return result;
 }
 
@@ -108,10 +107,10 @@ static size_t effective_rank(const double *s, size_t n)
 status mingle_separate(double *change, double *merged, size_t out, size_t in, struct error *error)
 {
     size_t k = out < in ? out : in;
-    struct svd f;
+    SCOPED(svd_free) struct svd f = {0};
     status result = svd_create(&f, merged, out, in, error);
     size_t shared = result == OK ? effective_rank(f.s, k) : 0;
-    double *row = xmalloc(array_size(in, sizeof *row)), *lost = xcalloc(array_size(shared + 1, in), sizeof *lost);
+    OWNED double *row = xmalloc(array_size(in, sizeof *row)), *lost = xcalloc(array_size(shared + 1, in), sizeof *lost);
     for (size_t i = 0; i < shared; i++) {
         memset(row, 0, in * sizeof *row);
         for (size_t o = 0; o < out; o++)
@@ -122,9 +121,6 @@ status mingle_separate(double *change, double *merged, size_t out, size_t in, st
     for (size_t o = 0; o < out; o++)
         for (size_t i = 0; i < shared; i++)
             add(change + o * in, lost + i * in, in, -f.u[o * k + i]);
-    free(row);
-    free(lost);
-    svd_free(&f);
     return result;
 }
 
@@ -149,16 +145,14 @@ static status add_expert(const struct deltas *d, const struct delta_entry *e, si
                          struct error *error)
 {
     size_t rank = d->settings.rank;
-    float *a = xmalloc(array_size(rank, e->in * sizeof *a)), *b = xmalloc(array_size(rank, e->out * sizeof *b));
-    status result = deltas_read(d, e, DELTA_A, task, a, error);
-    NEXT(result, deltas_read(d, e, DELTA_B, task, b, error));
-    for (size_t r = 0; result == OK && r < rank_of(d); r++)
+    OWNED float *a = xmalloc(array_size(rank, e->in * sizeof *a)), *b = xmalloc(array_size(rank, e->out * sizeof *b));
+    TRY(deltas_read(d, e, DELTA_A, task, a, error));
+    TRY(deltas_read(d, e, DELTA_B, task, b, error));
+    for (size_t r = 0; r < rank_of(d); r++)
         for (size_t o = 0; o < e->out; o++)
             for (size_t i = 0; i < e->in; i++)
                 sum[o * e->in + i] += (double)b[r * e->out + o] * (double)a[r * e->in + i];
-    free(a);
-    free(b);
-    return result;
+    return OK;
 }
 
 /* A and B of an expert from the first singular values of change [out, in], which is overwritten; behind them the start of its gate. */
@@ -167,11 +161,11 @@ static status write_expert(const struct method_run *run, size_t entry, size_t ta
     struct deltas *d = run->model->deltas;
     const struct delta_entry *e = &d->list[entry];
     size_t rank = d->settings.rank, last = rank - 1, k = e->out < e->in ? e->out : e->in;
-    float *a = xcalloc(array_size(rank, e->in), sizeof *a), *b = xcalloc(array_size(rank, e->out), sizeof *b);
+    OWNED float *a = xcalloc(array_size(rank, e->in), sizeof *a), *b = xcalloc(array_size(rank, e->out), sizeof *b);
     struct rng rng = rng_make(run->model->seed, RNG_ROUTER_NOISE, (uint32_t)task, (uint32_t)entry);
-    struct svd f;
-    status result = svd_create(&f, change, e->out, e->in, error);
-    for (size_t r = 0; result == OK && r < last && r < k; r++) {
+    SCOPED(svd_free) struct svd f = {0};
+    TRY(svd_create(&f, change, e->out, e->in, error));
+    for (size_t r = 0; r < last && r < k; r++) {
         for (size_t i = 0; i < e->in; i++)
             a[r * e->in + i] = (float)(f.s[r] * f.vt[r * e->in + i]);
         for (size_t o = 0; o < e->out; o++)
@@ -179,12 +173,8 @@ static status write_expert(const struct method_run *run, size_t entry, size_t ta
     }
     for (size_t i = 0; i < e->in; i++)
         a[last * e->in + i] = 0.01f * rng_normal(&rng, i);
-    NEXT(result, deltas_write(d, e, DELTA_A, task, a, error));
-    NEXT(result, deltas_write(d, e, DELTA_B, task, b, error));
-    svd_free(&f);
-    free(a);
-    free(b);
-    return result;
+    TRY(deltas_write(d, e, DELTA_A, task, a, error));
+    return deltas_write(d, e, DELTA_B, task, b, error);
 }
 
 static status make_expert(struct method_run *run, size_t entry, size_t task, struct error *error)
@@ -192,16 +182,13 @@ static status make_expert(struct method_run *run, size_t entry, size_t task, str
     const struct deltas *d = run->model->deltas;
     const struct delta_entry *e = &d->list[entry];
     size_t n = array_size(e->out, e->in);
-    double *change = xcalloc(n, sizeof *change), *merged = xcalloc(n, sizeof *merged);
-    status result = add_expert(d, e, task, change, error);
-    for (size_t t = 0; result == OK && t < task; t++)
-        result = add_expert(d, e, t, merged, error);
+    OWNED double *change = xcalloc(n, sizeof *change), *merged = xcalloc(n, sizeof *merged);
+    TRY(add_expert(d, e, task, change, error));
+    for (size_t t = 0; t < task; t++)
+        TRY(add_expert(d, e, t, merged, error));
     if (task > 0)
-        NEXT(result, mingle_separate(change, merged, e->out, e->in, error));
-    NEXT(result, write_expert(run, entry, task, change, error));
-    free(change);
-    free(merged);
-    return result;
+        TRY(mingle_separate(change, merged, e->out, e->in, error));
+    return write_expert(run, entry, task, change, error);
 }
 
 /* --- Gates --- */
@@ -319,24 +306,20 @@ static status constrain(struct method_run *run, size_t entry, const struct subsp
     const struct gate_constraint constraint = {.relaxation = options_real(run->options, "relaxation"),
                                                .memory = options_real(run->options, "gate_memory")};
     size_t last = rank_of(d);
-    float *gradient = xmalloc(array_size(e->in, sizeof *gradient)), bias;
-    double *g = xmalloc(array_size(e->in, sizeof *g));
-    status result =
-        backend->ops->download(backend, gradient, e->delta->da + last * e->in, e->in * sizeof *gradient, error);
-    NEXT(result, backend->ops->download(backend, &bias, e->delta->db + last * e->out, sizeof bias, error));
-    for (size_t i = 0; result == OK && i < e->in; i++)
+    OWNED float *gradient = xmalloc(array_size(e->in, sizeof *gradient));
+    float bias;
+    OWNED double *g = xmalloc(array_size(e->in, sizeof *g));
+    TRY(backend->ops->download(backend, gradient, e->delta->da + last * e->in, e->in * sizeof *gradient, error));
+    TRY(backend->ops->download(backend, &bias, e->delta->db + last * e->out, sizeof bias, error));
+    for (size_t i = 0; i < e->in; i++)
         g[i] = (double)gradient[i];
-    if (result == OK)
-        mingle_constrain(space, &constraint, interference, g);
-    for (size_t i = 0; result == OK && i < e->in; i++)
+    mingle_constrain(space, &constraint, interference, g);
+    for (size_t i = 0; i < e->in; i++)
         gradient[i] = (float)g[i];
-    NEXT(result, backend->ops->zero(backend, e->delta->da, last * e->in * sizeof *gradient, error));
-    NEXT(result, backend->ops->zero(backend, e->delta->db, (last + 1) * e->out * sizeof *gradient, error));
-    NEXT(result, backend->ops->upload(backend, e->delta->da + last * e->in, gradient, e->in * sizeof *gradient, error));
-    NEXT(result, backend->ops->upload(backend, e->delta->db + last * e->out, &bias, sizeof bias, error));
-    free(gradient);
-    free(g);
-    return result;
+    TRY(backend->ops->zero(backend, e->delta->da, last * e->in * sizeof *gradient, error));
+    TRY(backend->ops->zero(backend, e->delta->db, (last + 1) * e->out * sizeof *gradient, error));
+    TRY(backend->ops->upload(backend, e->delta->da + last * e->in, gradient, e->in * sizeof *gradient, error));
+    return backend->ops->upload(backend, e->delta->db + last * e->out, &bias, sizeof bias, error);
 }
 
 /* interference: of the matrices one after the other, each as long as its layer's space has vectors */
@@ -368,20 +351,17 @@ static status train_gates(struct method_run *run, const struct task *task, struc
 {
     const struct designed *s = run->state;
     struct model *model = run->model;
-    struct batches *batches;
+    SCOPED(batches_close_at) struct batches *batches = NULL;
     size_t iterations = (size_t)options_integer(run->options, "gate_iterations"), vectors = 0;
     for (size_t i = 0; i < s->count; i++)
         vectors += 3 * (size_t)s->spaces[i].rank; /* at most three matrices have it */
     TRY(parameters_reset(model->deltas->parameters, error));
     TRY(batches_open_whole(&batches, model, run->data, task, 0, iterations, error));
-    double *interference = xcalloc(vectors + 1, sizeof *interference);
-    status result = OK;
-    for (size_t i = 0; result == OK && i < iterations; i++)
-        result = gate_iteration(run, task, batches, i, interference, error);
-    free(interference);
-    batches_close(batches);
-    if (result != OK || guard_check(model, task, task->settings.iterations, error) == OK)
-        return result;
+    OWNED double *interference = xcalloc(vectors + 1, sizeof *interference);
+    for (size_t i = 0; i < iterations; i++)
+        TRY(gate_iteration(run, task, batches, i, interference, error));
+    if (guard_check(model, task, task->settings.iterations, error) == OK)
+        return OK;
     return error_context(error, "method.gate_rate: %g, with which gates were trained, may be too high",
                          options_real(run->options, "gate_rate"));
 }
@@ -402,18 +382,16 @@ static status open_mingle(struct method_run *run, struct error *error)
 static status find_directions(struct method_run *run, const struct task *before, struct error *error)
 {
     struct designed *s = run->state;
-    struct layer_pass pass;
+    SCOPED(layer_pass_free) struct layer_pass pass = {0};
     TRY(use(run, before->index, MIXTURE, 0, error));
     TRY(layer_pass_run(&pass, run, before, LAYER_COVARIANCE, (size_t)options_integer(run->options, "gate_iterations"),
                        error));
-    status result = OK;
-    for (size_t i = 0; result == OK && i < pass.count; i++) {
-        result = stop_check(run->model->stop, "inputs of layers were decomposed", error);
-        NEXT(result, mingle_extend(&s->spaces[i], pass.list[i].values,
-                                   (size_t)options_integer(run->options, "directions"), error));
+    for (size_t i = 0; i < pass.count; i++) {
+        TRY(stop_check(run->model->stop, "inputs of layers were decomposed", error));
+        TRY(mingle_extend(&s->spaces[i], pass.list[i].values, (size_t)options_integer(run->options, "directions"),
+                          error));
     }
-    layer_pass_free(&pass);
-    return result;
+    return OK;
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)

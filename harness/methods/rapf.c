@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/model/class_features.h"
 #include "harness/train/image_pass.h"
@@ -110,7 +111,7 @@ static status add_texts(struct method_run *run, const struct task *task, struct 
     struct state *s = run->state;
     struct projection_texts *t = &s->texts;
     size_t width = s->layer.width, before = t->classes, n = before + dataset_classes(task->dataset);
-    float *values = NULL;
+    OWNED float *values = NULL;
     TRY(class_features_host(run->model, task, &values, error));
     t->rows = xrealloc(t->rows, array_size(n, width * sizeof *t->rows));
     t->columns = xrealloc(t->columns, array_size(n, width * sizeof *t->columns));
@@ -119,7 +120,6 @@ static status add_texts(struct method_run *run, const struct task *task, struct 
     for (size_t i = 0; i < n * width; i++)
         t->columns[i % width * n + i / width] = t->rows[i];
     t->classes = n;
-    free(values);
     return OK;
 }
 
@@ -235,22 +235,20 @@ static status describe(struct method_run *run, const struct lesson *l, struct er
     const struct gaussian_rule rule = {
         .width = s->layer.width, .ridge = 1e-4, .unbiased = true, .widened = options_boolean(run->options, "widen")};
     size_t values = gaussian_values(rule.width), most = s->count + l->rows.classes - l->rows.first;
-    float *rows = xmalloc(array_size(l->rows.n + 1, rule.width * sizeof *rows));
-    status result = OK;
+    OWNED float *rows = xmalloc(array_size(l->rows.n + 1, rule.width * sizeof *rows));
     s->owners = xrealloc(s->owners, array_size(most, sizeof *s->owners));
     s->gaussians = xrealloc(s->gaussians, array_size(most, values * sizeof *s->gaussians));
-    for (size_t class = l->rows.first; result == OK && class < l->rows.classes; class ++) {
+    for (size_t class = l->rows.first; class < l->rows.classes; class ++) {
         size_t n = 0;
         for (size_t i = 0; i < l->rows.n; i++)
             if ((size_t)l->rows.labels[i] == class)
                 memcpy(rows + n++ * rule.width, l->rows.features + i * rule.width, rule.width * sizeof *rows);
         if (n == 0)
             continue;
-        result = gaussian_fit(s->gaussians + s->count * values, &rule, rows, n, s->layer.pool, error);
+        TRY(gaussian_fit(s->gaussians + s->count * values, &rule, rows, n, s->layer.pool, error));
         s->owners[s->count++] = (int32_t) class;
     }
-    free(rows);
-    return result;
+    return OK;
 }
 
 static void lesson_free(struct lesson *l)
@@ -272,7 +270,7 @@ static void lesson_free(struct lesson *l)
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct state *s = run->state;
-    struct lesson l = {0};
+    SCOPED(lesson_free) struct lesson l = {0};
     size_t classes = s->texts.classes, count = s->count;
     status result = frozen_rows_read(&l.rows, run, task, error);
     NEXT(result, add_texts(run, task, error));
@@ -290,7 +288,6 @@ static status end_task(struct method_run *run, const struct task *task, struct e
         s->texts.classes = classes;
         s->count = count;
     }
-    lesson_free(&l);
     return result;
 }
 
@@ -325,8 +322,8 @@ static status scores(struct method_run *run, const struct task *task, const floa
     const struct state *s = run->state;
     size_t width = s->layer.width, learned = s->texts.classes, first = frozen_classes_column(run, task),
            known = learned > first ? learned - first : 0;
-    double *x = xmalloc(array_size(ROWS, 2 * width * sizeof *x)),
-           *own = xmalloc(array_size(ROWS, (learned + 1) * sizeof *own));
+    OWNED double *x = xmalloc(array_size(ROWS, 2 * width * sizeof *x)),
+                 *own = xmalloc(array_size(ROWS, (learned + 1) * sizeof *own));
     known = known < classes ? known : classes;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
         size_t count = n - done < ROWS ? n - done : ROWS;
@@ -335,8 +332,6 @@ static status scores(struct method_run *run, const struct task *task, const floa
         for (size_t i = 0; i < count; i++)
             frozen_classes_decide(scores + (done + i) * classes, classes, known, own + i * learned + first);
     }
-    free(x);
-    free(own);
     return OK;
 }
 

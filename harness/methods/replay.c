@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/model/model.h"
 #include "harness/train/batches.h"
@@ -64,7 +65,7 @@ static void list_images(struct method_run *run, const struct task *task)
 {
     struct state *s = run->state;
     size_t batch = batch_of(run, task), count = array_size(task->settings.iterations, batch);
-    struct dataset_place *places = xmalloc(array_size(count, sizeof *places));
+    OWNED struct dataset_place *places = xmalloc(array_size(count, sizeof *places));
     for (size_t i = 0; i < count; i++) {
         size_t iteration = i / batch, of = iteration % s->exemplars.tasks,
                next = iteration / s->exemplars.tasks * batch + i % batch;
@@ -72,7 +73,6 @@ static void list_images(struct method_run *run, const struct task *task)
         places[i].item = s->exemplars.of_task[of].items[next % s->exemplars.of_task[of].count];
     }
     s->dataset = dataset_of_items(places, count);
-    free(places);
 }
 
 static status prepare_classes(struct method_run *run, struct error *error)

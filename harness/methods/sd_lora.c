@@ -11,6 +11,7 @@
 
 #include "adapters/deltas.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/model/model.h"
 
@@ -32,18 +33,16 @@ static status divide(struct deltas *d, const struct delta_entry *e, enum delta_p
                      struct error *error)
 {
     size_t n = d->settings.rank * (half == DELTA_A ? e->in : e->out);
-    float *values = xmalloc(array_size(n, sizeof *values));
+    OWNED float *values = xmalloc(array_size(n, sizeof *values));
     double norm = 0;
-    status result = deltas_read(d, e, half, task, values, error);
-    for (size_t i = 0; result == OK && i < n; i++)
+    TRY(deltas_read(d, e, half, task, values, error));
+    for (size_t i = 0; i < n; i++)
         norm += (double)values[i] * (double)values[i];
     norm = norm > 0 ? sqrt(norm) : 1;
-    for (size_t i = 0; result == OK && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         values[i] = (float)((double)values[i] / norm);
     *magnitude = (float)((double)*magnitude * norm);
-    NEXT(result, deltas_write(d, e, half, task, values, error));
-    free(values);
-    return result;
+    return deltas_write(d, e, half, task, values, error);
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)

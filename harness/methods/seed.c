@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/train/image_pass.h"
 #include "harness/train/services/gaussians.h"
@@ -96,28 +97,25 @@ static status fit_class(const struct state *s, const struct frozen_rows *rows, s
                         struct error *error)
 {
     size_t n = 0, width = rows->width;
-    float *own = take(rows->n, width * sizeof *own);
+    OWNED float *own = take(rows->n, width * sizeof *own);
     for (size_t i = 0; i < rows->n; i++)
         if ((size_t)rows->labels[i] == class)
             memcpy(own + n++ * width, rows->features + i * width, width * sizeof *own);
-    status result = n > 0 ? gaussian_fit(gaussian, &s->rule, own, n, s->pool, error)
-                          : error_set(error, ERROR_ARGUMENT,
-                                      "method.name: seed learns a class from its training images, but one has none");
-    free(own);
-    return result;
+    return n > 0 ? gaussian_fit(gaussian, &s->rule, own, n, s->pool, error)
+                 : error_set(error, ERROR_ARGUMENT,
+                             "method.name: seed learns a class from its training images, but one has none");
 }
 
 /* Of the task's classes in the features of the expert that is shown. */
 static status fit_task(struct method_run *run, const struct task *task, float *gaussians, struct error *error)
 {
     const struct state *s = run->state;
-    struct frozen_rows rows;
-    status result = frozen_rows_read(&rows, run, task, error);
-    NEXT(result, frozen_rows_mirror(&rows, run, task, error));
-    for (size_t c = rows.first; result == OK && c < rows.classes; c++)
-        result = fit_class(s, &rows, c, gaussians + (c - rows.first) * gaussian_values(rows.width), error);
-    frozen_rows_free(&rows);
-    return result == OK ? threads_check(s->pool, "classes were learned", error) : result;
+    SCOPED(frozen_rows_free) struct frozen_rows rows = {0};
+    TRY(frozen_rows_read(&rows, run, task, error));
+    TRY(frozen_rows_mirror(&rows, run, task, error));
+    for (size_t c = rows.first; c < rows.classes; c++)
+        TRY(fit_class(s, &rows, c, gaussians + (c - rows.first) * gaussian_values(rows.width), error));
+    return threads_check(s->pool, "classes were learned", error);
 }
 
 /* The first of equal ones. */
@@ -125,21 +123,19 @@ static status choose(struct method_run *run, const struct task *task, struct err
 {
     struct state *s = run->state;
     size_t classes = dataset_classes(task->dataset);
-    float *gaussians = take(classes, gaussian_values(s->rule.width) * sizeof *gaussians);
+    OWNED float *gaussians = take(classes, gaussian_values(s->rule.width) * sizeof *gaussians);
     double best = -INFINITY;
-    status result = OK;
-    for (int32_t e = 0; result == OK && e < s->count; e++) {
-        result = show(run, (size_t)e, error);
-        NEXT(result, fit_task(run, task, gaussians, error));
-        double apart = result == OK ? gaussian_mean_divergence(gaussians, classes, s->rule.width) : 0;
-        if (result == OK && apart > best) {
+    for (int32_t e = 0; e < s->count; e++) {
+        TRY(show(run, (size_t)e, error));
+        TRY(fit_task(run, task, gaussians, error));
+        double apart = gaussian_mean_divergence(gaussians, classes, s->rule.width);
+        if (apart > best) {
             best = apart;
             s->current = e;
         }
     }
-    free(gaussians);
     log_debug(run->model->log, "expert %d is trained", (int)s->current);
-    return result;
+    return OK;
 }
 
 /* --- Training --- */
@@ -208,15 +204,13 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     if (task->index >= most_experts(run))
         TRY(backend->ops->upload(backend, parameters_write_all(s->before->parameters), s->experts[s->current].values,
                                  s->before->parameters->values_count * sizeof(float), error));
-    float *values = take(batch, sizeof *values);
+    OWNED float *values = take(batch, sizeof *values);
     for (size_t i = 0; i < batch; i++)
         values[i] = 1;
-    status result = tensor_take(&ones, run->task_memory, TENSOR_F32, "ones", 1, &batch, error);
-    NEXT(result, backend->ops->upload(backend, ones.data, values, tensor_bytes(&ones), error));
-    free(values);
+    TRY(tensor_take(&ones, run->task_memory, TENSOR_F32, "ones", 1, &batch, error));
+    TRY(backend->ops->upload(backend, ones.data, values, tensor_bytes(&ones), error));
     s->ones = ones.data;
-    NEXT(result, freeze_shared(run, task->index > 0, error));
-    return result;
+    return freeze_shared(run, task->index > 0, error);
 }
 
 /* dfeatures += the gradient of weight · mean (features − old)², which joins the loss. */
@@ -346,14 +340,13 @@ static status scores(struct method_run *run, const struct task *task, const floa
     memset(out, 0, n * classes * sizeof *out);
     if (from >= end)
         return OK;
-    double *shares = take(n, (end - from) * sizeof *shares);
+    OWNED double *shares = take(n, (end - from) * sizeof *shares);
     threads_obey(s->pool, run->model->stop);
     gaussian_posteriors(s->experts[s->shown].gaussians + (column + from - first) * each, end - from, s->rule.width,
                         options_real(run->options, "temperature"), features, n, s->pool, shares);
     for (size_t i = 0; i < n; i++)
         for (size_t c = from; c < end; c++)
             out[i * classes + c] = (float)(shares[i * (end - from) + c - from] / (double)knowing(run, column + c));
-    free(shares);
     return threads_check(s->pool, "experts scored images", error);
 }
 

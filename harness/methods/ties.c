@@ -4,6 +4,7 @@
  * these are kept, 12 bytes a weight instead of 4 for every task. Where the sum of an entry is 0 although values are left,
  * the public code takes the sign that most entries have; here the entry stays as it was. The public code keeps one value
  * more than ⌊density · n⌋, and those that are as large as its smallest. */
+#include "core/scope.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/merged.h"
 
@@ -21,7 +22,7 @@ static const struct option options[] = {
 static status add(struct method_run *run, struct error *error)
 {
     struct merged *m = run->state;
-    float *change;
+    OWNED float *change = NULL;
     TRY(merged_take(&change, m->n, sizeof *change, error));
     for (size_t i = 0; i < m->n; i++)
         change[i] = merged_change(m, i);
@@ -30,7 +31,6 @@ static status add(struct method_run *run, struct error *error)
         m->sum[change[i] < 0][i] += change[i];
         m->count[change[i] < 0][i] += change[i] != 0;
     }
-    free(change);
     return OK;
 }
 
