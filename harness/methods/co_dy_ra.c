@@ -66,7 +66,7 @@ static status after_step(struct method_run *run, const struct task *task, size_t
     struct step_guard guard;
     const struct sparsity_rule rule = {.most = options_real(run->options, "sparsity"),
                                        .dense = options_real(run->options, "dense_share"),
-                                       .levels = (size_t)options_integer(run->options, "levels")};
+                                       .levels = method_whole(run, "levels")};
     float threshold = (float)co_dy_ra_threshold(&rule, iteration, task->settings.iterations);
     if (!(threshold > 0))
         return OK;

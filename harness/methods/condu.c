@@ -127,21 +127,9 @@ static status find_nearness(struct method_run *run, const float *features, size_
                             struct error *error)
 {
     const struct condu *s = run->state;
-    struct backend *backend = run->model->backend;
     size_t embed = run->model->clip->dimensions.embed, tasks = s->unified.tasks, classes = classes_of(run->data, tasks);
-    struct tensor a, b, product;
-    TRY(tensor_take(&a, run->step_memory, TENSOR_F32, "image features", 2, (size_t[]){n, embed}, error));
-    TRY(tensor_take(&b, run->step_memory, TENSOR_F32, "prototypes", 2, (size_t[]){classes, embed}, error));
-    TRY(tensor_take(&product, run->step_memory, TENSOR_F32, "nearness", 2, (size_t[]){n, classes}, error));
-    TRY(backend->ops->upload(backend, a.data, features, tensor_bytes(&a), error));
-    TRY(backend->ops->upload(backend, b.data, s->prototypes, tensor_bytes(&b), error));
-    TRY(backend->ops->gemm(
-        backend,
-        &(struct gemm){
-            .a = matrix_of(&a), .b = matrix_of(&b), .transpose_b = true, .exact = true, .out = matrix_of(&product)},
-        error));
-    OWNED float *dots = xmalloc(tensor_bytes(&product));
-    TRY(backend->ops->download(backend, dots, product.data, tensor_bytes(&product), error));
+    OWNED float *dots = xmalloc(array_size(n, classes * sizeof *dots));
+    TRY(model_products(run->model, features, n, s->prototypes, classes, embed, dots, error));
     for (size_t t = 0; t < tasks; t++)
         for (size_t i = 0; i < n; i++) {
             const float *row = dots + i * classes;
@@ -222,7 +210,7 @@ static status vote(struct method_run *run, const struct task *task, const float 
                    struct error *error)
 {
     const struct condu *s = run->state;
-    size_t tasks = s->unified.tasks, models = tasks + 1, most = (size_t)options_integer(run->options, "votes");
+    size_t tasks = s->unified.tasks, models = tasks + 1, most = method_whole(run, "votes");
     bool given = gives_tasks(run) && task->index < tasks;
     memset(votes, 0, n * models);
     for (size_t i = 0; i < n; i++)
@@ -241,7 +229,7 @@ static void cost(const struct method_run *run, struct method_cost *cost)
 {
     const struct condu *s = run->state;
     const struct clip_dimensions *d = &run->model->clip->dimensions;
-    size_t tasks = run->data->task_count, votes = (size_t)options_integer(run->options, "votes");
+    size_t tasks = run->data->task_count, votes = method_whole(run, "votes");
     merged_cost(run, cost);
     cost->kept = (double)s->merged.n * (sizeof *s->unified.values + (double)tasks / 8) +
                  (double)classes_of(run->data, run->data->task_count) * (double)(d->embed * sizeof *s->prototypes);

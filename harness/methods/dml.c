@@ -73,7 +73,7 @@ static status open_peer(struct method_run *run, struct error *error)
     const struct linear_head *head = model->head_state;
     enum parameters_mode mode = model->settings.one_moment ? PARAMETERS_TRAINED_ONE_MOMENT : PARAMETERS_TRAINED;
     struct vit_settings settings = vit_settings_of(model->clip);
-    size_t blocks = (size_t)options_integer(run->options, "shared_blocks");
+    size_t blocks = method_whole(run, "shared_blocks");
     TRY(clip_check_first(model->clip, blocks, "method.shared_blocks", error));
     TRY(vit_create(&model->peer, model->backend, run->memory, &settings, mode, error));
     TRY(linear_head_create(&model->peer_head, model->backend, run->memory, head->linear.in, head->linear.out, mode,

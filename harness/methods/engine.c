@@ -53,11 +53,6 @@ static const struct option options[] = {
     OPTION_NUMBER(REAL, "rank_weight", 0, 1, "0.5", "share of the descriptions in the scores of the five best classes"),
     {0}};
 
-static size_t whole(const struct method_run *run, const char *key)
-{
-    return (size_t)options_integer(run->options, key);
-}
-
 struct state {
     size_t width, classes;
     struct projection layers[SIDES]; /* of all tasks together */
@@ -108,9 +103,10 @@ static void cost(const struct method_run *run, struct method_cost *cost)
 {
     const struct clip_dimensions *d = &run->model->clip->dimensions;
     bool described = options_text(run->options, "descriptions") != NULL;
-    double classes = (double)run->data->class_count, width = (double)d->embed, images = (double)whole(run, "images"),
-           rows = images + classes, square = width * width, all = (double)frozen_classes_images(run->data),
-           steps = (double)whole(run, "epochs") * (all / images + (double)run->data->task_count),
+    double classes = (double)run->data->class_count, width = (double)d->embed,
+           images = (double)method_whole(run, "images"), rows = images + classes, square = width * width,
+           all = (double)frozen_classes_images(run->data),
+           steps = (double)method_whole(run, "epochs") * (all / images + (double)run->data->task_count),
            pairs = described ? 4 * classes * classes * width : 0,
            texts = described ? 5 * classes * classes * cost_texts(d, 1, d->context) : 0;
     *cost = (struct method_cost){
@@ -122,14 +118,11 @@ static void cost(const struct method_run *run, struct method_cost *cost)
 
 /* --- Learning --- */
 
-static void put_row(double *out, const float *row, size_t width, bool unit)
+/* The input of a layer, whose last value is the bias's. */
+static void put_row(double *out, const float *row, size_t width)
 {
-    for (size_t k = 0; k < width; k++)
-        out[k] = (double)row[k];
-    if (unit)
-        linear_unit(out, width);
-    else
-        out[width] = 1; /* the bias's */
+    frozen_rows_widen(row, 1, width, false, out);
+    out[width] = 1;
 }
 
 /* v̄ of the learned classes. */
@@ -143,7 +136,7 @@ static void answer(struct state *s)
     for (size_t c = 0; c < s->classes; c++) {
         double *out = s->answers + c * width;
         for (int32_t p = s->prompts[c]; p < s->prompts[c + 1]; p++) {
-            put_row(t, s->texts + (size_t)p * width, width, false);
+            put_row(t, s->texts + (size_t)p * width, width);
             projection_apply(&s->layers[TEXTS], t, 1, v, NULL);
             for (size_t k = 0; k < width; k++)
                 out[k] += v[k];
@@ -164,6 +157,7 @@ static void widen(struct state *s, size_t classes, size_t prompts, size_t all)
 /* The training of a task. */
 struct lesson {
     struct frozen_rows rows; /* twice the images, the mirrored ones behind */
+    struct arena memory;
     size_t n, first, classes;
     uint32_t *order; /* [n], of the epoch */
     struct alignment_batch batch;
@@ -212,20 +206,20 @@ static status describe(struct method_run *run, const struct task *task, struct l
 static void allocate(struct method_run *run, const struct task *task, struct lesson *l)
 {
     const struct state *s = run->state;
-    size_t width = s->width, layer = array_size(width, width + 1), n = whole(run, "images") + l->first;
-    l->order = xcalloc(l->n + 1, sizeof *l->order);
-    l->batch = (struct alignment_batch){
-        .x = {xcalloc(array_size(n, width + 1), sizeof(double)), xcalloc(array_size(n, width + 1), sizeof(double))},
-        .views = xcalloc(array_size(n, width), sizeof(double)),
-        .references = xcalloc(array_size(n, width), sizeof(double)),
-        .work = xcalloc(alignment_work(n, width), sizeof(double))};
+    size_t width = s->width, layer = array_size(width, width + 1), n = method_whole(run, "images") + l->first;
+    l->order = host_take(&l->memory, l->n, sizeof *l->order);
+    l->batch = (struct alignment_batch){.x = {host_take(&l->memory, array_size(n, width + 1), sizeof(double)),
+                                              host_take(&l->memory, array_size(n, width + 1), sizeof(double))},
+                                        .views = host_take(&l->memory, array_size(n, width), sizeof(double)),
+                                        .references = host_take(&l->memory, array_size(n, width), sizeof(double)),
+                                        .work = host_take(&l->memory, alignment_work(n, width), sizeof(double))};
     for (size_t k = 0; k < SIDES; k++) {
         struct rng rng = rng_make(run->model->seed, RNG_DIRECTIONS, (uint32_t)task->index, (uint32_t)k);
-        l->past[k] = xmalloc(array_size(layer, sizeof(double)));
+        l->past[k] = host_take(&l->memory, layer, sizeof(double));
         memcpy(l->past[k], s->layers[k].weights, layer * sizeof(double));
-        l->own[k] = xmalloc(array_size(layer, sizeof(double)));
-        l->gradients[k] = xcalloc(layer, sizeof(double));
-        l->velocity[k] = xcalloc(layer, sizeof(double));
+        l->own[k] = host_take(&l->memory, layer, sizeof(double));
+        l->gradients[k] = host_take(&l->memory, layer, sizeof(double));
+        l->velocity[k] = host_take(&l->memory, layer, sizeof(double));
         for (size_t i = 0; i < layer; i++) /* PyTorch's initial values of a linear layer */
             l->own[k][i] = (2 * (double)rng_uniform(&rng, i) - 1) / sqrt((double)width);
     }
@@ -255,8 +249,8 @@ static void put_text(const struct state *s, struct alignment_batch *b, size_t i,
         other = describe_pair(s, class, all, rng, i);
     else if (count > 1)
         other += (1 + rng_below(rng, i, (uint32_t)(count - 1))) * width;
-    put_row(b->x[TEXTS] + i * (width + 1), text, width, false);
-    put_row(b->references + i * width, other, width, true);
+    put_row(b->x[TEXTS] + i * (width + 1), text, width);
+    frozen_rows_widen(other, 1, width, true, b->references + i * width);
 }
 
 /* Images, then a row of every earlier class that had any. */
@@ -265,7 +259,7 @@ static void fill_batch(const struct method_run *run, const struct task *task, st
 {
     const struct state *s = run->state;
     struct alignment_batch *b = &l->batch;
-    size_t width = s->width, images = whole(run, "images");
+    size_t width = s->width, images = method_whole(run, "images");
     uint64_t seed = run->model->seed;
     uint32_t number = (uint32_t)task->index, at = (uint32_t)step;
     struct rng order = rng_make(seed, RNG_ORDER, number, (uint32_t)epoch),
@@ -275,8 +269,8 @@ static void fill_batch(const struct method_run *run, const struct task *task, st
     b->n = 0;
     for (size_t i = place * images; i < l->n && b->n < images; i++, b->n++) {
         size_t image = l->order[i];
-        put_row(b->x[IMAGES] + b->n * (width + 1), l->rows.features + image * width, width, false);
-        put_row(b->views + b->n * width, l->rows.features + (l->n + image) * width, width, true);
+        put_row(b->x[IMAGES] + b->n * (width + 1), l->rows.features + image * width, width);
+        frozen_rows_widen(l->rows.features + (l->n + image) * width, 1, width, true, b->views + b->n * width);
         put_text(s, b, b->n, (size_t)l->rows.labels[image], run->data->class_count, &texts);
     }
     b->images = b->n;
@@ -306,7 +300,7 @@ static status train(struct method_run *run, const struct task *task, struct less
     const struct alignment_rule rule = {.scale = log((double)EVALUATION_SCALE),
                                         .view_weight = options_real(run->options, "view_weight"),
                                         .reference_weight = options_real(run->options, "text_weight")};
-    size_t epochs = whole(run, "epochs"), images = whole(run, "images"), step = 0;
+    size_t epochs = method_whole(run, "epochs"), images = method_whole(run, "images"), step = 0;
     add_layers(s, l);
     for (size_t epoch = 0; epoch < epochs; epoch++)
         for (size_t place = 0; place * images < l->n; place++, step++) {
@@ -328,32 +322,22 @@ static status analyse(struct method_run *run, const struct lesson *l, struct err
 {
     struct state *s = run->state;
     OWNED double *rows = xmalloc(array_size(l->n + 1, s->width * sizeof *rows));
-    for (size_t i = 0; i < l->n; i++)
-        put_row(rows + i * s->width, l->rows.features + i * s->width, s->width, true);
+    frozen_rows_widen(l->rows.features, l->n, s->width, true, rows);
     return discriminant_add(&s->analysis, rows, l->rows.labels, l->n, l->classes - l->first, s->pool, error);
 }
 
 static void lesson_free(struct lesson *l)
 {
     frozen_rows_free(&l->rows);
-    free(l->order);
-    free(l->batch.views);
-    free(l->batch.references);
-    free(l->batch.work);
-    for (size_t k = 0; k < SIDES; k++) {
-        free(l->batch.x[k]);
-        free(l->past[k]);
-        free(l->own[k]);
-        free(l->gradients[k]);
-        free(l->velocity[k]);
-    }
+    arena_destroy(&l->memory);
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct state *s = run->state;
     SCOPED(lesson_free) struct lesson l = {0};
-    status result = frozen_rows_read(&l.rows, run, task, error);
+    status result = arena_create(&l.memory, 0, "lesson", error);
+    NEXT(result, frozen_rows_read(&l.rows, run, task, error));
     l.n = l.rows.n;
     l.first = l.rows.first;
     l.classes = l.rows.classes;
@@ -426,10 +410,9 @@ static status scores(struct method_run *run, const struct task *task, const floa
         ranking.pairs = s->pairs + (first * ranking.stride + first) * width;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
         size_t count = n - done < ROWS ? n - done : ROWS;
-        for (size_t i = 0; i < count; i++) {
-            put_row(x + i * (width + 1), features + (done + i) * width, width, false);
-            put_row(units + i * width, features + (done + i) * width, width, true);
-        }
+        frozen_rows_widen(features + done * width, count, width, true, units);
+        for (size_t i = 0; i < count; i++)
+            put_row(x + i * (width + 1), features + (done + i) * width, width);
         projection_apply(&s->layers[IMAGES], x, count, u, NULL);
         projection_multiply(&s->layers[IMAGES], count, s->classes, width, u, s->answers, own);
         discriminant_scores(&s->analysis, units, count, s->pool, analysis);

@@ -58,7 +58,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 
 static bool is_counted(const struct method_run *run, const struct task *task, size_t iteration)
 {
-    return iteration + (size_t)options_integer(run->options, "fisher_iterations") > task->settings.iterations;
+    return iteration + method_whole(run, "fisher_iterations") > task->settings.iterations;
 }
 
 static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *error)

@@ -234,7 +234,7 @@ status guided_begin_task(struct method_run *run, const struct task *task, bool r
 {
     struct guided *g = run->state;
     struct model *model = run->model;
-    size_t batch = (size_t)options_integer(run->options, "reference_batch");
+    size_t batch = method_whole(run, "reference_batch");
     if (!resumed) {
         g->done = 0;
         TRY(trained_groups_reset(model, error));

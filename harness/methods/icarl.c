@@ -32,7 +32,7 @@ struct state {
 static status open_teacher(struct method_run *run, struct error *error)
 {
     struct state *s = run->state;
-    s->exemplars.capacity = (size_t)options_integer(run->options, "exemplars");
+    s->exemplars.capacity = method_whole(run, "exemplars");
     return guided_open_following(run, error);
 }
 

@@ -29,7 +29,7 @@ static const struct option options[] = {
 
 static size_t batches(const struct method_run *run, const struct task *task)
 {
-    return (size_t)options_integer(run->options, "pass_batches");
+    return method_whole(run, "pass_batches");
 }
 
 static status protect(struct method_run *run, const struct task *task, const struct layer_pass *pass,

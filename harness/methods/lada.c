@@ -23,6 +23,7 @@
 #include "harness/methods/methods.h"
 #include "harness/model/class_features.h"
 #include "harness/train/image_pass.h"
+#include "harness/train/services/host_step.h"
 #include "harness/train/services/label_memory.h"
 #include "models/clip/cost.h"
 
@@ -39,11 +40,6 @@ static const struct option options[] = {
     OPTION_NUMBER(INTEGER, "steps", 2, 1e6, "500", "steps per task"),
     OPTION_NUMBER(INTEGER, "images", 1, 65536, "64", "training images of a step"),
     {0}};
-
-static size_t whole(const struct method_run *run, const char *key)
-{
-    return (size_t)options_integer(run->options, key);
-}
 
 static status open(struct method_run *run, struct error *error)
 {
@@ -64,8 +60,9 @@ static void close(struct method_run *run)
 static void cost(const struct method_run *run, struct method_cost *cost)
 {
     double classes = (double)run->data->class_count, width = (double)run->model->clip->dimensions.embed,
-           vectors = classes * (double)whole(run, "vectors"), means = classes * (double)whole(run, "gaussians"),
-           rows = means + (double)whole(run, "images"), steps = (double)(run->data->task_count * whole(run, "steps"));
+           vectors = classes * (double)method_whole(run, "vectors"),
+           means = classes * (double)method_whole(run, "gaussians"), rows = means + (double)method_whole(run, "images"),
+           steps = (double)(run->data->task_count * method_whole(run, "steps"));
     /* Rows and vectors grow from task to task: a third of the last step's products on average. */
     *cost =
         (struct method_cost){.operations = steps / 3 * 2 * rows * width * (vectors + classes) +
@@ -76,15 +73,10 @@ static void cost(const struct method_run *run, struct method_cost *cost)
 
 /* --- Learning --- */
 
-static void widen(const float *rows, size_t n, double *out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = (double)rows[i];
-}
-
 /* The training of a task. */
 struct lesson {
     struct frozen_rows rows;
+    struct arena memory;
     double *raw, *texts; /* [n, width], the features; [classes, width], 100 times the unit vectors */
     uint32_t *order;     /* [n], of the epoch */
     size_t images;       /* of a step */
@@ -106,34 +98,21 @@ static status read_texts(struct method_run *run, const struct task *last, double
     return OK;
 }
 
-/* Features of a class, unit vectors or as they are: rows [n, width]. */
-static size_t rows_of(const struct lesson *l, size_t class, bool unit, double *rows)
-{
-    size_t n = 0, width = l->rows.width;
-    for (size_t i = 0; i < l->rows.n; i++) {
-        if ((size_t)l->rows.labels[i] != class)
-            continue;
-        memcpy(rows + n * width, l->raw + i * width, width * sizeof *rows);
-        if (unit)
-            linear_unit(rows + n * width, width);
-        n++;
-    }
-    return n;
-}
-
 /* The vectors, or after training the Gaussians, of the task's classes. */
 static void describe(struct method_run *run, const struct task *task, const struct lesson *l, bool vectors)
 {
     struct label_memory *m = run->state;
+    OWNED float *own = xmalloc(array_size(l->rows.n + 1, m->width * sizeof *own));
     OWNED double *rows = xmalloc(array_size(l->rows.n + 1, m->width * sizeof *rows));
     for (size_t class = l->rows.first; class < l->rows.classes; class ++) {
-        size_t n = rows_of(l, class, vectors, rows);
+        size_t n = frozen_rows_of_class(&l->rows, class, own);
+        frozen_rows_widen(own, n, m->width, vectors, rows);
         struct rng rng = rng_make(run->model->seed, RNG_CENTRES, (uint32_t)task->index,
                                   (uint32_t)(class * DRAWS + (vectors ? 0 : DRAWS / 2)));
         if (vectors)
-            label_memory_add(m, rows, n, whole(run, "vectors"), rng);
+            label_memory_add(m, rows, n, method_whole(run, "vectors"), rng);
         else
-            label_memory_fit(m, class, rows, n, whole(run, "gaussians"), rng);
+            label_memory_fit(m, class, rows, n, method_whole(run, "gaussians"), rng);
     }
 }
 
@@ -165,23 +144,24 @@ static void fill_batch(struct method_run *run, const struct task *task, struct l
 static void allocate(const struct method_run *run, struct lesson *l, size_t first)
 {
     const struct label_memory *m = run->state;
-    size_t most = whole(run, "images"), rows = m->means.count + most, count = m->vectors.count;
+    size_t most = method_whole(run, "images"), rows = m->means.count + most, count = m->vectors.count;
     l->images = most < l->rows.n ? most : l->rows.n;
-    l->order = xcalloc(l->rows.n + 1, sizeof *l->order);
-    l->batch = (struct label_batch){.x = xcalloc(array_size(rows, m->width), sizeof(double)),
-                                    .labels = xcalloc(rows, sizeof(int32_t)),
-                                    .weights = xcalloc(rows, sizeof(double)),
-                                    .scores = xcalloc(array_size(rows, m->classes), sizeof(double)),
-                                    .work = xcalloc(array_size(rows, 2 * count + m->width), sizeof(double))};
-    l->gradient = xcalloc(array_size(count - first + 1, m->width), sizeof(double));
-    l->moments = xcalloc(array_size(count - first + 1, 2 * m->width), sizeof(double));
+    l->order = host_take(&l->memory, l->rows.n, sizeof *l->order);
+    l->batch =
+        (struct label_batch){.x = host_take(&l->memory, array_size(rows, m->width), sizeof(double)),
+                             .labels = host_take(&l->memory, rows, sizeof(int32_t)),
+                             .weights = host_take(&l->memory, rows, sizeof(double)),
+                             .scores = host_take(&l->memory, array_size(rows, m->classes), sizeof(double)),
+                             .work = host_take(&l->memory, array_size(rows, 2 * count + m->width), sizeof(double))};
+    l->gradient = host_take(&l->memory, array_size(count - first, m->width), sizeof(double));
+    l->moments = host_take(&l->memory, array_size(count - first, 2 * m->width), sizeof(double));
 }
 
 static status train(struct method_run *run, const struct task *task, struct lesson *l, size_t first,
                     struct error *error)
 {
     struct label_memory *m = run->state;
-    const struct one_cycle cycle = {.steps = whole(run, "steps"),
+    const struct one_cycle cycle = {.steps = method_whole(run, "steps"),
                                     .peak = options_real(run->options, "rate"),
                                     .decay = options_real(run->options, "decay")};
     allocate(run, l, first);
@@ -205,16 +185,7 @@ static status train(struct method_run *run, const struct task *task, struct less
 static void lesson_free(struct lesson *l)
 {
     frozen_rows_free(&l->rows);
-    free(l->raw);
-    free(l->texts);
-    free(l->order);
-    free(l->batch.x);
-    free(l->batch.labels);
-    free(l->batch.weights);
-    free(l->batch.scores);
-    free(l->batch.work);
-    free(l->gradient);
-    free(l->moments);
+    arena_destroy(&l->memory);
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
@@ -222,11 +193,12 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     struct label_memory *m = run->state;
     SCOPED(lesson_free) struct lesson l = {0};
     size_t before = m->classes, first = m->vectors.count;
-    status result = frozen_rows_read(&l.rows, run, task, error);
+    status result = arena_create(&l.memory, 0, "lesson", error);
+    NEXT(result, frozen_rows_read(&l.rows, run, task, error));
     if (result == OK) {
-        l.raw = xmalloc(array_size(l.rows.n + 1, m->width * sizeof *l.raw));
-        l.texts = xmalloc(array_size(l.rows.classes, m->width * sizeof *l.texts));
-        widen(l.rows.features, l.rows.n * m->width, l.raw);
+        l.raw = host_take(&l.memory, array_size(l.rows.n, m->width), sizeof *l.raw);
+        l.texts = host_take(&l.memory, array_size(l.rows.classes, m->width), sizeof *l.texts);
+        frozen_rows_widen(l.rows.features, l.rows.n, m->width, false, l.raw);
         describe(run, task, &l, true);
         result = read_texts(run, task, l.texts, error);
         NEXT(result, train(run, task, &l, first, error));
@@ -256,9 +228,7 @@ static status scores(struct method_run *run, const struct task *task, const floa
     known = known < classes ? known : classes;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
         size_t count = n - done < ROWS ? n - done : ROWS;
-        widen(features + done * m->width, count * m->width, x);
-        for (size_t i = 0; i < count; i++)
-            linear_unit(x + i * m->width, m->width);
+        frozen_rows_widen(features + done * m->width, count, m->width, true, x);
         memset(own, 0, count * m->classes * sizeof *own);
         label_memory_scores(m, x, count, affinities, own);
         for (size_t i = 0; i < count; i++) {

@@ -41,8 +41,7 @@ static const struct option vr_options[] = {
 
 static status draw(struct reference_texts *texts, const struct method_run *run, size_t task, struct error *error)
 {
-    return reference_texts_draw(texts, run, task, (size_t)options_integer(run->options, "sentences"),
-                                (size_t)options_integer(run->options, "words"), error);
+    return reference_texts_draw(texts, run, task, method_whole(run, "sentences"), method_whole(run, "words"), error);
 }
 
 /* Sentences that do not fit the model are reported before anything is computed. */

@@ -352,7 +352,7 @@ static status train_gates(struct method_run *run, const struct task *task, struc
     const struct designed *s = run->state;
     struct model *model = run->model;
     SCOPED(batches_close_at) struct batches *batches = NULL;
-    size_t iterations = (size_t)options_integer(run->options, "gate_iterations"), vectors = 0;
+    size_t iterations = method_whole(run, "gate_iterations"), vectors = 0;
     for (size_t i = 0; i < s->count; i++)
         vectors += 3 * (size_t)s->spaces[i].rank; /* at most three matrices have it */
     TRY(parameters_reset(model->deltas->parameters, error));
@@ -384,12 +384,10 @@ static status find_directions(struct method_run *run, const struct task *before,
     struct designed *s = run->state;
     SCOPED(layer_pass_free) struct layer_pass pass = {0};
     TRY(use(run, before->index, MIXTURE, 0, error));
-    TRY(layer_pass_run(&pass, run, before, LAYER_COVARIANCE, (size_t)options_integer(run->options, "gate_iterations"),
-                       error));
+    TRY(layer_pass_run(&pass, run, before, LAYER_COVARIANCE, method_whole(run, "gate_iterations"), error));
     for (size_t i = 0; i < pass.count; i++) {
         TRY(stop_check(run->model->stop, "inputs of layers were decomposed", error));
-        TRY(mingle_extend(&s->spaces[i], pass.list[i].values, (size_t)options_integer(run->options, "directions"),
-                          error));
+        TRY(mingle_extend(&s->spaces[i], pass.list[i].values, method_whole(run, "directions"), error));
     }
     return OK;
 }

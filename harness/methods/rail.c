@@ -32,7 +32,7 @@ static status open_primal(struct method_run *run, struct error *error)
     *(struct regression *)run->state = (struct regression){.form = REGRESSION_PRIMAL,
                                                            .ridge = options_real(run->options, "ridge"),
                                                            .fusion = options_real(run->options, "fusion")};
-    return regression_open(run, (size_t)options_integer(run->options, "hidden"), error);
+    return regression_open(run, method_whole(run, "hidden"), error);
 }
 
 const struct method method_rail_primal = {

@@ -22,7 +22,7 @@ static status open(struct method_run *run, struct error *error)
 {
     *(struct regression *)run->state =
         (struct regression){.form = REGRESSION_PRIMAL, .validated = true, .fusion = 1, .others = -(double)FLT_MAX};
-    return regression_open(run, (size_t)options_integer(run->options, "hidden"), error);
+    return regression_open(run, method_whole(run, "hidden"), error);
 }
 
 const struct method method_ran_pac = {

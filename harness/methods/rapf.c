@@ -46,11 +46,6 @@ static const struct option options[] = {
     OPTION(BOOLEAN, "widen", "no", "adds to each covariance its mean variance and mean covariance"),
     {0}};
 
-static size_t whole(const struct method_run *run, const char *key)
-{
-    return (size_t)options_integer(run->options, key);
-}
-
 struct state {
     struct projection layer;
     struct projection_texts texts; /* of the learned classes */
@@ -86,9 +81,10 @@ static void close(struct method_run *run)
 static void cost(const struct method_run *run, struct method_cost *cost)
 {
     double classes = (double)run->data->class_count, width = (double)run->model->clip->dimensions.embed,
-           images = (double)whole(run, "images"), drawn = (double)(whole(run, "classes") * whole(run, "draws")),
+           images = (double)method_whole(run, "images"),
+           drawn = (double)(method_whole(run, "classes") * method_whole(run, "draws")),
            all = (double)frozen_classes_images(run->data), values = (double)gaussian_values((size_t)width),
-           steps = (double)whole(run, "epochs") * (all / images + (double)run->data->task_count);
+           steps = (double)method_whole(run, "epochs") * (all / images + (double)run->data->task_count);
     *cost = (struct method_cost){
         .operations = steps * ((images + drawn) * 4 * width * (width + classes / 2) + drawn * width * width) +
                       classes * width * width * width + cost_images(&run->model->clip->dimensions, (size_t)all),
@@ -98,12 +94,6 @@ static void cost(const struct method_run *run, struct method_cost *cost)
 }
 
 /* --- Learning --- */
-
-static void to_double(const float *rows, size_t n, double *out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = (double)rows[i];
-}
 
 /* 100 times the unit texts of the task's classes, behind those of earlier ones. */
 static status add_texts(struct method_run *run, const struct task *task, struct error *error)
@@ -126,6 +116,7 @@ static status add_texts(struct method_run *run, const struct task *task, struct 
 /* The training of a task. */
 struct lesson {
     struct frozen_rows rows;
+    struct arena memory;
     uint32_t *images, *turns; /* [rows.n], [count]: the orders of an epoch */
     size_t pairs;
     int32_t *earlier, *later; /* [pairs]: a Gaussian, a class of the task */
@@ -157,18 +148,18 @@ static void allocate(const struct method_run *run, struct lesson *l)
 {
     const struct state *s = run->state;
     size_t width = s->layer.width, square = array_size(width, width),
-           n = whole(run, "images") + (whole(run, "classes") + 2 * l->pairs) * whole(run, "draws");
-    l->images = xcalloc(l->rows.n + 1, sizeof *l->images);
-    l->turns = xcalloc(s->count + 1, sizeof *l->turns);
-    l->batch =
-        (struct projection_batch){.x = xcalloc(array_size(n, width), sizeof(double)),
-                                  .labels = xcalloc(n, sizeof(int32_t)),
-                                  .others = xcalloc(n, sizeof(int32_t)),
-                                  .work = xcalloc(array_size(n, 4 * width + s->texts.classes + 1), sizeof(double))};
-    l->before = xmalloc(array_size(square, sizeof *l->before));
+           n = method_whole(run, "images") + (method_whole(run, "classes") + 2 * l->pairs) * method_whole(run, "draws");
+    l->images = host_take(&l->memory, l->rows.n, sizeof *l->images);
+    l->turns = host_take(&l->memory, s->count, sizeof *l->turns);
+    l->batch = (struct projection_batch){
+        .x = host_take(&l->memory, array_size(n, width), sizeof(double)),
+        .labels = host_take(&l->memory, n, sizeof(int32_t)),
+        .others = host_take(&l->memory, n, sizeof(int32_t)),
+        .work = host_take(&l->memory, array_size(n, 4 * width + s->texts.classes + 1), sizeof(double))};
+    l->before = host_take(&l->memory, square, sizeof *l->before);
     memcpy(l->before, s->layer.weights, square * sizeof *l->before);
-    l->gradient = xcalloc(square, sizeof *l->gradient);
-    l->moments = xcalloc(2 * square, sizeof *l->moments);
+    l->gradient = host_take(&l->memory, square, sizeof *l->gradient);
+    l->moments = host_take(&l->memory, 2 * square, sizeof *l->moments);
 }
 
 static void draw(const struct state *s, struct lesson *l, size_t gaussian, int32_t other, size_t count,
@@ -190,19 +181,19 @@ static void fill_batch(const struct method_run *run, const struct task *task, st
 {
     const struct state *s = run->state;
     struct projection_batch *b = &l->batch;
-    size_t width = s->layer.width, images = whole(run, "images"), per_epoch = (l->rows.n + images - 1) / images,
-           epoch = step / per_epoch, place = step % per_epoch, at = place * images, draws = whole(run, "draws"),
-           classes = s->count > 0 ? whole(run, "classes") : 0;
+    size_t width = s->layer.width, images = method_whole(run, "images"), per_epoch = (l->rows.n + images - 1) / images,
+           epoch = step / per_epoch, place = step % per_epoch, at = place * images, draws = method_whole(run, "draws"),
+           classes = s->count > 0 ? method_whole(run, "classes") : 0;
     uint32_t number = (uint32_t)task->index;
     struct rng order = rng_make(run->model->seed, RNG_ORDER, number, (uint32_t)epoch),
-               turns = rng_make(run->model->seed, RNG_ORDER, number, (uint32_t)(whole(run, "epochs") + epoch)),
+               turns = rng_make(run->model->seed, RNG_ORDER, number, (uint32_t)(method_whole(run, "epochs") + epoch)),
                normal = rng_make(run->model->seed, RNG_SAMPLES, number, (uint32_t)step);
     if (place == 0) {
         rng_permutation(&order, l->rows.n, l->images);
         rng_permutation(&turns, s->count, l->turns);
     }
     for (b->n = 0; b->n < images && at < l->rows.n; at++, b->n++) {
-        to_double(l->rows.features + l->images[at] * width, width, b->x + b->n * width);
+        frozen_rows_widen(l->rows.features + l->images[at] * width, 1, width, false, b->x + b->n * width);
         b->labels[b->n] = l->rows.labels[l->images[at]];
     }
     for (size_t j = 0; j < classes; j++)
@@ -215,7 +206,8 @@ static void fill_batch(const struct method_run *run, const struct task *task, st
 static status train(struct method_run *run, const struct task *task, struct lesson *l, struct error *error)
 {
     struct state *s = run->state;
-    size_t epochs = whole(run, "epochs"), images = whole(run, "images"), per_epoch = (l->rows.n + images - 1) / images;
+    size_t epochs = method_whole(run, "epochs"), images = method_whole(run, "images"),
+           per_epoch = (l->rows.n + images - 1) / images;
     for (size_t step = 0; step < epochs * per_epoch; step++) {
         if (stop_requested(run->model->stop))
             return error_set(error, ERROR_STOPPED, "%s: stopped while its layer was trained", task->settings.name);
@@ -239,10 +231,7 @@ static status describe(struct method_run *run, const struct lesson *l, struct er
     s->owners = xrealloc(s->owners, array_size(most, sizeof *s->owners));
     s->gaussians = xrealloc(s->gaussians, array_size(most, values * sizeof *s->gaussians));
     for (size_t class = l->rows.first; class < l->rows.classes; class ++) {
-        size_t n = 0;
-        for (size_t i = 0; i < l->rows.n; i++)
-            if ((size_t)l->rows.labels[i] == class)
-                memcpy(rows + n++ * rule.width, l->rows.features + i * rule.width, rule.width * sizeof *rows);
+        size_t n = frozen_rows_of_class(&l->rows, class, rows);
         if (n == 0)
             continue;
         TRY(gaussian_fit(s->gaussians + s->count * values, &rule, rows, n, s->layer.pool, error));
@@ -254,17 +243,9 @@ static status describe(struct method_run *run, const struct lesson *l, struct er
 static void lesson_free(struct lesson *l)
 {
     frozen_rows_free(&l->rows);
-    free(l->images);
-    free(l->turns);
     free(l->earlier);
     free(l->later);
-    free(l->batch.x);
-    free(l->batch.labels);
-    free(l->batch.others);
-    free(l->batch.work);
-    free(l->before);
-    free(l->gradient);
-    free(l->moments);
+    arena_destroy(&l->memory);
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
@@ -272,7 +253,8 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     struct state *s = run->state;
     SCOPED(lesson_free) struct lesson l = {0};
     size_t classes = s->texts.classes, count = s->count;
-    status result = frozen_rows_read(&l.rows, run, task, error);
+    status result = arena_create(&l.memory, 0, "lesson", error);
+    NEXT(result, frozen_rows_read(&l.rows, run, task, error));
     NEXT(result, add_texts(run, task, error));
     if (result == OK) {
         find_pairs(run, &l);
@@ -327,7 +309,7 @@ static status scores(struct method_run *run, const struct task *task, const floa
     known = known < classes ? known : classes;
     for (size_t done = 0; done < n && known > 0; done += ROWS) {
         size_t count = n - done < ROWS ? n - done : ROWS;
-        to_double(features + done * width, count * width, x);
+        frozen_rows_widen(features + done * width, count, width, false, x);
         projection_scores(&s->layer, &s->texts, x, count, x + ROWS * width, own);
         for (size_t i = 0; i < count; i++)
             frozen_classes_decide(scores + (done + i) * classes, classes, known, own + i * learned + first);

@@ -33,7 +33,7 @@ struct state {
 static status open_memory(struct method_run *run, struct error *error)
 {
     struct state *s = run->state;
-    s->exemplars.capacity = (size_t)options_integer(run->options, "exemplars");
+    s->exemplars.capacity = method_whole(run, "exemplars");
     return OK;
 }
 
@@ -56,7 +56,7 @@ static void close_memory(struct method_run *run)
 
 static size_t batch_of(const struct method_run *run, const struct task *task)
 {
-    size_t batch = (size_t)options_integer(run->options, "replayed");
+    size_t batch = method_whole(run, "replayed");
     return batch > 0 ? batch : task->settings.batch;
 }
 

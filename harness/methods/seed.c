@@ -67,7 +67,7 @@ static struct parameters *tower_of(const struct method_run *run)
 
 static size_t most_experts(const struct method_run *run)
 {
-    size_t most = (size_t)options_integer(run->options, "experts");
+    size_t most = method_whole(run, "experts");
     return most < run->data->task_count ? most : run->data->task_count;
 }
 
@@ -96,11 +96,8 @@ static void *take(size_t count, size_t size)
 static status fit_class(const struct state *s, const struct frozen_rows *rows, size_t class, float *gaussian,
                         struct error *error)
 {
-    size_t n = 0, width = rows->width;
-    OWNED float *own = take(rows->n, width * sizeof *own);
-    for (size_t i = 0; i < rows->n; i++)
-        if ((size_t)rows->labels[i] == class)
-            memcpy(own + n++ * width, rows->features + i * width, width * sizeof *own);
+    OWNED float *own = take(rows->n, rows->width * sizeof *own);
+    size_t n = frozen_rows_of_class(rows, class, own);
     return n > 0 ? gaussian_fit(gaussian, &s->rule, own, n, s->pool, error)
                  : error_set(error, ERROR_ARGUMENT,
                              "method.name: seed learns a class from its training images, but one has none");
@@ -144,7 +141,7 @@ static status choose(struct method_run *run, const struct task *task, struct err
 static status freeze_shared(struct method_run *run, bool frozen, struct error *error)
 {
     struct parameters *group = tower_of(run);
-    size_t blocks = (size_t)options_integer(run->options, "shared_blocks");
+    size_t blocks = method_whole(run, "shared_blocks");
     for (size_t i = 0; i < group->count; i++)
         if (clip_is_first(group->list[i].name, blocks))
             TRY(parameters_govern(group, &group->list[i], frozen ? CLIP_FLAG_TEXT : CLIP_FLAG_IMAGE, error));
@@ -156,7 +153,7 @@ static status open_experts(struct method_run *run, struct error *error)
     struct state *s = run->state;
     struct clip *clip = run->model->clip;
     struct vit_settings settings = vit_settings_of(clip);
-    TRY(clip_check_first(clip, (size_t)options_integer(run->options, "shared_blocks"), "method.shared_blocks", error));
+    TRY(clip_check_first(clip, method_whole(run, "shared_blocks"), "method.shared_blocks", error));
     s->rule = (struct gaussian_rule){.width = model_feature_width(run->model),
                                      .ridge = options_real(run->options, "ridge"),
                                      .shrinkage = options_real(run->options, "shrinkage")};

@@ -80,7 +80,7 @@ static status loss(struct method_run *run, const struct task *task, const struct
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
     struct state *s = run->state;
-    if ((iteration - 1) % (size_t)options_integer(run->options, "average_every") == 0)
+    if ((iteration - 1) % method_whole(run, "average_every") == 0)
         TRY(average_add(&s->mean, weights_of(run), error));
     return guided_after_step(run, task, iteration, error);
 }

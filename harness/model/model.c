@@ -303,6 +303,28 @@ void trained_encoding(struct model *model, enum tower tower, const int32_t *rout
         encoding->router = routers;
 }
 
+status model_products(struct model *model, const float *a, size_t n, const float *b, size_t m, size_t width, float *out,
+                      struct error *error)
+{
+    const struct backend_ops *ops = model->backend->ops;
+    struct arena *arena = &model->step_memory;
+    struct tensor left, right, product;
+    arena_reset(arena);
+    TRY(tensor_take(&left, arena, TENSOR_F32, "left factor", 2, (size_t[]){n, width}, error));
+    TRY(tensor_take(&right, arena, TENSOR_F32, "right factor", 2, (size_t[]){m, width}, error));
+    TRY(tensor_take(&product, arena, TENSOR_F32, "products", 2, (size_t[]){n, m}, error));
+    TRY(ops->upload(model->backend, left.data, a, tensor_bytes(&left), error));
+    TRY(ops->upload(model->backend, right.data, b, tensor_bytes(&right), error));
+    TRY(ops->gemm(model->backend,
+                  &(struct gemm){.a = matrix_of(&left),
+                                 .b = matrix_of(&right),
+                                 .transpose_b = true,
+                                 .out = matrix_of(&product),
+                                 .exact = true},
+                  error));
+    return ops->download(model->backend, out, product.data, tensor_bytes(&product), error);
+}
+
 size_t trained_values(const struct model *model)
 {
     struct trained_group group;

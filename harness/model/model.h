@@ -132,6 +132,10 @@ status model_fill(struct model *model, struct arena *arena, size_t n, int32_t va
 /* Whether all of values [n], on the device, are finite. Waits for the device. */
 status model_finite(const struct model *model, const float *values, size_t n, bool *finite, struct error *error);
 
+/* out [n, m] = a [n, width] · bᵀ, b [m, width]; all on the host. In the step's arena, which is reset. */
+status model_products(struct model *model, const float *a, size_t n, const float *b, size_t m, size_t width, float *out,
+                      struct error *error);
+
 /* The number of routers that images choose from, and the router of a task, of adapters or prefixes; 0 and −1 where
  * there are none. */
 size_t model_routers(const struct model *model);

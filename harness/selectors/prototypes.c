@@ -64,29 +64,6 @@ static double square(const float *row, size_t width)
     return total;
 }
 
-/* out [n, m] = a [n, width] · bᵀ, b [m, width]; all on the host. */
-static status multiply(struct model *model, const float *a, size_t n, const float *b, size_t m, size_t width,
-                       float *out, struct error *error)
-{
-    const struct backend_ops *ops = model->backend->ops;
-    struct arena *arena = &model->step_memory;
-    struct tensor left, right, product;
-    arena_reset(arena);
-    TRY(tensor_take(&left, arena, TENSOR_F32, "selector features", 2, (size_t[]){n, width}, error));
-    TRY(tensor_take(&right, arena, TENSOR_F32, "selector prototypes", 2, (size_t[]){m, width}, error));
-    TRY(tensor_take(&product, arena, TENSOR_F32, "selector products", 2, (size_t[]){n, m}, error));
-    TRY(ops->upload(model->backend, left.data, a, tensor_bytes(&left), error));
-    TRY(ops->upload(model->backend, right.data, b, tensor_bytes(&right), error));
-    TRY(ops->gemm(model->backend,
-                  &(struct gemm){.a = matrix_of(&left),
-                                 .b = matrix_of(&right),
-                                 .transpose_b = true,
-                                 .out = matrix_of(&product),
-                                 .exact = true},
-                  error));
-    return ops->download(model->backend, out, product.data, tensor_bytes(&product), error);
-}
-
 /* ‖x − p‖² = ‖x‖² + ‖p‖² − 2 x · p, which rounding can bring below 0. */
 static void nearest(const struct prototypes *p, size_t k, const float *rows, size_t n, const float *products,
                     float *errors)
@@ -111,7 +88,7 @@ static status place(const struct prototypes *p, struct model *model, const float
         return OK;
     for (size_t i = 0; i < n * p->width; i++)
         other[i] -= p->mean[i % p->width];
-    return multiply(model, other, n, p->whitening, p->width, p->width, rows, error);
+    return model_products(model, other, n, p->whitening, p->width, p->width, rows, error);
 }
 
 status prototypes_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
@@ -125,7 +102,7 @@ status prototypes_errors(struct selector *selector, size_t k, const struct selec
     for (size_t first = 0; first < images->n; first += ROWS) {
         size_t n = images->n - first < ROWS ? images->n - first : ROWS;
         TRY(place(p, selector->model, images->features + first * p->width, n, rows, other, error));
-        TRY(multiply(selector->model, rows, n, p->points[k], p->counts[k], p->width, products, error));
+        TRY(model_products(selector->model, rows, n, p->points[k], p->counts[k], p->width, products, error));
         nearest(p, k, rows, n, products, errors + first);
     }
     return OK;

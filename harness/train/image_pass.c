@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/linear.h"
 #include "core/scope.h"
 #include "harness/train/guard.h"
 
@@ -290,6 +291,23 @@ void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng)
     free(rows->labels);
     rows->features = features;
     rows->labels = labels;
+}
+
+size_t frozen_rows_of_class(const struct frozen_rows *rows, size_t class, float *features)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < rows->n; i++)
+        if ((size_t)rows->labels[i] == class)
+            memcpy(features + n++ * rows->width, rows->features + i * rows->width, rows->width * sizeof *features);
+    return n;
+}
+
+void frozen_rows_widen(const float *features, size_t n, size_t width, bool unit, double *out)
+{
+    for (size_t i = 0; i < n * width; i++)
+        out[i] = (double)features[i];
+    for (size_t i = 0; unit && i < n; i++)
+        linear_unit(out + i * width, width);
 }
 
 void frozen_rows_free(struct frozen_rows *rows)

@@ -90,6 +90,10 @@ status frozen_rows_read(struct frozen_rows *rows, const struct method_run *run, 
 status frozen_rows_mirror(struct frozen_rows *rows, const struct method_run *run, const struct task *task,
                           struct error *error);
 void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng);
+/* features: those of a class's images, in order; returns their number. */
+size_t frozen_rows_of_class(const struct frozen_rows *rows, size_t class, float *features);
+/* out [n, width]: features in double precision, as they are or as unit vectors */
+void frozen_rows_widen(const float *features, size_t n, size_t width, bool unit, double *out);
 void frozen_rows_free(struct frozen_rows *rows); /* after a failure, too */
 
 /* Number of the class of the first column that the hook `scores` gets: 0, or with evaluation.label_space: task the task's

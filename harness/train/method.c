@@ -28,6 +28,11 @@ const struct witness *method_input(const struct method_run *run, const char *opt
     return NULL;
 }
 
+size_t method_whole(const struct method_run *run, const char *option)
+{
+    return (size_t)options_integer(run->options, option);
+}
+
 status method_open(struct method_run *run, struct model *model, struct data *data, struct error *error)
 {
     const struct method *method = model->settings.method;

@@ -161,3 +161,4 @@ unsigned method_groups(const struct method *method, const struct options *option
 
 /* Of the file or the folder that an option names, before the method read it; NULL: it reads none there. */
 const struct witness *method_input(const struct method_run *run, const char *option);
+size_t method_whole(const struct method_run *run, const char *option); /* a whole number of the method's options */

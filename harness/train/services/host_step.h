@@ -8,6 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/alloc.h"
+
+/* Zeros in an arena that lives as long as the training of a task. */
+void *host_take(struct arena *memory, size_t count, size_t size);
+
 /* mean over rows of weights (NULL: 1) · cross-entropy; scores [n, classes] become the gradient in them. */
 double host_cross_entropy(double *scores, size_t n, size_t classes, const int32_t *labels, const double *weights);
 

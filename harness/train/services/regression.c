@@ -51,16 +51,6 @@ void regression_draw(struct regression *r, size_t hidden, uint64_t seed)
         r->bases[i] = r->validated ? (double)rng_normal(&rng, i) : bound * (2 * (double)rng_uniform(&rng, i) - 1);
 }
 
-static void widen(const float *features, size_t n, size_t width, bool raw, double *rows)
-{
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < width; k++)
-            rows[i * width + k] = (double)features[i * width + k];
-        if (!raw)
-            linear_unit(rows + i * width, width);
-    }
-}
-
 /* A chunk of up to ROWS rows: x [n, width], Φ [n, M]; means: Φ is x. */
 struct expansion {
     double *x, *phi;
@@ -81,7 +71,7 @@ static struct expansion expansion_create(const struct regression *r)
 
 static void expand(struct expansion *e, const struct regression *r, const float *features, size_t n, bool scoring)
 {
-    widen(features, n, r->width, takes_raw(r, scoring), e->x);
+    frozen_rows_widen(features, n, r->width, !takes_raw(r, scoring), e->x);
     if (r->form == REGRESSION_MEANS)
         return;
     linear_multiply(r->pool, &(struct linear_product){.rows = n,
@@ -135,7 +125,7 @@ static void more_rows(struct regression *r, size_t n)
 static void add_dual(struct regression *r, const float *features, const int32_t *labels, size_t n)
 {
     more_rows(r, n);
-    widen(features, n, r->width, false, r->bases + r->basis * r->width);
+    frozen_rows_widen(features, n, r->width, true, r->bases + r->basis * r->width);
     memcpy(r->labels + r->basis, labels, n * sizeof *labels);
     r->basis += n;
 }
