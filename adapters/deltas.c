@@ -173,29 +173,24 @@ static status take_masks(struct deltas *d, struct arena *arena, struct error *er
     return d->clip->backend->ops->upload(d->clip->backend, masks.data, values, tensor_bytes(&masks), error);
 }
 
-static status create(struct deltas *d, struct arena *arena, enum parameters_mode mode, struct error *error)
-{
-    size_t most = DELTA_MATRICES * (d->clip->towers[TOWER_IMAGE].count + d->clip->towers[TOWER_TEXT].count);
-    d->list = xcalloc(most, sizeof *d->list);
-    d->each = xcalloc(most, sizeof *d->each);
-    parameters_create(&d->parameters, d->clip->backend);
-    TRY(adapter_place_check("delta", &d->settings.place, &d->clip->dimensions, error));
-    TRY(clip_digest(d->clip, d->model, error));
-    for (int t = 0; t < TOWERS; t++)
-        for (size_t b = 0; b < d->clip->towers[t].count; b++)
-            if (adapter_place_has(&d->settings.place, &d->clip->dimensions, (enum tower)t, b))
-                TRY(add_block(d, (enum tower)t, b, error));
-    if (have_magnitudes(d) || d->settings.gate == &gate_by_input)
-        TRY(take_masks(d, arena, error));
-    return parameters_allocate(d->parameters, arena, mode, error);
-}
-
 status deltas_create(struct deltas **result, struct clip *clip, struct arena *arena,
                      const struct delta_settings *settings, enum parameters_mode mode, struct error *error)
 {
     SCOPED(deltas_destroy_at) struct deltas *d = xcalloc(1, sizeof *d);
     *d = (struct deltas){.clip = clip, .settings = *settings};
-    TRY(create(d, arena, mode, error));
+    size_t most = DELTA_MATRICES * (clip->towers[TOWER_IMAGE].count + clip->towers[TOWER_TEXT].count);
+    d->list = xcalloc(most, sizeof *d->list);
+    d->each = xcalloc(most, sizeof *d->each);
+    parameters_create(&d->parameters, clip->backend);
+    TRY(adapter_place_check("delta", &d->settings.place, &clip->dimensions, error));
+    TRY(clip_digest(clip, d->model, error));
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < clip->towers[t].count; b++)
+            if (adapter_place_has(&d->settings.place, &clip->dimensions, (enum tower)t, b))
+                TRY(add_block(d, (enum tower)t, b, error));
+    if (have_magnitudes(d) || d->settings.gate == &gate_by_input)
+        TRY(take_masks(d, arena, error));
+    TRY(parameters_allocate(d->parameters, arena, mode, error));
     *result = TAKE(d);
     return OK;
 }

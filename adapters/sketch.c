@@ -48,16 +48,14 @@ status adapters_sketch(const struct adapters *adapters, enum tower tower, size_t
 {
     const struct adapter_tower *of = &adapters->towers[tower];
     size_t experts = adapters->settings.experts;
-    struct sums sums = {experts, xcalloc(experts * SKETCH, sizeof(double)), xcalloc(experts, sizeof(double))};
-    status result = OK;
-    for (uint32_t i = 0; result == OK && i < EXPERT_PARTS; i++)
-        result = add_part(&sums, of->parameters, of->banks[bank].parts[i], i, error);
-    for (size_t e = 0; result == OK && e < experts; e++) {
+    OWNED double *values = xcalloc(experts * SKETCH, sizeof *values), *distances = xcalloc(experts, sizeof *distances);
+    struct sums sums = {experts, values, distances};
+    for (uint32_t i = 0; i < EXPERT_PARTS; i++)
+        TRY(add_part(&sums, of->parameters, of->banks[bank].parts[i], i, error));
+    for (size_t e = 0; e < experts; e++) {
         for (size_t i = 0; i < SKETCH; i++)
             sketches[e].values[i] = (float)sums.values[e * SKETCH + i];
         sketches[e].distance = sqrt(sums.distances[e]);
     }
-    free(sums.values);
-    free(sums.distances);
-    return result;
+    return OK;
 }

@@ -172,8 +172,12 @@ static status open_adapters(struct predictor *p, struct error *error)
                                : OK;
 }
 
-static status open_predictor(struct predictor *p, const struct log *log, struct error *error)
+status predictor_open(struct predictor **result, const struct predictor_settings *settings, const struct log *log,
+                      struct error *error)
 {
+    SCOPED(predictor_close_at) struct predictor *p = xcalloc(1, sizeof *p);
+    p->settings = *settings;
+    p->settings.model.keep_features = false;
     p->model = (struct model){.settings = p->settings.model, .log = log, .stop = p->settings.stop};
     TRY(model_open(&p->model, error));
     model_choose_batch(&p->model);
@@ -185,16 +189,6 @@ static status open_predictor(struct predictor *p, const struct log *log, struct 
     p->labels.cache = p->cache;
     p->candidates = xcalloc(p->routers + 1, sizeof *p->candidates);
     p->seen = xcalloc(p->routers + 1, sizeof *p->seen);
-    return OK;
-}
-
-status predictor_open(struct predictor **result, const struct predictor_settings *settings, const struct log *log,
-                      struct error *error)
-{
-    SCOPED(predictor_close_at) struct predictor *p = xcalloc(1, sizeof *p);
-    p->settings = *settings;
-    p->settings.model.keep_features = false;
-    TRY(open_predictor(p, log, error));
     *result = TAKE(p);
     return OK;
 }
@@ -384,17 +378,17 @@ static status compare(struct predictor *p, int router, const struct tensor *clas
     TRY(model->backend->ops->upload(model->backend, images.data, features, tensor_bytes(&images), error));
     TRY(model->head->scores(model, &images, classes, &scores, error));
     OWNED float *logits = xmalloc(tensor_bytes(&scores));
-    status result = model->backend->ops->download(model->backend, logits, scores.data, tensor_bytes(&scores), error);
-    for (size_t i = 0; result == OK && i < n * count; i++)
+    TRY(model->backend->ops->download(model->backend, logits, scores.data, tensor_bytes(&scores), error));
+    for (size_t i = 0; i < n * count; i++)
         if (!isfinite(logits[i]))
-            result =
-                error_set(error, ERROR_FORMAT,
-                          "prediction: an image and class %zu give %f through router %d, expected a finite number; the "
-                          "weights or adapters are damaged or overflow",
-                          i % count, (double)logits[i], router);
-    for (size_t i = 0; result == OK && i < n; i++)
+            return error_set(
+                error, ERROR_FORMAT,
+                "prediction: an image and class %zu give %f through router %d, expected a finite number; the "
+                "weights or adapters are damaged or overflow",
+                i % count, (double)logits[i], router);
+    for (size_t i = 0; i < n; i++)
         rank_classes(p, router, logits + i * count, count, &answers[items[i]]);
-    return result;
+    return OK;
 }
 
 /* --- Answers --- */

@@ -138,14 +138,15 @@ static status add_weights(struct text *text, const struct shared_features *share
                           struct error *error)
 {
     SCOPED(weights_shards_free) struct weights_shards shards = {0};
-    status result = weights_shards_is_index(path) ? weights_shards_read(&shards, path, error) : OK;
-    for (size_t i = 0; result == OK && i <= shards.count; i++) {
+    if (weights_shards_is_index(path))
+        TRY(weights_shards_read(&shards, path, error));
+    for (size_t i = 0; i <= shards.count; i++) {
         struct file_digest digest;
-        result = file_digest_read(&digest, i == 0 ? path : shards.paths[i - 1],
-                                  &(struct file_digest_settings){.folder = shared->folder}, error);
-        text_add(text, "%s\n", result == OK ? digest.hash : "");
+        TRY(file_digest_read(&digest, i == 0 ? path : shards.paths[i - 1],
+                             &(struct file_digest_settings){.folder = shared->folder}, error));
+        text_add(text, "%s\n", digest.hash);
     }
-    return result;
+    return OK;
 }
 
 /* A fast hash is enough: every process computes it, and it only distinguishes builds. */

@@ -221,8 +221,7 @@ static status start_program(struct external *e, const struct options *options, s
 static status start(struct method_run *run, const struct own_start *start, struct own_facts *facts, struct error *error)
 {
     struct external *e = external_of(run);
-    SCOPED(json_decref_at) json_t *ready = NULL;
-    json_t *message;
+    SCOPED(json_decref_at) json_t *ready = NULL, *message = NULL;
     if (run->model->settings.imported)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: method.imported: its results were made elsewhere and cannot be computed here; set "
@@ -234,12 +233,9 @@ static status start(struct method_run *run, const struct own_start *start, struc
     const char *label = options_text(run->options, "label");
     e->name = label != NULL ? xstrdup(label) : coprocess_command(run->options);
     TRY(begin_message(run, start->trained, &message, error));
-    status result = start_program(e, run->options, error);
-    if (result != OK) {
-        json_decref(message);
+    if (start_program(e, run->options, error) != OK)
         return error_context(error, "method.command");
-    }
-    TRY(ask(e, message, "ready", &ready, error));
+    TRY(ask(e, TAKE(message), "ready", &ready, error));
     return check_ready(e, ready, facts, error);
 }
 

@@ -49,15 +49,15 @@ status keep_lora_start(const struct subspace *space, const double *gradient, siz
         squares += g[i] * g[i];
     }
     subspace_remove(space, g, out);
-    status result = svd_create(&f, g, in, out, error);
-    for (size_t r = 0; result == OK && r < rank; r++) {
+    TRY(svd_create(&f, g, in, out, error));
+    for (size_t r = 0; r < rank; r++) {
         bool there = r < k && f.s[r] > 1e-6 * sqrt(squares); /* the rest is rounding of f32, or lies in U */
         for (size_t i = 0; i < in; i++)
             a[r * in + i] = there ? (float)f.u[i * k + r] : 0;
         for (size_t j = 0; j < out; j++)
             b[r * out + j] = there ? (float)(f.s[r] * f.vt[r * out + j]) : 0;
     }
-    return result;
+    return OK;
 }
 
 /* F Fᵀ = Q diag(s²) Qᵀ, and F' = Q diag(s) */

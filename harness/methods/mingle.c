@@ -79,8 +79,8 @@ status mingle_extend(struct subspace *space, const double *matrix, size_t count,
     OWNED double *copy = xmalloc(array_size(n, n * sizeof *copy));
     SCOPED(svd_free) struct svd f = {0};
     memcpy(copy, matrix, n * n * sizeof *copy);
-    status result = svd_create(&f, copy, n, n, error);
-    for (size_t i = 0; result == OK && i < count && i < n; i++) {
+    TRY(svd_create(&f, copy, n, n, error));
+    for (size_t i = 0; i < count && i < n; i++) {
         space->basis = xrealloc(space->basis, array_size((size_t)space->rank + 1, n * sizeof *space->basis));
         double *u = space->basis + (size_t)space->rank * n;
         for (size_t r = 0; r < n; r++)
@@ -91,7 +91,7 @@ status mingle_extend(struct subspace *space, const double *matrix, size_t count,
         linear_unit(u, n);
         space->rank += outside;
     }
-    return result;
+    return OK;
 }
 
 static size_t effective_rank(const double *s, size_t n)
@@ -108,8 +108,8 @@ status mingle_separate(double *change, double *merged, size_t out, size_t in, st
 {
     size_t k = out < in ? out : in;
     SCOPED(svd_free) struct svd f = {0};
-    status result = svd_create(&f, merged, out, in, error);
-    size_t shared = result == OK ? effective_rank(f.s, k) : 0;
+    TRY(svd_create(&f, merged, out, in, error));
+    size_t shared = effective_rank(f.s, k);
     OWNED double *row = xmalloc(array_size(in, sizeof *row)), *lost = xcalloc(array_size(shared + 1, in), sizeof *lost);
     for (size_t i = 0; i < shared; i++) {
         memset(row, 0, in * sizeof *row);
@@ -121,7 +121,7 @@ status mingle_separate(double *change, double *merged, size_t out, size_t in, st
     for (size_t o = 0; o < out; o++)
         for (size_t i = 0; i < shared; i++)
             add(change + o * in, lost + i * in, in, -f.u[o * k + i]);
-    return result;
+    return OK;
 }
 
 /* --- Experts --- */

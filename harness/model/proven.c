@@ -40,16 +40,13 @@ static status open_passed(struct seen **seen, struct program *program, const str
     *seen = NULL;
     ssize_t length = readlink("/proc/self/exe", program->path, sizeof program->path - 1);
     program->path[length > 0 ? length : 0] = 0;
-    status result = file_stamp_read(&program->stamp, "/proc/self/exe", error);
-    NEXT(result, backend_gpus(&gpus, error));
-    if (result == OK) {
-        const struct gpu *gpu = &gpus.list[device];
-        snprintf(root, sizeof root, "%s %s %s", gpu->name, gpu->uuid, precision_name(backend->precision));
-        snprintf(version, sizeof version, "%s %s", MTIL_COMMIT, backend->arithmetic);
-        result = seen_open(seen, folder != NULL ? folder : usual,
-                           &(struct seen_place){.kind = "GPU", .root = root, .version = version}, error);
-    }
-    return result;
+    TRY(file_stamp_read(&program->stamp, "/proc/self/exe", error));
+    TRY(backend_gpus(&gpus, error));
+    const struct gpu *gpu = &gpus.list[device];
+    snprintf(root, sizeof root, "%s %s %s", gpu->name, gpu->uuid, precision_name(backend->precision));
+    snprintf(version, sizeof version, "%s %s", MTIL_COMMIT, backend->arithmetic);
+    return seen_open(seen, folder != NULL ? folder : usual,
+                     &(struct seen_place){.kind = "GPU", .root = root, .version = version}, error);
 }
 
 /* One that failed is compared again by the next run, since it may have been another program's fault. */

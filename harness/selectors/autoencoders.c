@@ -171,19 +171,17 @@ static status coders_errors(struct selector *selector, size_t k, const struct se
     enum { ROWS = 4096 };
     struct model *model = selector->model;
     size_t batch = selector->kind->features == FEATURES_PIXELS ? model->evaluation_batch : ROWS;
-    struct source source;
-    status result = OK;
+    SCOPED(close_source) struct source source = {0};
     open_source(&source, selector, images, batch);
-    for (size_t first = 0; result == OK && first < images->n; first += batch) {
+    for (size_t first = 0; first < images->n; first += batch) {
         size_t count = images->n - first < batch ? images->n - first : batch;
         struct tensor tensor;
         if (stop_requested(images->stop))
-            result = error_set(error, ERROR_STOPPED, "stopped while a selector looked at images");
-        NEXT(result, take_rows(&source, NULL, images->n, batch, first, count, &tensor, error));
-        NEXT(result, autoencoder_errors(selector->coders[k], &model->step_memory, &tensor, errors + first, error));
+            return error_set(error, ERROR_STOPPED, "stopped while a selector looked at images");
+        TRY(take_rows(&source, NULL, images->n, batch, first, count, &tensor, error));
+        TRY(autoencoder_errors(selector->coders[k], &model->step_memory, &tensor, errors + first, error));
     }
-    close_source(&source);
-    return result;
+    return OK;
 }
 
 /* --- Training --- */
@@ -260,17 +258,15 @@ static status learn(struct selector *selector, const struct subject *subject, co
     struct state *state = selector->state;
     struct backend *backend = selector->model->backend;
     struct parameters *learner = state->learner->parameters, *kept = selector->coders[subject->coder]->parameters;
-    struct source source;
+    SCOPED(close_source) struct source source = {0};
     OWNED uint32_t *order = xmalloc(array_size(n + 1, sizeof *order));
     open_source(&source, selector, images, selector->settings.batch);
-    status result = autoencoder_initialize(state->learner, selector->model->seed, (uint32_t)subject->number, error);
-    NEXT(result, parameters_reset(learner, error));
-    NEXT(result, learn_steps(selector, subject, &source, n, order, error));
-    close_source(&source);
-    NEXT(result, check_learner(selector, subject, error));
-    NEXT(result, backend->ops->copy(backend, parameters_write_all(kept), learner->values,
-                                    learner->values_count * sizeof(float), error));
-    return result;
+    TRY(autoencoder_initialize(state->learner, selector->model->seed, (uint32_t)subject->number, error));
+    TRY(parameters_reset(learner, error));
+    TRY(learn_steps(selector, subject, &source, n, order, error));
+    TRY(check_learner(selector, subject, error));
+    return backend->ops->copy(backend, parameters_write_all(kept), learner->values,
+                              learner->values_count * sizeof(float), error);
 }
 
 static status coders_fit(struct selector *selector, const struct task *task, const struct selector_images *images,
@@ -293,9 +289,13 @@ static status coders_fit(struct selector *selector, const struct task *task, con
 
 /* --- Images of no task --- */
 
-static status learn_unrelated(struct selector *selector, const struct dataset *dataset, struct error *error)
+static status coders_before(struct selector *selector, struct error *error)
 {
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
     struct model *model = selector->model;
+    if (!selector->unrelated)
+        return OK;
+    TRY(dataset_of_images(&dataset, selector->settings.unrelated, error));
     size_t all = dataset_size(dataset, SPLIT_TRAIN), most = UNRELATED_ITERATIONS * selector->settings.batch,
            n = all < most ? all : most;
     OWNED uint32_t *items = xmalloc(array_size(all + 1, sizeof *items));
@@ -303,28 +303,16 @@ static status learn_unrelated(struct selector *selector, const struct dataset *d
     struct selector_images images = {
         .n = n, .means = means, .dataset = dataset, .split = SPLIT_TRAIN, .items = items, .stop = model->stop};
     struct rng rng = rng_make(model->seed, RNG_SELECTOR, UNRELATED_TASK, 15);
-    status result = OK;
     rng_permutation(&rng, all, items);
     if (selector->kind->features == FEATURES_PATCHES)
-        NEXT(result,
-             frozen_features(model, selector->data, dataset, SPLIT_TRAIN, items, n, means, NULL, model->stop, error));
-    NEXT(result, learn(selector,
-                       &(struct subject){.name = "selector.unrelated",
-                                         .number = UNRELATED_TASK,
-                                         .coder = selector->tasks,
-                                         .iterations = UNRELATED_ITERATIONS,
-                                         .images = n},
-                       &images, n, error));
-    return result;
-}
-
-static status coders_before(struct selector *selector, struct error *error)
-{
-    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
-    if (!selector->unrelated)
-        return OK;
-    TRY(dataset_of_images(&dataset, selector->settings.unrelated, error));
-    return learn_unrelated(selector, dataset, error);
+        TRY(frozen_features(model, selector->data, dataset, SPLIT_TRAIN, items, n, means, NULL, model->stop, error));
+    return learn(selector,
+                 &(struct subject){.name = "selector.unrelated",
+                                   .number = UNRELATED_TASK,
+                                   .coder = selector->tasks,
+                                   .iterations = UNRELATED_ITERATIONS,
+                                   .images = n},
+                 &images, n, error);
 }
 
 /* --- Files --- */

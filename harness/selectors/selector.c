@@ -266,33 +266,30 @@ status selector_fit(struct selector *selector, const struct task *task, const st
     return OK;
 }
 
-static status train_on(struct selector *selector, const struct task *task, struct selector_images *images, size_t used,
-                       struct error *error)
+status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
 {
     struct model *model = selector->model;
     const struct clip_dimensions *d = &model->clip->dimensions;
     bool frozen = selector->kind->features != FEATURES_PIXELS, whole = selector->kind->features == FEATURES_IMAGE;
-    OWNED float *means = xmalloc(array_size(frozen ? images->n : 1, d->image_width * sizeof *means)),
-                *features = xmalloc(array_size(whole ? images->n : 1, d->embed * sizeof *features));
-    OWNED int32_t *labels = xmalloc(array_size(images->n, sizeof *labels));
-    for (size_t i = 0; i < images->n; i++)
-        labels[i] = dataset_label(task->dataset, SPLIT_TRAIN, images->items[i]);
-    if (frozen)
-        TRY(frozen_features(model, selector->data, task->dataset, SPLIT_TRAIN, images->items, images->n, means,
-                            whole ? features : NULL, images->stop, error));
-    images->means = means;
-    images->features = features;
-    images->labels = labels;
-    return selector_fit(selector, task, images, used, error);
-}
-
-status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
-{
     OWNED uint32_t *items = xmalloc(array_size(dataset_size(task->dataset, SPLIT_TRAIN), sizeof *items));
     size_t used, n = choose_items(selector, task, items, &used);
-    struct selector_images images = {
-        .n = n, .dataset = task->dataset, .split = SPLIT_TRAIN, .items = items, .stop = stop};
-    return train_on(selector, task, &images, used, error);
+    OWNED float *means = xmalloc(array_size(frozen ? n : 1, d->image_width * sizeof *means)),
+                *features = xmalloc(array_size(whole ? n : 1, d->embed * sizeof *features));
+    OWNED int32_t *labels = xmalloc(array_size(n, sizeof *labels));
+    for (size_t i = 0; i < n; i++)
+        labels[i] = dataset_label(task->dataset, SPLIT_TRAIN, items[i]);
+    if (frozen)
+        TRY(frozen_features(model, selector->data, task->dataset, SPLIT_TRAIN, items, n, means, whole ? features : NULL,
+                            stop, error));
+    struct selector_images images = {.n = n,
+                                     .means = means,
+                                     .features = features,
+                                     .labels = labels,
+                                     .dataset = task->dataset,
+                                     .split = SPLIT_TRAIN,
+                                     .items = items,
+                                     .stop = stop};
+    return selector_fit(selector, task, &images, used, error);
 }
 
 /* --- Errors and the choice --- */

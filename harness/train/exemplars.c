@@ -125,9 +125,19 @@ static void shrink(struct exemplars *e, size_t tasks, const int32_t *counts)
     }
 }
 
-static status keep_lists(struct exemplars *e, const struct serializer *serializer, size_t tasks, int32_t *counts,
-                         struct error *error)
+status exemplars_keep(struct exemplars *e, const struct serializer *serializer, struct error *error)
 {
+    int32_t found = (int32_t)e->tasks;
+    TRY(serializer_host(serializer, "exemplars.tasks", SAFETENSOR_I32, 1, &found, error));
+    if (found < 0)
+        return error_set(error, ERROR_FORMAT, "resume file: expected a number of tasks with exemplars, found %d",
+                         found);
+    if (found == 0) {
+        exemplars_free(e);
+        return OK;
+    }
+    size_t tasks = (size_t)found;
+    OWNED int32_t *counts = xcalloc(tasks, sizeof *counts);
     for (size_t t = 0; serializer->saving && t < tasks; t++)
         counts[t] = (int32_t)e->of_task[t].count;
     TRY(serializer_host(serializer, "exemplars.counts", SAFETENSOR_I32, tasks, counts, error));
@@ -145,21 +155,6 @@ static status keep_lists(struct exemplars *e, const struct serializer *serialize
     return OK;
 }
 
-status exemplars_keep(struct exemplars *e, const struct serializer *serializer, struct error *error)
-{
-    int32_t tasks = (int32_t)e->tasks;
-    TRY(serializer_host(serializer, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, error));
-    if (tasks < 0)
-        return error_set(error, ERROR_FORMAT, "resume file: expected a number of tasks with exemplars, found %d",
-                         tasks);
-    if (tasks == 0) {
-        exemplars_free(e);
-        return OK;
-    }
-    OWNED int32_t *counts = xcalloc((size_t)tasks, sizeof *counts);
-    return keep_lists(e, serializer, (size_t)tasks, counts, error);
-}
-
 void exemplars_free(struct exemplars *e)
 {
     for (size_t t = 0; t < e->tasks; t++)
@@ -168,19 +163,14 @@ void exemplars_free(struct exemplars *e)
     *e = (struct exemplars){.capacity = e->capacity};
 }
 
-static void add_picks(struct exemplars *exemplars, const float *features, size_t n, size_t width)
-{
-    size_t share = exemplars_share(exemplars), count = share < n ? share : n;
-    OWNED uint32_t *picks = xmalloc(array_size(count + 1, sizeof *picks));
-    exemplars_herd(features, n, width, count, picks, NULL);
-    exemplars_add(exemplars, picks, count);
-}
-
 status exemplars_learn(struct exemplars *exemplars, const struct method_run *run, const struct task *task,
                        struct error *error)
 {
     SCOPED(frozen_rows_free) struct frozen_rows rows = {0};
     TRY(frozen_rows_read(&rows, run, task, error));
-    add_picks(exemplars, rows.features, rows.n, rows.width);
+    size_t share = exemplars_share(exemplars), count = share < rows.n ? share : rows.n;
+    OWNED uint32_t *picks = xmalloc(array_size(count + 1, sizeof *picks));
+    exemplars_herd(rows.features, rows.n, rows.width, count, picks, NULL);
+    exemplars_add(exemplars, picks, count);
     return OK;
 }

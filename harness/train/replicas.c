@@ -177,9 +177,13 @@ static status copy_state(const struct copying *c, const struct model *to, const 
 }
 
 /* The state of the method is copied as it is saved in a resume file, but through memory. */
-static status pass_to_ranks(struct replicas *r, struct archive *archive, struct error *error)
+static status copy_kept(struct replicas *r, struct error *error)
 {
     const struct method *method = r->leader->model->settings.method;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
+    if (method->keep == NULL)
+        return OK;
+    archive_create(&archive);
     struct serializer serializer = {.archive = archive, .saving = true};
     for (size_t i = 0; i < r->size; i++) {
         serializer.backend = r->ranks[i].run->model->backend;
@@ -190,26 +194,15 @@ static status pass_to_ranks(struct replicas *r, struct archive *archive, struct 
     return OK;
 }
 
-static status copy_kept(struct replicas *r, struct error *error)
-{
-    SCOPED(archive_close_at) struct archive *archive = NULL;
-    if (r->leader->model->settings.method->keep == NULL)
-        return OK;
-    archive_create(&archive);
-    return pass_to_ranks(r, archive, error);
-}
-
 static status copy_to_ranks(struct replicas *r, struct error *error)
 {
-    struct copying c = {.from = r->leader->model->backend, .chunk = xmalloc(CHUNK)};
-    status result = OK;
-    for (size_t i = 1; result == OK && i < r->size; i++) {
+    OWNED void *chunk = xmalloc(CHUNK);
+    struct copying c = {.from = r->leader->model->backend, .chunk = chunk};
+    for (size_t i = 1; i < r->size; i++) {
         c.to = r->ranks[i].model.backend;
-        result = copy_state(&c, &r->ranks[i].model, r->leader->model, error);
+        TRY(copy_state(&c, &r->ranks[i].model, r->leader->model, error));
     }
-    free(c.chunk);
-    NEXT(result, copy_kept(r, error));
-    TRY(result);
+    TRY(copy_kept(r, error));
     return c.from->ops->bind(c.from, error);
 }
 

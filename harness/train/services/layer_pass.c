@@ -67,14 +67,14 @@ status subspace_extend(struct subspace *space, const double *matrix, size_t n, s
     memcpy(rest, matrix, values * sizeof *rest);
     subspace_remove(space, rest, columns);
     double total = energy(matrix, values), covered = total - energy(rest, values);
-    status result = svd_create(&f, rest, n, columns, error);
-    size_t count = result == OK && total > 0 ? vectors_wanted(space, f.s, k, covered, total, share) : 0;
+    TRY(svd_create(&f, rest, n, columns, error));
+    size_t count = total > 0 ? vectors_wanted(space, f.s, k, covered, total, share) : 0;
     space->basis = xrealloc(space->basis, array_size((size_t)space->rank + count + 1, n * sizeof *space->basis));
     for (size_t i = 0; i < count; i++)
         for (size_t r = 0; r < n; r++)
             space->basis[((size_t)space->rank + i) * n + r] = f.u[r * k + i];
     space->rank += (int32_t)count;
-    return result;
+    return OK;
 }
 
 static status subspace_keep(struct subspace *space, size_t n, const char *name, const struct serializer *serializer,

@@ -96,22 +96,20 @@ status projection_fuse(struct projection *p, const double *before, double keep, 
     double *turned = change + count, *parts = turned + count, most = 0;
     SCOPED(svd_free) struct svd svd = {0};
     memcpy(change, before, count * sizeof *change);
-    status result = svd_create(&svd, change, width, width, error);
-    if (result == OK) {
-        for (size_t i = 0; i < count; i++)
-            change[i] = p->weights[i] - before[i];
-        projection_transpose(change, width, width, turned);
-        projection_transpose(svd.u, width, width, change);
-        projection_multiply(p, width, width, width, turned, change, parts); /* Dᵀ */
-        for (size_t i = 0; i < count; i++)
-            most = fmax(most, fabs(parts[i]));
-        for (size_t i = 0; i < count && most > 0; i++)
-            parts[i] *= fmin(1, fabs(parts[i]) / most + keep);
-        projection_multiply(p, width, width, width, svd.u, parts, change);
-        for (size_t i = 0; i < count; i++)
-            p->weights[i] = before[i] + change[i];
-    }
-    return result;
+    TRY(svd_create(&svd, change, width, width, error));
+    for (size_t i = 0; i < count; i++)
+        change[i] = p->weights[i] - before[i];
+    projection_transpose(change, width, width, turned);
+    projection_transpose(svd.u, width, width, change);
+    projection_multiply(p, width, width, width, turned, change, parts); /* Dᵀ */
+    for (size_t i = 0; i < count; i++)
+        most = fmax(most, fabs(parts[i]));
+    for (size_t i = 0; i < count && most > 0; i++)
+        parts[i] *= fmin(1, fabs(parts[i]) / most + keep);
+    projection_multiply(p, width, width, width, svd.u, parts, change);
+    for (size_t i = 0; i < count; i++)
+        p->weights[i] = before[i] + change[i];
+    return OK;
 }
 
 void projection_scores(const struct projection *p, const struct projection_texts *texts, const double *x, size_t n,
