@@ -76,6 +76,20 @@ status selector_file_array(const struct safetensors *file, const char *name, int
     return OK;
 }
 
+status selector_array(const struct selector_arrays *arrays, const char *name, int rank, const size_t *shape,
+                      float *values, struct error *error)
+{
+    size_t bytes = shape[0] * (rank > 1 ? shape[1] : 1) * sizeof *values;
+    const float *found;
+    if (arrays->file == NULL) {
+        memcpy(selector_tensors_add(arrays->tensors, name, rank, shape), values, bytes);
+        return OK;
+    }
+    TRY(selector_file_array(arrays->file, name, rank, shape, &found, error));
+    memcpy(values, found, bytes);
+    return OK;
+}
+
 status selector_file_thresholds(const struct safetensors *file, const float **thresholds, size_t *trained,
                                 struct error *error)
 {

@@ -32,6 +32,14 @@ void selector_tensors_free(struct selector_tensors *tensors); /* also after a fa
 status selector_file_array(const struct safetensors *file, const char *name, int rank, const size_t *shape,
                            const float **values, struct error *error);
 
+/* One function names a kind's arrays in both directions: an array is added to `tensors`, or read from `file` as above. */
+struct selector_arrays {
+    struct selector_tensors *tensors;
+    const struct safetensors *file; /* NULL: adds */
+};
+status selector_array(const struct selector_arrays *arrays, const char *name, int rank, const size_t *shape,
+                      float *values, struct error *error);
+
 /* thresholds [trained], borrowed; some may be infinite. */
 status selector_file_thresholds(const struct safetensors *file, const float **thresholds, size_t *trained,
                                 struct error *error);

@@ -331,17 +331,14 @@ static status coders_keep(struct selector *selector, const struct serializer *p,
     return OK;
 }
 
-static status coders_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
+static status coders_file(const struct selector *selector, const struct selector_arrays *arrays, struct error *error)
 {
+    size_t count = selector->trained + selector->unrelated;
     OWNED struct autoencoder **coders = xmalloc((selector->trained + 1) * sizeof *coders);
     memcpy(coders, selector->coders, selector->trained * sizeof *coders);
     coders[selector->trained] = selector->coders[selector->tasks];
-    return selector_tensors_add_coders(tensors, coders, selector->trained + selector->unrelated, error);
-}
-
-static status coders_read(struct selector *selector, const struct safetensors *file, struct error *error)
-{
-    return selector_file_read(file, selector->coders, selector->tasks + selector->unrelated, error);
+    return arrays->file != NULL ? selector_file_read(arrays->file, coders, count, error)
+                                : selector_tensors_add_coders(arrays->tensors, coders, count, error);
 }
 
 /* --- Kinds --- */
@@ -349,7 +346,7 @@ static status coders_read(struct selector *selector, const struct safetensors *f
 #define CODER_FORMULA "x = sigmoid(features), r = sigmoid(W2 ReLU(W1 x + b1) + b2), error = mean (r - x)^2"
 #define CODER_FUNCTIONS                                                                                                \
     .most = coders_most, .open = coders_open, .close = coders_close, .before = coders_before, .fit = coders_fit,       \
-    .errors = coders_errors, .keep = coders_keep, .write = coders_write, .read = coders_read
+    .errors = coders_errors, .keep = coders_keep, .file = coders_file
 
 /* Autoencoders on the mean patch features of the frozen image tower: no weights but CLIP's. */
 const struct selector_kind selector_clip = {

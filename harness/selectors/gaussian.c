@@ -236,8 +236,7 @@ const struct selector_kind selector_gaussian = {
     .fit = fit,
     .errors = prototypes_errors,
     .keep = keep,
-    .write = prototypes_write,
-    .read = prototypes_read};
+    .file = prototypes_file};
 
 /* --- task_gaussian ---
  *
@@ -369,17 +368,10 @@ static status keep_tasks(struct selector *selector, const struct serializer *ser
     return prototypes_keep_rows(&rows, serializer, trained, error);
 }
 
-static status write_tasks(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
+static status file_tasks(const struct selector *selector, const struct selector_arrays *arrays, struct error *error)
 {
     const struct kept_rows rows = rows_of(selector);
-    prototypes_write_rows(&rows, selector->trained, tensors);
-    return OK;
-}
-
-static status read_tasks(struct selector *selector, const struct safetensors *file, struct error *error)
-{
-    const struct kept_rows rows = rows_of(selector);
-    return prototypes_read_rows(&rows, selector->tasks, rows.width + 2, file, error);
+    return prototypes_file_rows(&rows, arrays, selector->trained, rows.width + 2, error);
 }
 
 const struct selector_kind selector_task_gaussian = {
@@ -395,5 +387,4 @@ const struct selector_kind selector_task_gaussian = {
     .errors = errors_of,
     .weight = weight_of,
     .keep = keep_tasks,
-    .write = write_tasks,
-    .read = read_tasks};
+    .file = file_tasks};

@@ -115,68 +115,45 @@ struct kept_rows prototypes_rows(const struct prototypes *p)
     return (struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points};
 }
 
-static void write_array(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
-                        const float *values)
+/* Memory for the rows of task k in a file, `expected` of them; 0: as many as there are, at least one. */
+static status take_rows(const struct kept_rows *kept, size_t k, const char *name, size_t expected,
+                        const struct safetensors *file, struct error *error)
 {
-    float *copy = selector_tensors_add(tensors, name, rank, shape);
-    memcpy(copy, values, shape[0] * (rank > 1 ? shape[1] : 1) * sizeof *copy);
+    const float *values;
+    const struct safetensor *found = safetensors_find(file, name);
+    size_t own = found != NULL && found->rank == 2 ? found->shape[0] : 1, count = expected > 0 ? expected : own;
+    if (count == 0)
+        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected at least one prototype, found none",
+                         safetensors_path(file), name);
+    TRY(selector_file_array(file, name, 2, (size_t[]){count, kept->width}, &values, error));
+    free(kept->rows[k]);
+    kept->counts[k] = count;
+    kept->rows[k] = xmalloc(array_size(count, kept->width * sizeof *values));
+    return OK;
 }
 
-void prototypes_write_rows(const struct kept_rows *kept, size_t trained, struct selector_tensors *tensors)
+status prototypes_file_rows(const struct kept_rows *kept, const struct selector_arrays *arrays, size_t trained,
+                            size_t expected, struct error *error)
 {
     for (size_t k = 0; k < trained; k++) {
         char name[64];
         snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
-        write_array(tensors, name, 2, (size_t[]){kept->counts[k], kept->width}, kept->rows[k]);
+        if (arrays->file != NULL)
+            TRY(take_rows(kept, k, name, expected, arrays->file, error));
+        TRY(selector_array(arrays, name, 2, (size_t[]){kept->counts[k], kept->width}, kept->rows[k], error));
     }
+    return OK;
 }
 
-status prototypes_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
+status prototypes_file(const struct selector *selector, const struct selector_arrays *arrays, struct error *error)
 {
     const struct prototypes *p = selector->state;
     const struct kept_rows rows = prototypes_rows(p);
-    prototypes_write_rows(&rows, selector->trained, tensors);
+    TRY(prototypes_file_rows(&rows, arrays, selector->trained, 0, error));
     if (!p->whitens)
         return OK;
-    write_array(tensors, "selector.mean", 1, &p->width, p->mean);
-    write_array(tensors, "selector.whitening", 2, (size_t[]){p->width, p->width}, p->whitening);
-    return OK;
-}
-
-status prototypes_read_rows(const struct kept_rows *kept, size_t tasks, size_t expected, const struct safetensors *file,
-                            struct error *error)
-{
-    for (size_t k = 0; k < tasks; k++) {
-        char name[64];
-        const float *values;
-        snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
-        const struct safetensor *found = safetensors_find(file, name);
-        size_t own = found != NULL && found->rank == 2 ? found->shape[0] : 1, count = expected > 0 ? expected : own;
-        if (count == 0)
-            return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected at least one prototype, found none",
-                             safetensors_path(file), name);
-        TRY(selector_file_array(file, name, 2, (size_t[]){count, kept->width}, &values, error));
-        free(kept->rows[k]);
-        kept->counts[k] = count;
-        kept->rows[k] = xmalloc(array_size(count, kept->width * sizeof *values));
-        memcpy(kept->rows[k], values, count * kept->width * sizeof *values);
-    }
-    return OK;
-}
-
-status prototypes_read(struct selector *selector, const struct safetensors *file, struct error *error)
-{
-    struct prototypes *p = selector->state;
-    const struct kept_rows rows = prototypes_rows(p);
-    const float *values;
-    TRY(prototypes_read_rows(&rows, selector->tasks, 0, file, error));
-    if (!p->whitens)
-        return OK;
-    TRY(selector_file_array(file, "selector.mean", 1, &p->width, &values, error));
-    memcpy(p->mean, values, p->width * sizeof *values);
-    TRY(selector_file_array(file, "selector.whitening", 2, (size_t[]){p->width, p->width}, &values, error));
-    memcpy(p->whitening, values, p->width * p->width * sizeof *values);
-    return OK;
+    TRY(selector_array(arrays, "selector.mean", 1, &p->width, p->mean, error));
+    return selector_array(arrays, "selector.whitening", 2, (size_t[]){p->width, p->width}, p->whitening, error);
 }
 
 status prototypes_keep_rows(const struct kept_rows *kept, const struct serializer *p, size_t trained,

@@ -30,8 +30,7 @@ void prototypes_normalise(const float *rows, size_t n, size_t width, float *out)
 /* Functions of struct selector_kind for kinds that need only points. */
 status prototypes_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
                          struct error *error);
-status prototypes_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error);
-status prototypes_read(struct selector *selector, const struct safetensors *file, struct error *error);
+status prototypes_file(const struct selector *selector, const struct selector_arrays *arrays, struct error *error);
 
 /* Rows [counts[k], width] of every task so far, "selector.K.NAME", with their counts, "selector.NAME"; takes memory when
  * it restores. */
@@ -44,10 +43,9 @@ struct kept_rows {
 status prototypes_keep_rows(const struct kept_rows *rows, const struct serializer *serializer, size_t trained,
                             struct error *error);
 
-/* Writes and reads the same arrays in a file of adapters, without the counts. expected: rows of each task; 0: as many
- * as there are, at least one. */
-void prototypes_write_rows(const struct kept_rows *rows, size_t trained, struct selector_tensors *tensors);
-status prototypes_read_rows(const struct kept_rows *rows, size_t tasks, size_t expected, const struct safetensors *file,
-                            struct error *error);
+/* The same arrays in a file of adapters, without the counts. expected: rows of each task; 0: as many as there are, at least
+ * one. */
+status prototypes_file_rows(const struct kept_rows *rows, const struct selector_arrays *arrays, size_t trained,
+                            size_t expected, struct error *error);
 
 struct kept_rows prototypes_rows(const struct prototypes *prototypes); /* their points */

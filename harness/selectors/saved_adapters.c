@@ -34,7 +34,7 @@ static status add_selector(struct selector_tensors *tensors, const struct select
 {
     if (selector == NULL)
         return OK;
-    TRY(selector->kind->write(selector, tensors, error));
+    TRY(selector->kind->file(selector, &(struct selector_arrays){.tensors = tensors}, error));
     selector_tensors_add_thresholds(tensors, selector->thresholds, selector->trained);
     return OK;
 }

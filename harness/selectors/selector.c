@@ -190,7 +190,7 @@ status selector_open(struct selector **result, struct model *model, const struct
                                   .prepared = true},
                PARAMETERS_FROZEN, error));
     memcpy(selector->thresholds, thresholds, tasks * sizeof *thresholds);
-    TRY(kind->read(selector, file, error));
+    TRY(kind->file(selector, &(struct selector_arrays){.file = file}, error));
     *result = TAKE(selector);
     return OK;
 }

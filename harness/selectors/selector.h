@@ -103,8 +103,7 @@ struct selector_kind {
     /* The state after `trained` tasks: in a resume file, and in a file of adapters, whose arrays are checked before
      * they are used. */
     status (*keep)(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error);
-    status (*write)(const struct selector *selector, struct selector_tensors *tensors, struct error *error);
-    status (*read)(struct selector *selector, const struct safetensors *file, struct error *error);
+    status (*file)(const struct selector *selector, const struct selector_arrays *arrays, struct error *error);
 };
 
 const struct selector_kind *selector_kind_at(size_t index); /* NULL past the last one */

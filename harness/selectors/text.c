@@ -61,5 +61,4 @@ const struct selector_kind selector_text = {.name = "text",
                                             .fit = fit,
                                             .errors = prototypes_errors,
                                             .keep = keep,
-                                            .write = prototypes_write,
-                                            .read = prototypes_read};
+                                            .file = prototypes_file};
