@@ -58,7 +58,7 @@ static status open_experts(struct model *model, const struct vit_file *file, str
 {
     if (!file->experts || model->groups != GROUPS_NONE)
         return OK;
-    return vit_weights_experts(&model->adapters, model->clip, &model->memory, model->settings.weights, WEIGHTS_WHOLE, error);
+    return vit_weights_experts(&model->adapters, model->clip, &model->memory, model->settings.weights, error);
 }
 
 /* Without mixtures, the MLPs that the file leaves out would be missing. */
