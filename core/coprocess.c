@@ -157,7 +157,7 @@ static status send_line(struct coprocess *c, const char *line, struct error *err
 {
     size_t length = strlen(line), sent = 0;
     double begin = clock_seconds();
-    struct text whole = {0};
+    SCOPED(text_free) struct text whole = {0};
     text_add_bytes(&whole, line, length);
     text_add(&whole, "\n");
     status result = OK;
@@ -173,7 +173,6 @@ static status send_line(struct coprocess *c, const char *line, struct error *err
         if (written < 0 && !c->at_end)
             NEXT(result, read_some(c, error));
     }
-    text_free(&whole);
     return result;
 }
 
@@ -212,13 +211,11 @@ static status receive_line(struct coprocess *c, double seconds, const char **lin
 
 status coprocess_send(struct coprocess *c, json_t *message, struct error *error)
 {
-    char *line = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
+    OWNED char *line = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
     json_decref(message);
     if (line == NULL)
         return error_set(error, ERROR_FORMAT, "%s: a name or path that is not UTF-8 cannot be sent to it", c->name);
-    status result = send_line(c, line, error);
-    free(line);
-    return result;
+    return send_line(c, line, error);
 }
 
 const char *coprocess_text(const json_t *message, const char *key)

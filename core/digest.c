@@ -86,7 +86,7 @@ static status read_all(int descriptor, const char *path, struct file_digest *dig
                        const struct file_digest_settings *settings, struct error *error)
 {
     struct digest running = digest_begin();
-    uint8_t *block = xmalloc(PART);
+    OWNED uint8_t *block = xmalloc(PART);
     status result = OK;
     digest->bytes = 0;
     for (ssize_t size = 1; result == OK && size > 0;) {
@@ -105,7 +105,6 @@ static status read_all(int descriptor, const char *path, struct file_digest *dig
             result = error_set(error, ERROR_STOPPED, "stopped while %s was read", path);
     }
     digest_end(&running, digest->hash);
-    free(block);
     return result;
 }
 
@@ -146,7 +145,7 @@ status file_digest_read(struct file_digest *digest, const char *path, const stru
     struct seen *seen;
     *digest = (struct file_digest){0};
     TRY(open_file(path, &descriptor, &digest->stamp, error));
-    char *full = realpath(path, NULL);
+    OWNED char *full = realpath(path, NULL);
     uint64_t kept_from = settings->kept_from > 0 ? settings->kept_from : FILE_DIGEST_LARGE;
     bool kept = full != NULL && digest->stamp.size >= kept_from;
     const struct seen_place place = {.kind = FILE_DIGEST_KIND, .root = full, .version = "sha256"};
@@ -163,6 +162,5 @@ status file_digest_read(struct file_digest *digest, const char *path, const stru
     }
     seen_close(seen);
     close(descriptor);
-    free(full);
     return result;
 }

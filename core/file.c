@@ -224,12 +224,10 @@ char *path_beside(const char *path, const char *name)
 
 char *path_absolute(const char *path)
 {
-    char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+    OWNED char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
     while (path[0] == '.' && path[1] == '/')
         path += 2 + strspn(path + 2, "/");
-    char *whole = here != NULL ? path_format("%s/%s", here, path) : xstrdup(path);
-    free(here);
-    return whole;
+    return here != NULL ? path_format("%s/%s", here, path) : xstrdup(path);
 }
 
 char *path_stem(const char *path)
@@ -241,13 +239,12 @@ char *path_stem(const char *path)
 /* A file system that does not support this is no reason to fail. */
 void file_sync_name(const char *path)
 {
-    char *parent = path_parent(path);
+    OWNED char *parent = path_parent(path);
     int folder = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
         fsync(folder);
         close(folder);
     }
-    free(parent);
 }
 
 bool path_climbs(const char *path)

@@ -91,9 +91,8 @@ static status create(struct temporary *temporary, const char *target, int (*make
 
 status temporary_create_folder(struct temporary *temporary, const char *target, struct error *error)
 {
-    char *parent = path_parent(target);
+    OWNED char *parent = path_parent(target);
     temporary_clear(parent);
-    free(parent);
     return create(temporary, target, create_folder, error);
 }
 
@@ -110,11 +109,10 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
 /* Removes the lock last; without it a partly removed folder would never be cleaned up. */
 void directory_remove(const char *path)
 {
-    char *name = path_format("%s/" TEMPORARY_LOCK, path);
+    OWNED char *name = path_format("%s/" TEMPORARY_LOCK, path);
     nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
     unlink(name);
     rmdir(path);
-    free(name);
 }
 
 /* After the file was renamed to its target. */
@@ -171,7 +169,7 @@ static void clear_file(const char *path)
 /* A folder without a lock file was just created or is almost removed; it is empty then. */
 static void clear_folder(const char *path)
 {
-    char *name = path_format("%s/" TEMPORARY_LOCK, path);
+    OWNED char *name = path_format("%s/" TEMPORARY_LOCK, path);
     int file = open_locked(name), number = errno;
     if (file >= 0) {
         directory_remove(path);
@@ -179,7 +177,6 @@ static void clear_folder(const char *path)
     } else if (number == ENOENT) {
         rmdir(path);
     }
-    free(name);
 }
 
 /* What others own stays: a folder of theirs may become a link while it is emptied. */
@@ -201,9 +198,8 @@ void temporary_clear(const char *folder)
     while (stream != NULL && (entry = readdir(stream)) != NULL) {
         if (!has_mark(entry->d_name))
             continue;
-        char *path = path_format("%s/%s", folder, entry->d_name);
+        OWNED char *path = path_format("%s/%s", folder, entry->d_name);
         clear(path);
-        free(path);
     }
     if (stream != NULL)
         closedir(stream);
@@ -256,9 +252,8 @@ status file_writer_open_one_of_many(struct file_writer *writer, const char *path
 
 status file_writer_open(struct file_writer *writer, const char *path, struct error *error)
 {
-    char *folder = path_parent(path);
+    OWNED char *folder = path_parent(path);
     temporary_clear(folder);
-    free(folder);
     TRY(file_writer_open_one_of_many(writer, path, error));
     writer->lasting = true;
     return OK;
@@ -342,10 +337,8 @@ status file_group_begin(struct file_group *group, const char *folder, struct err
 {
     *group = (struct file_group){.folder = xstrdup(folder), .temporary = {.lock = -1}};
     TRY(directory_create(folder, error));
-    char *target = path_format("%s/files", folder);
-    status result = temporary_create_folder(&group->temporary, target, error);
-    free(target);
-    return result;
+    OWNED char *target = path_format("%s/files", folder);
+    return temporary_create_folder(&group->temporary, target, error);
 }
 
 static char *unnamed(const struct file_group *group, size_t index)
@@ -357,7 +350,7 @@ status file_group_add(struct file_group *group, const char *name, const void *da
 {
     struct file_writer writer;
     GROW(group->paths, group->count);
-    char *path = path_format("%s/%s", group->folder, name), *now = unnamed(group, group->count);
+    OWNED char *path = path_format("%s/%s", group->folder, name), *now = unnamed(group, group->count);
     status fits = file_check_kind(path, error), result = fits;
     NEXT(result, file_writer_open_one_of_many(&writer, now, error));
     NEXT(result, file_writer_write(&writer, data, size, error));
@@ -365,24 +358,19 @@ status file_group_add(struct file_group *group, const char *name, const void *da
     if (result != OK && fits == OK)
         error_context(error, "%s", path);
     if (result == OK)
-        group->paths[group->count++] = path;
-    else
-        free(path);
-    free(now);
+        group->paths[group->count++] = TAKE(path);
     return result;
 }
 
 static status put_in_place(const struct file_group *group, size_t index, struct error *error)
 {
     const char *path = group->paths[index];
-    char *now = unnamed(group, index), *folder = path_parent(path);
-    status result = directory_create(folder, error);
-    if (result == OK && rename(now, path) != 0)
-        result = error_errno(error, errno, "%s: cannot get its name; of %zu new files the last %zu have theirs", path,
-                             group->count, group->count - 1 - index);
-    free(now);
-    free(folder);
-    return result;
+    OWNED char *now = unnamed(group, index), *folder = path_parent(path);
+    TRY(directory_create(folder, error));
+    if (rename(now, path) != 0)
+        return error_errno(error, errno, "%s: cannot get its name; of %zu new files the last %zu have theirs", path,
+                           group->count, group->count - 1 - index);
+    return OK;
 }
 
 static bool in_one_folder(const char *path, const char *other)

@@ -304,13 +304,10 @@ static int decompose(const struct operands *o, bool divide, double *work, int le
 static int decompose_by(const struct operands *o, bool divide)
 {
     double best;
-    int *integers = xmalloc(8 * (size_t)o->k * sizeof *integers);
+    OWNED int *integers = xmalloc(8 * (size_t)o->k * sizeof *integers);
     decompose(o, divide, &best, -1, integers);
-    double *work = xmalloc((size_t)best * sizeof *work);
-    int info = decompose(o, divide, work, (int)best, integers);
-    free(work);
-    free(integers);
-    return info;
+    OWNED double *work = xmalloc((size_t)best * sizeof *work);
+    return decompose(o, divide, work, (int)best, integers);
 }
 
 static void fix_sign(double *u, double *vt, size_t rows, size_t columns, size_t k, size_t i)
@@ -340,7 +337,7 @@ status svd_create(struct svd *svd, double *a, size_t rows, size_t columns, struc
         if (!isfinite(a[i]))
             return error_set(error, ERROR_FORMAT, "singular values: value %zu of %zu × %zu is not finite", i, rows,
                              columns);
-    double *copy = xmalloc(array_size(n, sizeof *copy));
+    OWNED double *copy = xmalloc(array_size(n, sizeof *copy));
     memcpy(copy, a, n * sizeof *copy);
     pthread_mutex_lock(&one_at_a_time);
     openblas_set_num_threads(1);
@@ -350,7 +347,6 @@ status svd_create(struct svd *svd, double *a, size_t rows, size_t columns, struc
         info = decompose_by(&o, false);
     }
     pthread_mutex_unlock(&one_at_a_time);
-    free(copy);
     for (size_t i = 0; info == 0 && i < k; i++)
         fix_sign(svd->u, svd->vt, rows, columns, k, i);
     return info == 0 ? OK

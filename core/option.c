@@ -73,24 +73,23 @@ static status wrong_choice(const struct option *option, const char *value, const
     enum { CHOICES = 32 };
     const char *names[CHOICES];
     size_t count = 0;
-    char *copy = xstrdup(option->choices), *rest = NULL;
+    OWNED char *copy = xstrdup(option->choices);
+    char *rest = NULL;
     for (char *name = strtok_r(copy, "|", &rest); name != NULL && count < CHOICES; name = strtok_r(NULL, "|", &rest))
         names[count++] = name;
     const char *nearest = nearest_word(value, names, count);
     error_set(error, ERROR_ARGUMENT, "%s: %s: expected one of %s, found \"%s\"%s%s%s", where, option->name,
               option->choices, value, nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
               nearest != NULL ? "\"?" : "");
-    free(copy);
     return ERROR_ARGUMENT;
 }
 
 static status wrong_number(const struct option *option, const char *value, const char *where, struct error *error)
 {
-    struct text range = {0};
+    SCOPED(text_free) struct text range = {0};
     option_add_range(&range, option);
     error_set(error, ERROR_ARGUMENT, "%s: %s: expected a %s%s%s, found \"%s\"", where, option->name,
               option_type_name(option), range.size > 0 ? " from " : "", range.size > 0 ? range.data : "", value);
-    text_free(&range);
     return ERROR_ARGUMENT;
 }
 

@@ -485,12 +485,11 @@ void pickle_close(struct pickle *pickle)
     if (pickle == NULL)
         return;
     while (pickle->chunks != NULL) {
-        struct chunk *chunk = pickle->chunks;
+        OWNED struct chunk *chunk = pickle->chunks;
         for (size_t i = 0; i < chunk->used; i++)
             if (chunk->values[i].kind == PICKLE_LIST || chunk->values[i].kind == PICKLE_DICT)
                 free(chunk->values[i].list.items);
         pickle->chunks = chunk->next;
-        free(chunk);
     }
     free(pickle);
 }

@@ -32,6 +32,9 @@ static const char schema[] =
 
 /* --- SQLite --- */
 
+SCOPED_POINTER(sqlite3_stmt, sqlite3_finalize)
+SCOPED_POINTER(sqlite3, sqlite3_close)
+
 static status fail(sqlite3 *handle, const char *path, int code, struct error *error)
 {
     switch (code & 0xff) {
@@ -72,14 +75,12 @@ static int open_handle(sqlite3 **handle, const char *path, int flags)
  * new one and not filled it. */
 static bool is_none(sqlite3 *handle, int code)
 {
-    sqlite3_stmt *table = NULL;
+    SCOPED(sqlite3_finalize_at) sqlite3_stmt *table = NULL;
     if ((code & 0xff) == SQLITE_CANTOPEN)
         return sqlite3_system_errno(handle) == ENOENT;
-    bool none = (code & 0xff) == SQLITE_ERROR &&
-                sqlite3_prepare_v2(handle, "SELECT 1 FROM sqlite_schema", -1, &table, NULL) == SQLITE_OK &&
-                sqlite3_step(table) == SQLITE_DONE;
-    sqlite3_finalize(table);
-    return none;
+    return (code & 0xff) == SQLITE_ERROR &&
+           sqlite3_prepare_v2(handle, "SELECT 1 FROM sqlite_schema", -1, &table, NULL) == SQLITE_OK &&
+           sqlite3_step(table) == SQLITE_DONE;
 }
 
 static int prepare(const struct seen *seen, const char *sql, sqlite3_stmt **statement)
@@ -93,11 +94,10 @@ static int prepare(const struct seen *seen, const char *sql, sqlite3_stmt **stat
 
 static int run(const struct seen *seen, const char *sql)
 {
-    sqlite3_stmt *statement = NULL;
+    SCOPED(sqlite3_finalize_at) sqlite3_stmt *statement = NULL;
     int code = prepare(seen, sql, &statement);
     if (code == SQLITE_OK)
         code = sqlite3_step(statement);
-    sqlite3_finalize(statement);
     return code == SQLITE_DONE || code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
@@ -260,7 +260,7 @@ static char *copy_text(sqlite3_stmt *read, int column)
 
 static int list(struct seen_listing *listing, sqlite3 *handle)
 {
-    sqlite3_stmt *read = NULL;
+    SCOPED(sqlite3_finalize_at) sqlite3_stmt *read = NULL;
     int code = sqlite3_prepare_v2(handle,
                                   "SELECT kind, root, count(*), sum(length(name) + length(stamp) + length(found) + 8) "
                                   "FROM places JOIN seen USING (place) GROUP BY place ORDER BY kind, root",
@@ -273,14 +273,13 @@ static int list(struct seen_listing *listing, sqlite3 *handle)
                                                                  .bytes = sqlite3_column_int64(read, 3)};
         code = SQLITE_OK;
     }
-    sqlite3_finalize(read);
     return code;
 }
 
 status seen_list(struct seen_listing *listing, const char *folder, struct error *error)
 {
-    char *path = path_format("%s/%s", folder, SEEN_FILE);
-    sqlite3 *handle = NULL;
+    OWNED char *path = path_format("%s/%s", folder, SEEN_FILE);
+    SCOPED(sqlite3_close_at) sqlite3 *handle = NULL;
     *listing = (struct seen_listing){0};
     status result = OK;
     if (file_exists(path)) {
@@ -290,8 +289,6 @@ status seen_list(struct seen_listing *listing, const char *folder, struct error 
         if (!is_none(handle, code))
             result = fail(handle, path, code, error);
     }
-    sqlite3_close(handle);
-    free(path);
     return result;
 }
 
@@ -308,7 +305,7 @@ void seen_listing_free(struct seen_listing *listing)
 /* Whether no place is left. */
 static bool forget(sqlite3 *handle, const char *root)
 {
-    sqlite3_stmt *left = NULL;
+    SCOPED(sqlite3_finalize_at) sqlite3_stmt *left = NULL;
     char *sql =
         sqlite3_mprintf("BEGIN IMMEDIATE; DELETE FROM seen WHERE place IN (SELECT place FROM places WHERE root = %Q); "
                         "DELETE FROM places WHERE root = %Q; COMMIT",
@@ -316,21 +313,17 @@ static bool forget(sqlite3 *handle, const char *root)
     bool none = sqlite3_exec(handle, sql, NULL, NULL, NULL) == SQLITE_OK &&
                 sqlite3_prepare_v2(handle, "SELECT 1 FROM places", -1, &left, NULL) == SQLITE_OK &&
                 sqlite3_step(left) == SQLITE_DONE;
-    sqlite3_finalize(left);
     sqlite3_free(sql);
     return none;
 }
 
 status seen_forget(const char *folder, const char *root, struct error *error)
 {
-    char *path = path_format("%s/%s", folder, SEEN_FILE);
+    OWNED char *path = path_format("%s/%s", folder, SEEN_FILE);
     sqlite3 *handle = NULL;
     bool all = root == NULL;
     if (!all && file_exists(path) && open_handle(&handle, path, SQLITE_OPEN_READWRITE) == SQLITE_OK)
         all = forget(handle, root);
     sqlite3_close(handle);
-    status result =
-        all && unlink(path) != 0 && errno != ENOENT ? error_errno(error, errno, "%s: cannot be removed", path) : OK;
-    free(path);
-    return result;
+    return all && unlink(path) != 0 && errno != ENOENT ? error_errno(error, errno, "%s: cannot be removed", path) : OK;
 }

@@ -15,6 +15,8 @@
  */
 #pragma once
 
+#include "core/scope.h"
+
 typedef enum status {
     OK = 0,
     ERROR_ARGUMENT, /* a value of the caller or user is out of range or unknown */
@@ -62,7 +64,7 @@ status error_errno(struct error *error, int number, const char *format, ...) PRI
             return try_status_;                                                                                        \
     } while (0)
 
-/* Runs the next step unless an earlier one failed; for functions that release something at the end.
+/* Runs the next step unless an earlier one failed; for functions that undo something at the end, whatever happened.
  *
  *     status result = first(&thing, error);
  *     NEXT(result, second(&thing, error));

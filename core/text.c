@@ -313,7 +313,7 @@ status error_unknown_word(struct error *error, const char *where, const char *ki
 status error_unknown_word_near(struct error *error, const char *where, const char *kind, const char *word,
                                const char *near, const char *const *names, size_t count)
 {
-    struct text message = {0};
+    SCOPED(text_free) struct text message = {0};
     text_add(&message, "%s: unknown %s \"%s\"", where, kind, word);
     if (near != NULL)
         text_add(&message, " (did you mean \"%s\"?)", near);
@@ -321,6 +321,5 @@ status error_unknown_word_near(struct error *error, const char *where, const cha
     for (size_t i = 0; i < count; i++)
         text_add(&message, "%s%s", i > 0 ? ", " : "", names[i]);
     error_set(error, ERROR_ARGUMENT, "%s", message.data);
-    text_free(&message);
     return ERROR_ARGUMENT;
 }

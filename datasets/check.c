@@ -87,7 +87,8 @@ static int compare_counts(const void *a, const void *b)
 static void check_balance(struct check *check, const struct dataset *dataset, enum split split)
 {
     struct check_split *balance = &check->splits[split];
-    size_t classes = dataset_classes(dataset), *counts = xcalloc(classes + 1, sizeof *counts);
+    size_t classes = dataset_classes(dataset);
+    OWNED size_t *counts = xcalloc(classes + 1, sizeof *counts);
     balance->images = dataset_size(dataset, split);
     for (size_t i = 0; i < balance->images; i++)
         counts[dataset_label(dataset, split, i)]++;
@@ -102,7 +103,6 @@ static void check_balance(struct check *check, const struct dataset *dataset, en
         balance->most = counts[classes - 1];
         balance->median = ((double)counts[lower] + (double)counts[upper]) / 2;
     }
-    free(counts);
 }
 
 /* A shortage is no fault of an image. */

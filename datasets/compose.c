@@ -49,7 +49,7 @@ static void sort_by_class(const struct dataset_items *items, size_t classes, siz
 static void warn_of_short_classes(const struct dataset *dataset, size_t shots, bool repeat, const size_t *starts)
 {
     enum { NAMED = 3 };
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     size_t count = 0, classes = dataset->classes.count;
     for (size_t c = 0; c < classes; c++)
         if (starts[c + 1] - starts[c] < shots && ++count <= NAMED)
@@ -59,7 +59,6 @@ static void warn_of_short_classes(const struct dataset *dataset, size_t shots, b
                  dataset->reader->name, count, classes, shots,
                  repeat ? "so that some are drawn more than once" : "of which all are used", names.data,
                  count > NAMED ? ", …" : "");
-    text_free(&names);
 }
 
 /* times [items]: how often each is kept. */
@@ -94,17 +93,15 @@ static void repeat_items(struct dataset_items *items, const uint32_t *times)
 void dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed)
 {
     struct dataset_items *items = &dataset->items[SPLIT_TRAIN];
-    size_t classes = dataset->classes.count, *starts = xcalloc(classes + 2, sizeof *starts);
-    uint32_t *by_class = xmalloc((items->count + 1) * sizeof *by_class),
-             *order = xmalloc((items->count + 1) * sizeof *order), *times = xcalloc(items->count + 1, sizeof *times);
+    size_t classes = dataset->classes.count;
+    OWNED size_t *starts = xcalloc(classes + 2, sizeof *starts);
+    OWNED uint32_t *by_class = xmalloc((items->count + 1) * sizeof *by_class);
+    OWNED uint32_t *order = xmalloc((items->count + 1) * sizeof *order);
+    OWNED uint32_t *times = xcalloc(items->count + 1, sizeof *times);
     sort_by_class(items, classes, starts, by_class);
     draw(shots, repeat, seed, classes, starts, by_class, order, times);
     warn_of_short_classes(dataset, shots, repeat, starts);
     repeat_items(items, times);
-    free(starts);
-    free(by_class);
-    free(order);
-    free(times);
 }
 
 /* --- other classes ------------------------------------------------------------------------------------------------ */
@@ -138,7 +135,7 @@ void dataset_set_classes(struct dataset *dataset, const char *const *classes, si
 struct dataset *dataset_select(const struct dataset *whole, const size_t *classes, size_t count)
 {
     struct dataset *part = xcalloc(1, sizeof *part);
-    int32_t *labels = xmalloc((whole->classes.count + 1) * sizeof *labels);
+    OWNED int32_t *labels = xmalloc((whole->classes.count + 1) * sizeof *labels);
     part->root = xstrdup(whole->root);
     part->reader = whole->reader;
     part->folder = whole->folder;
@@ -159,7 +156,6 @@ struct dataset *dataset_select(const struct dataset *whole, const size_t *classe
         copy_items(&part->items[split], &whole->items[split], labels);
         copy_items(&part->missing[split], &whole->missing[split], labels);
     }
-    free(labels);
     return part;
 }
 

@@ -19,9 +19,8 @@
 static int look_for_folder(const char *root, const char *name)
 {
     struct stat information;
-    char *path = path_format("%s/%s", root, name);
+    OWNED char *path = path_format("%s/%s", root, name);
     int number = stat(path, &information) != 0 ? errno : 0;
-    free(path);
     if (number == ENOTDIR || (number == 0 && !S_ISDIR(information.st_mode)))
         return ENOENT;
     return number;
@@ -43,17 +42,15 @@ static status choose_folder(struct dataset *dataset, struct error *error)
         }
     }
     bool two = folders[1] != NULL;
-    struct strings below = {0};
+    SCOPED(strings_free) struct strings below = {0};
     strings_list_folders(&below, dataset->root, NULL);
     const char *near = nearest_word(folders[0], (const char *const *)below.items, below.count);
-    char *link = near != NULL ? path_format("; if \"%s\" is meant: ln -s \"%s\" \"%s/%s\"", near, near, dataset->root,
-                                            folders[0])
-                              : NULL;
+    OWNED char *link = near != NULL ? path_format("; if \"%s\" is meant: ln -s \"%s\" \"%s/%s\"", near, near,
+                                                  dataset->root, folders[0])
+                                    : NULL;
     error_set(error, ERROR_IO, "%s: expected a folder \"%s\"%s%s%s for the dataset %s, found none%s", dataset->root,
               folders[0], two ? " or \"" : "", two ? folders[1] : "", two ? "\"" : "", dataset->reader->name,
               link != NULL ? link : "");
-    strings_free(&below);
-    free(link);
     return ERROR_IO;
 }
 
@@ -206,7 +203,7 @@ static void advise(const struct dataset *dataset, struct text *advice)
 
 static status check_missing(struct dataset *dataset, struct error *error)
 {
-    struct text names = {0}, advice = {0};
+    SCOPED(text_free) struct text names = {0}, advice = {0};
     size_t listed = dataset->items[SPLIT_TRAIN].count + dataset->items[SPLIT_TEST].count;
     drop_missing(dataset);
     size_t missing = dataset_missing(dataset);
@@ -221,15 +218,13 @@ static status check_missing(struct dataset *dataset, struct error *error)
     else
         error_set(error, ERROR_IO, "%s: %zu of %zu listed images of %s are missing: %s%s", dataset->root, missing,
                   listed, dataset->reader->name, names.data, advice.data);
-    text_free(&names);
-    text_free(&advice);
     return skip ? OK : ERROR_IO;
 }
 
 static void report_left_out(const struct dataset *dataset)
 {
     enum { NAMED = 3 };
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     size_t count = dataset->left_out.count;
     for (size_t i = 0; i < count && i < NAMED; i++)
         text_add(&names, "%s%s", i > 0 ? ", " : "", dataset->left_out.items[i]);
@@ -238,7 +233,6 @@ static void report_left_out(const struct dataset *dataset)
                  "%s/%s: only JPEG, PNG, GIF, WebP and BMP images in a class folder are read; files left out: %zu "
                  "(%s%s)",
                  dataset->root, dataset->folder, count, names.data, count > NAMED ? ", …" : "");
-    text_free(&names);
 }
 
 static bool is_chosen(const struct options *options, const char *key, const char *value)
@@ -250,16 +244,14 @@ static bool is_chosen(const struct options *options, const char *key, const char
 static status explain_deeper(const struct dataset *dataset, struct error *error)
 {
     const char *own = dataset->folder != NULL ? dataset->folder : "", *slash = strrchr(own, '/');
-    char *folder = path_format("%s/", own), *deeper = path_format("%s%s/", folder, slash != NULL ? slash + 1 : own);
+    OWNED char *folder = path_format("%s/", own);
+    OWNED char *deeper = path_format("%s%s/", folder, slash != NULL ? slash + 1 : own);
     struct error first = *error;
-    struct text advice = {0};
+    SCOPED(text_free) struct text advice = {0};
     if (first.code == ERROR_IO && dataset->reader->folders[0] != NULL && strstr(first.message, deeper) == NULL)
         advise_of_deeper(dataset, folder, &advice);
     if (advice.size > 0)
         error_set(error, first.code, "%s%s", first.message, advice.data);
-    text_free(&advice);
-    free(folder);
-    free(deeper);
     return first.code;
 }
 
@@ -447,10 +439,8 @@ static status read_raw(const struct raw_images *images, uint32_t row, struct ima
 
 static status read_file(const struct dataset *dataset, const char *file, struct image *image, struct error *error)
 {
-    char *path = path_format("%s/%s", dataset->root, file);
-    status result = image_decode_file(image, path, error);
-    free(path);
-    return result;
+    OWNED char *path = path_format("%s/%s", dataset->root, file);
+    return image_decode_file(image, path, error);
 }
 
 status dataset_read(const struct dataset *dataset, enum split split, size_t index, struct image *image, int *label,
@@ -501,10 +491,9 @@ static void add_number(struct digest *digest, uint64_t number)
 static void add_file(struct digest *digest, const char *root, const char *file)
 {
     struct file_stamp stamp = {0};
-    char *path = path_format("%s/%s", root, file);
+    OWNED char *path = path_format("%s/%s", root, file);
     add_number(digest, file_stamp_read(&stamp, path, NULL) == OK);
     digest_add(digest, &stamp, sizeof stamp);
-    free(path);
 }
 
 static bool is_generated(const struct dataset *dataset, const struct dataset_item *item)
@@ -543,7 +532,7 @@ static void add_samples(struct digest *digest, const struct raw_images *images)
 
 static void add_content(struct digest *digest, const struct dataset *dataset, enum split split)
 {
-    bool *used = xcalloc(dataset->source_count + 1, sizeof *used);
+    OWNED bool *used = xcalloc(dataset->source_count + 1, sizeof *used);
     for (size_t i = 0; i < dataset->items[split].count; i++) {
         const struct dataset_item *item = &dataset->items[split].items[i];
         if (item->file != NULL)
@@ -554,7 +543,6 @@ static void add_content(struct digest *digest, const struct dataset *dataset, en
     for (size_t i = 0; i < dataset->source_count; i++)
         if (used[i])
             add_samples(digest, &dataset->sources[i]);
-    free(used);
 }
 
 status dataset_identify(const struct dataset *dataset, enum split split, struct dataset_identity *identity,

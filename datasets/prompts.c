@@ -13,7 +13,7 @@ EMBEDDED_FILES(prompt_files); /* the last one is that of any other dataset */
 static void add_lines(const char *dataset, bool templates, struct strings *strings)
 {
     const struct embedded_file *file = prompt_files;
-    struct strings lines = {0};
+    SCOPED(strings_free) struct strings lines = {0};
     size_t length = strlen(dataset);
     while (file[1].name != NULL && (strncmp(file->name, dataset, length) != 0 || file->name[length] != '.'))
         file++;
@@ -21,7 +21,6 @@ static void add_lines(const char *dataset, bool templates, struct strings *strin
     for (size_t i = 0; i < lines.count; i++)
         if ((strstr(lines.items[i], "{}") != NULL) == templates)
             strings_add(strings, lines.items[i], strlen(lines.items[i]));
-    strings_free(&lines);
 }
 
 void prompts_add_templates(const char *dataset, struct strings *templates)
@@ -93,12 +92,11 @@ static void count_same(struct same_names *same, const struct name *names, size_t
 void prompts_find_same_names(struct same_names *same, const char *const *names, size_t count)
 {
     *same = (struct same_names){0};
-    struct name *sorted = xcalloc(count + 1, sizeof *sorted);
+    OWNED struct name *sorted = xcalloc(count + 1, sizeof *sorted);
     for (size_t i = 0; i < count; i++)
         sorted[i] = (struct name){normalize(names[i]), i};
     qsort(sorted, count, sizeof *sorted, compare);
     count_same(same, sorted, count);
     for (size_t i = 0; i < count; i++)
         free(sorted[i].text);
-    free(sorted);
 }

@@ -57,7 +57,7 @@ static void add_failure(struct look *look, size_t item, const struct error *erro
 
 static void decode(struct look *look, size_t item, struct survey_image *found)
 {
-    struct image image;
+    SCOPED(image_free) struct image image = {0};
     struct error error;
     status result = dataset_read(look->dataset, look->split, item, &image, NULL, &error);
     found->state = result == OK ? SURVEY_READABLE : result == ERROR_FORMAT ? SURVEY_BROKEN : SURVEY_FAILED;
@@ -71,7 +71,6 @@ static void decode(struct look *look, size_t item, struct survey_image *found)
     found->clipped = image.clipped;
     found->pixels[0] = hash.low64;
     found->pixels[1] = hash.high64;
-    image_free(&image);
 }
 
 static bool recall(struct look *look, const char *name, struct survey_image *found)
@@ -91,7 +90,7 @@ static bool recall(struct look *look, const char *name, struct survey_image *fou
 /* Where there is no such file, the stamp is zeros; reading it reports that. */
 static void look_at_file(struct look *look, size_t item, const char *name, struct survey_image *found)
 {
-    char *path = path_format("%s/%s", look->dataset->root, name);
+    OWNED char *path = path_format("%s/%s", look->dataset->root, name);
     int64_t begun = now(look);
     bool there = file_stamp_read(&found->stamp, path, NULL) == OK;
     if (there && recall(look, name, found)) {
@@ -103,7 +102,6 @@ static void look_at_file(struct look *look, size_t item, const char *name, struc
         found->settled = there && found->state == SURVEY_READABLE && file_stamp_read(&after, path, NULL) == OK &&
                          file_stamp_same(&found->stamp, &after) && file_stamp_is_settled(&after, begun);
     }
-    free(path);
 }
 
 /* The caller's thread is worker 0, which alone reports and polls. */
@@ -148,13 +146,12 @@ static void warn_once(const struct look *look, const struct error *problem)
 static void open_seen(struct look *look)
 {
     struct error problem;
-    char *root = realpath(look->dataset->root, NULL);
+    OWNED char *root = realpath(look->dataset->root, NULL);
     const struct seen_place place = {.kind = dataset_name(look->dataset),
                                      .root = root != NULL ? root : look->dataset->root,
                                      .version = image_version()};
     if (seen_open(&look->seen, look->settings->folder, &place, &problem) != OK)
         log_warn(look->settings->log, "%s; all images are decoded again", problem.message);
-    free(root);
 }
 
 /* A record of every image read since the last call. Returns the number of records. */
@@ -182,15 +179,13 @@ static void save(struct look *look)
     struct error problem;
     if (look->seen == NULL || !atomic_load(&look->reads))
         return;
-    struct seen_record *records = xcalloc(look->images->count + 1, sizeof *records);
-    struct kept *kept = xcalloc(look->images->count + 1, sizeof *kept);
+    OWNED struct seen_record *records = xcalloc(look->images->count + 1, sizeof *records);
+    OWNED struct kept *kept = xcalloc(look->images->count + 1, sizeof *kept);
     if (seen_write(look->seen, records, gather(look, records, kept), &problem) != OK) {
         warn_once(look, &problem);
         seen_close(look->seen);
         look->seen = NULL;
     }
-    free(records);
-    free(kept);
     look->saved = now(look);
 }
 
@@ -334,7 +329,7 @@ static void warn(const struct survey_images *images, const struct dataset *datas
                  const struct log *log)
 {
     enum { NAMED = 3 };
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     size_t named = 0;
     for (int split = 0; split < SPLITS; split++)
         for (size_t i = 0; named < NAMED && i < dataset_size(dataset, (enum split)split); i++)
@@ -342,21 +337,19 @@ static void warn(const struct survey_images *images, const struct dataset *datas
                 text_add(&names, "%s%s", named++ > 0 ? ", " : "", dataset->items[split].items[i].file);
     log_warn(log, "%s: %zu of %zu images of %s cannot be decoded and are left out: %s%s", dataset->root, broken,
              images->count, name_of(dataset), names.data, broken > NAMED ? ", …" : "");
-    text_free(&names);
 }
 
 /* Removes the items and their results. */
 static void leave_out(struct survey_images *images, struct dataset *dataset, enum split split)
 {
     size_t count = dataset_size(dataset, split), kept = 0;
-    bool *keep = xcalloc(count + 1, sizeof *keep);
+    OWNED bool *keep = xcalloc(count + 1, sizeof *keep);
     for (size_t i = 0; i < count; i++) {
         keep[i] = images->of[split][i].state != SURVEY_BROKEN;
         if (keep[i])
             images->of[split][kept++] = images->of[split][i];
     }
     dataset_keep_items(dataset, split, keep);
-    free(keep);
 }
 
 /* Warns of images that are clipped, as in Pillow. */
@@ -415,11 +408,10 @@ static void count_sources(struct survey_split *result, const struct dataset *dat
         bool used = false;
         for (size_t i = 0; !used && i < dataset_size(dataset, split); i++)
             used = dataset->items[split].items[i].file == NULL && dataset->items[split].items[i].source == source;
-        char *path = used ? path_format("%s/%s", dataset->root, dataset->sources[source].name) : NULL;
+        OWNED char *path = used ? path_format("%s/%s", dataset->root, dataset->sources[source].name) : NULL;
         if (path != NULL && file_size(path, &size, NULL) == OK)
             result->bytes += size;
         result->files += used;
-        free(path);
     }
 }
 
@@ -455,10 +447,8 @@ static status survey_images(struct survey *survey, struct survey_images *images,
 status dataset_survey(struct survey *survey, struct dataset *dataset, const struct survey_settings *settings,
                       struct error *error)
 {
-    struct survey_images images;
+    SCOPED(survey_images_free) struct survey_images images = {0};
     *survey = (struct survey){0};
     TRY(survey_images_look(&images, dataset, settings, error));
-    status result = survey_images(survey, &images, dataset, settings, error);
-    survey_images_free(&images);
-    return result;
+    return survey_images(survey, &images, dataset, settings, error);
 }

@@ -37,11 +37,10 @@ static void read_key(struct metric *metric, const char *line, size_t size)
     while (word < WORDS && (strlen(metric->word[word]) != key + 2 || strncmp(metric->word[word] + 1, line, key) != 0))
         word += 2;
     assert(word < WORDS);
-    char *value = xstrndup(line + key + 2, size - key - 2);
+    OWNED char *value = xstrndup(line + key + 2, size - key - 2);
     struct text text = {0};
     text_add_replaced(&text, value, quoted);
     metric->word[word + 1] = text.data;
-    free(value);
 }
 
 static struct metric read_metric(const struct embedded_file *file)

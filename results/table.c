@@ -155,10 +155,9 @@ const char *table_cell_text(const struct table_cell *cell, int decimals, char nu
     if (cell->kind == CELL_INTEGER) {
         snprintf(number, TABLE_NUMBER, "%" PRId64, cell->integer);
     } else if (cell->kind == CELL_REAL && decimals == DECIMALS_EXACT) {
-        struct text digits = {0};
+        SCOPED(text_free) struct text digits = {0};
         text_add_real(&digits, cell->real);
         snprintf(number, TABLE_NUMBER, "%s", digits.data);
-        text_free(&digits);
     } else if (cell->kind == CELL_REAL) {
         table_number(cell->real, decimals, number);
     }

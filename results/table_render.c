@@ -1,10 +1,10 @@
 /* The forms of a table: how each writes a cell, and what stands around. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
 #include "core/alloc.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "results/table.h"
 
@@ -56,7 +56,7 @@ static void join_spread(const struct table *table, size_t at, int width)
 
 static void join_spreads(struct table *table, bool aligned)
 {
-    bool *keep = xcalloc(table->columns + 1, sizeof *keep);
+    OWNED bool *keep = xcalloc(table->columns + 1, sizeof *keep);
     char number[TABLE_NUMBER];
     for (size_t i = 0; i < table->columns; i++)
         keep[i] = !is_spread(table, i);
@@ -72,7 +72,6 @@ static void join_spreads(struct table *table, bool aligned)
         table->column[i].align = keep[i + 1] ? table->column[i].align : ALIGN_RIGHT;
     }
     table_keep(table, keep);
-    free(keep);
 }
 
 /* --- Layout, of the forms for people --- */
@@ -127,11 +126,10 @@ static size_t take_line(const char *visible, size_t limit, size_t *width)
 
 static size_t width_of(const char *string)
 {
-    struct text visible = {0};
+    SCOPED(text_free) struct text visible = {0};
     size_t width;
     text_add_visible(&visible, string);
     take_line(visible.data, SIZE_MAX, &width);
-    text_free(&visible);
     return width;
 }
 
@@ -192,8 +190,8 @@ static size_t first_to_go(const struct table *table, const bool *keep)
 
 static void leave_out(struct table *table, size_t width, struct text *left_out)
 {
-    struct column *columns = lay_out(table);
-    bool *keep = xcalloc(table->columns + 1, sizeof *keep);
+    OWNED struct column *columns = lay_out(table);
+    OWNED bool *keep = xcalloc(table->columns + 1, sizeof *keep);
     for (size_t i = 0; i < table->columns; i++)
         keep[i] = true;
     for (size_t i; least_width(table, columns, keep) > width && (i = first_to_go(table, keep)) < table->columns;)
@@ -202,8 +200,6 @@ static void leave_out(struct table *table, size_t width, struct text *left_out)
         if (!keep[i])
             text_add(left_out, "%s%s", left_out->size > 0 ? ", " : "", table->column[i].title);
     table_keep(table, keep);
-    free(keep);
-    free(columns);
 }
 
 static struct column *find_widest(struct column *columns, size_t count)
@@ -288,17 +284,14 @@ static void add_csv(struct text *text, const struct shown *cell)
 static void add_json_string(struct text *text, const char *string)
 {
     static const char *const deleted[] = {"\x7f", "\\u007F", NULL};
-    struct text valid = {0};
+    SCOPED(text_free) struct text valid = {0};
     const char *at = string;
     for (const char *invalid; (invalid = text_find_invalid(at)) != NULL; at = invalid + 1)
         text_add(&valid, "%.*s\xef\xbf\xbd", (int)(invalid - at), at);
     text_add(&valid, "%s", at);
-    json_t *value = json_string(valid.data);
-    char *encoded = json_dumps(value, JSON_ENCODE_ANY | (text_is_visible(string) ? 0 : JSON_ENSURE_ASCII));
+    SCOPED(json_decref_at) json_t *value = json_string(valid.data);
+    OWNED char *encoded = json_dumps(value, JSON_ENCODE_ANY | (text_is_visible(string) ? 0 : JSON_ENSURE_ASCII));
     text_add_replaced(text, encoded, deleted);
-    free(encoded);
-    json_decref(value);
-    text_free(&valid);
 }
 
 /* An array with an object per row, a row per line. */
@@ -435,9 +428,9 @@ static struct shown shown_cell(const struct form *form, const struct table *tabl
 static void render(const struct form *form, const struct table *table, const struct column *columns, bool colour,
                    struct text *text)
 {
-    struct shown *row = xcalloc(table->columns + 1, sizeof *row);
-    struct text *visible = xcalloc(table->columns + 1, sizeof *visible);
-    char(*number)[TABLE_NUMBER] = xcalloc(table->columns + 1, sizeof *number);
+    OWNED struct shown *row = xcalloc(table->columns + 1, sizeof *row);
+    OWNED struct text *visible = xcalloc(table->columns + 1, sizeof *visible);
+    OWNED char(*number)[TABLE_NUMBER] = xcalloc(table->columns + 1, sizeof *number);
     form->begin(table, columns, text);
     for (size_t i = 0; i < table->columns; i++)
         row[i] = (struct shown){.column = &columns[i], .reads = table->column[i].title, .head = true, .colour = colour};
@@ -455,27 +448,22 @@ static void render(const struct form *form, const struct table *table, const str
     text_add(text, "%s", form->end);
     for (size_t i = 0; i < table->columns; i++)
         text_free(&visible[i]);
-    free(number);
-    free(visible);
-    free(row);
 }
 
 /* width: of a terminal, 0: any. */
 static void render_rows(const struct table *table, enum table_format format, size_t width, bool colour,
                         struct text *text, struct text *left_out)
 {
-    struct table shown = {0};
+    SCOPED(table_free) struct table shown = {0};
     copy_table(&shown, table);
     if (!forms[format].exact)
         join_spreads(&shown, format == TABLE_TEXT);
     if (width > 0)
         leave_out(&shown, width, left_out);
-    struct column *columns = lay_out(&shown);
+    OWNED struct column *columns = lay_out(&shown);
     if (width > 0)
         narrow(&shown, columns, width);
     render(&forms[format], &shown, columns, colour, text);
-    free(columns);
-    table_free(&shown);
 }
 
 void table_render(const struct table *table, enum table_format format, bool colour, struct text *text)

@@ -158,10 +158,9 @@ void cache_keep(struct cache_part *part, size_t item, const struct image *image)
 static void forget(struct cache_part *part)
 {
     for (size_t i = 0; part->kept != NULL && i < part->count; i++) {
-        struct kept *kept = atomic_load(&part->kept[i]);
+        OWNED struct kept *kept = atomic_load(&part->kept[i]);
         if (kept != NULL)
             atomic_fetch_add(&part->cache->left, kept_size(kept->width, kept->height));
-        free(kept);
     }
     free(part->kept);
 }
@@ -182,20 +181,12 @@ struct making {
 static status make_image(const struct making *making, size_t item, struct image *image)
 {
     const struct cache_key *key = &making->part->of;
-    struct image whole, crop;
+    SCOPED(image_free) struct image whole = {0};
+    if (key->resolution == CACHE_WHOLE)
+        return dataset_read(key->dataset, key->split, item, image, NULL, NULL);
     TRY(dataset_read(key->dataset, key->split, item, &whole, NULL, NULL));
-    if (key->resolution == CACHE_WHOLE) {
-        *image = whole;
-        return OK;
-    }
-    status result = image_create(&crop, key->resolution, key->resolution, NULL);
-    NEXT(result, image_evaluation_crop(&whole, key->resolution, crop.pixels, NULL));
-    image_free(&whole);
-    if (result == OK)
-        *image = crop;
-    else
-        image_free(&crop);
-    return result;
+    TRY(image_create(image, key->resolution, key->resolution, NULL));
+    return image_evaluation_crop(&whole, key->resolution, image->pixels, NULL);
 }
 
 static void look_at_watcher(struct making *making)
@@ -208,7 +199,7 @@ static void look_at_watcher(struct making *making)
 static void make_item(void *context, size_t job, size_t worker)
 {
     struct making *making = context;
-    struct image image;
+    SCOPED(image_free) struct image image = {0};
     struct error error;
     size_t item = making->first + job;
     if (worker == 0) /* the caller's thread, which alone may poll */
@@ -221,7 +212,6 @@ static void make_item(void *context, size_t job, size_t worker)
             making->error = error;
         pthread_mutex_unlock(&making->mutex);
     }
-    image_free(&image);
 }
 
 static status make_items(struct making *making, struct error *error)
@@ -230,25 +220,23 @@ static status make_items(struct making *making, struct error *error)
     const struct cache_watcher *watcher = &making->part->cache->watcher;
     const char *name = dataset_name(making->part->of.dataset);
     size_t count = making->part->count;
-    struct threads *threads;
+    SCOPED(threads_destroy_at) struct threads *threads = NULL;
     TRY(threads_create(&threads, making->part->cache->threads, error));
-    status result = OK;
-    for (size_t chunk; result == OK && making->first < count; making->first += chunk) {
+    for (size_t chunk; making->first < count; making->first += chunk) {
         size_t left = count - making->first, most = EACH * threads_count(threads);
         chunk = left < most ? left : most;
         look_at_watcher(making);
         threads_run(threads, chunk, make_item, making);
         if (atomic_load(&making->failed)) {
             *error = making->error;
-            result = error->code;
-        } else if (atomic_load(&making->stopped)) {
-            result = error_set(error, ERROR_STOPPED, "stopped while the images of %s were decoded for the cache", name);
-        } else if (watcher->progress != NULL) {
-            watcher->progress(watcher->context, name, making->first + chunk, count);
+            return error->code;
         }
+        if (atomic_load(&making->stopped))
+            return error_set(error, ERROR_STOPPED, "stopped while the images of %s were decoded for the cache", name);
+        if (watcher->progress != NULL)
+            watcher->progress(watcher->context, name, making->first + chunk, count);
     }
-    threads_destroy(threads);
-    return result;
+    return OK;
 }
 
 static status write_file(struct cache_part *part, const struct cache_label *label, uint64_t available,
@@ -290,14 +278,13 @@ static status find_place(struct cache_part *part, struct cache_label *label, str
     struct dataset_identity identity;
     *label = (struct cache_label){0};
     TRY(dataset_identify(key->dataset, key->split, &identity, error));
-    char *root = realpath(dataset_root(key->dataset), NULL);
+    OWNED char *root = realpath(dataset_root(key->dataset), NULL);
     strncpy(label->dataset, dataset_name(key->dataset), sizeof label->dataset - 1);
     strncpy(label->root, root != NULL ? root : dataset_root(key->dataset), sizeof label->root - 1);
     label->split = (uint32_t)key->split;
     label->resolution = (uint32_t)key->resolution;
     memcpy(label->content, identity.content, sizeof identity.content);
     strncpy(label->pixels, image_version(), sizeof label->pixels - 1);
-    free(root);
     part->path = cache_folder_file(part->cache->folder, label, identity.list);
     return OK;
 }

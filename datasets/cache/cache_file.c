@@ -302,7 +302,7 @@ static bool describe(struct cache_item *item)
 
 status cache_folder_list(struct cache_listing *listing, const char *folder, struct error *error)
 {
-    struct directory directory;
+    SCOPED(directory_free) struct directory directory = {0};
     *listing = (struct cache_listing){0};
     if (!file_exists(folder))
         return OK;
@@ -315,7 +315,6 @@ status cache_folder_list(struct cache_listing *listing, const char *folder, stru
         else
             free(item.path);
     }
-    directory_free(&directory);
     return OK;
 }
 
@@ -340,7 +339,7 @@ static bool remove_left_over(const char *path)
 status cache_folder_available(const char *folder, const char *path, uint64_t limit, uint64_t *available,
                               struct error *error)
 {
-    struct cache_listing listing;
+    SCOPED(cache_listing_free) struct cache_listing listing = {0};
     struct statvfs disk;
     uint64_t taken = 0;
     TRY(cache_folder_list(&listing, folder, error));
@@ -352,7 +351,6 @@ status cache_folder_available(const char *folder, const char *path, uint64_t lim
                          0) /* both the file and its unfinished version can be made again */
             taken += item->bytes;
     }
-    cache_listing_free(&listing);
     if (statvfs(folder, &disk) != 0)
         return error_errno(error, errno, "%s: cannot ask how much room there is", folder);
     uint64_t spare = (uint64_t)disk.f_bavail * disk.f_frsize / 10 * 9;
@@ -374,7 +372,7 @@ status cache_folder_clear(struct cache_listing *removed, const char *folder, con
     struct cache_listing all;
     size_t gone = 0;
     TRY(cache_folder_list(&all, folder, error));
-    char *resolved = root != NULL ? realpath(root, NULL) : NULL;
+    OWNED char *resolved = root != NULL ? realpath(root, NULL) : NULL;
     status result = OK;
     for (size_t i = 0; i < all.count; i++) {
         struct cache_item item = all.files[i];
@@ -390,7 +388,6 @@ status cache_folder_clear(struct cache_listing *removed, const char *folder, con
     }
     if (root == NULL)
         temporary_clear(folder);
-    free(resolved);
     all.count = gone;
     *removed = all;
     if (result != OK)

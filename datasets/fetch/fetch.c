@@ -78,14 +78,14 @@ static status unpack_entry(struct unpacking *u, struct archive_entry *entry, con
         return leave_out(u, inside);
     if (target == NULL)
         TRY(check_entry(u, entry, &name, error));
-    char *path = target != NULL ? xstrdup(target) : path_format("%s/%s", folder, name);
+    OWNED char *path = target != NULL ? xstrdup(target) : path_format("%s/%s", folder, name);
     archive_entry_copy_pathname(entry, path);
     archive_entry_set_perm(entry, archive_entry_filetype(entry) == AE_IFDIR ? 0755 : 0644);
     /* A write that fails is a warning to libarchive. */
-    status result = archive_read_extract2(u->from, entry, u->to) != ARCHIVE_OK ? refuse(u, u->from, path, error) : OK;
+    if (archive_read_extract2(u->from, entry, u->to) != ARCHIVE_OK)
+        return refuse(u, u->from, path, error);
     u->files += archive_entry_filetype(entry) == AE_IFREG;
-    free(path);
-    return result;
+    return OK;
 }
 
 static status unpack_entries(struct unpacking *u, const char *folder, const char *target, struct error *error)
@@ -166,62 +166,50 @@ static status download(const struct fetch *fetch, const struct fetch_file *file,
     if (from == NULL)
         return transfer_get(file, file->urls, fetch->folder, part, fetch->settings, error);
     size_t size = strlen(from);
-    char *url = path_format("%.*s/%s/%s", (int)(size > 0 && from[size - 1] == '/' ? size - 1 : size), from,
-                            fetch->source->name, file->name);
-    status result = transfer_get(file, (const char *const[]){url, NULL}, fetch->folder, part, fetch->settings, error);
-    free(url);
-    return result;
+    OWNED char *url = path_format("%.*s/%s/%s", (int)(size > 0 && from[size - 1] == '/' ? size - 1 : size), from,
+                                  fetch->source->name, file->name);
+    return transfer_get(file, (const char *const[]){url, NULL}, fetch->folder, part, fetch->settings, error);
 }
 
 static status copy(const char *from, const char *to, struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     TRY(file_read_any(from, FILE_LIMIT, &bytes, error));
-    status result = file_write(to, bytes.data, bytes.size, error);
-    bytes_free(&bytes);
-    return result;
+    return file_write(to, bytes.data, bytes.size, error);
 }
 
 /* An archive within an archive is unpacked from a folder that is removed with the temporary one. */
 static status unpack_inner(const struct fetch *fetch, const struct fetch_file *file, const char *part,
                            const char *folder, struct error *error)
 {
-    char *outer = path_format("%s/outer", fetch->unpacked.path), *inner = path_format("%s/%s", outer, file->inner);
-    status result = unpack(part, outer, NULL, fetch->settings, error);
-    NEXT(result, unpack(inner, folder, NULL, fetch->settings, error));
-    free(outer);
-    free(inner);
-    return result;
+    OWNED char *outer = path_format("%s/outer", fetch->unpacked.path);
+    OWNED char *inner = path_format("%s/%s", outer, file->inner);
+    TRY(unpack(part, outer, NULL, fetch->settings, error));
+    return unpack(inner, folder, NULL, fetch->settings, error);
 }
 
 static status place(const struct fetch *fetch, const struct fetch_file *file, const char *part, struct error *error)
 {
     int size = (int)strlen(file->name) - (file->kind == FETCH_GZIP ? (int)strlen(".gz") : 0);
-    char *folder = path_format("%s/%s", fetch->unpacked.path, file->into),
-         *target = path_format("%s/%.*s", folder, size, file->name);
-    status result = directory_create(folder, error);
-    if (result == OK && file->kind == FETCH_PLAIN)
-        result = copy(part, target, error);
-    else if (result == OK && file->inner != NULL)
-        result = unpack_inner(fetch, file, part, folder, error);
-    else if (result == OK)
-        result = unpack(part, folder, file->kind == FETCH_GZIP ? target : NULL, fetch->settings, error);
-    free(folder);
-    free(target);
-    return result;
+    OWNED char *folder = path_format("%s/%s", fetch->unpacked.path, file->into);
+    OWNED char *target = path_format("%s/%.*s", folder, size, file->name);
+    TRY(directory_create(folder, error));
+    if (file->kind == FETCH_PLAIN)
+        return copy(part, target, error);
+    if (file->inner != NULL)
+        return unpack_inner(fetch, file, part, folder, error);
+    return unpack(part, folder, file->kind == FETCH_GZIP ? target : NULL, fetch->settings, error);
 }
 
 static status each_file(const struct fetch *fetch,
                         status (*act)(const struct fetch *, const struct fetch_file *, const char *, struct error *),
                         struct error *error)
 {
-    status result = OK;
-    for (const struct fetch_file *file = fetch->source->files; file->name != NULL && result == OK; file++) {
-        char *part = path_format("%s/%s.part", fetch->downloads, file->name);
-        result = act(fetch, file, part, error);
-        free(part);
+    for (const struct fetch_file *file = fetch->source->files; file->name != NULL; file++) {
+        OWNED char *part = path_format("%s/%s.part", fetch->downloads, file->name);
+        TRY(act(fetch, file, part, error));
     }
-    return result;
+    return OK;
 }
 
 static status remove_part(const struct fetch *fetch, const struct fetch_file *file, const char *part,
@@ -236,21 +224,18 @@ static status remove_part(const struct fetch *fetch, const struct fetch_file *fi
 /* Opens the unpacked dataset before it gets its name; the reader looks for every listed image. */
 static status check(const struct fetch *fetch, struct error *error)
 {
-    struct dataset *dataset;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
     if (dataset_open(&dataset, fetch->source->name, fetch->unpacked.path, NULL, NULL, error) != OK)
         return error_context(error, "the fetched dataset cannot be read");
-    dataset_close(dataset);
     return OK;
 }
 
 static status move(const struct fetch *fetch, struct error *error)
 {
-    char *made = path_format("%s/%s", fetch->unpacked.path, fetch->source->folder);
-    status result = file_sync_all(fetch->root, error);
-    if (result == OK && rename(made, fetch->target) != 0)
-        result = error_errno(error, errno, "%s: cannot be renamed to %s", made, fetch->target);
-    free(made);
-    TRY(result);
+    OWNED char *made = path_format("%s/%s", fetch->unpacked.path, fetch->source->folder);
+    TRY(file_sync_all(fetch->root, error));
+    if (rename(made, fetch->target) != 0)
+        return error_errno(error, errno, "%s: cannot be renamed to %s", made, fetch->target);
     file_sync_name(fetch->target);
     return OK;
 }
@@ -262,9 +247,8 @@ static status fetch_files(struct fetch *fetch, struct error *error)
     if (result == ERROR_IO && fetch->source->gone != NULL)
         log_warn(fetch->settings->log, "%s: %s", fetch->source->name, fetch->source->gone);
     TRY(result);
-    char *name = path_format("%s/unpacked", fetch->downloads);
+    OWNED char *name = path_format("%s/unpacked", fetch->downloads);
     result = temporary_create_folder(&fetch->unpacked, name, error);
-    free(name);
     NEXT(result, each_file(fetch, place, error));
     NEXT(result, check(fetch, error));
     NEXT(result, move(fetch, error));

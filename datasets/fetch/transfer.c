@@ -266,7 +266,7 @@ static status try_mirror(struct transfer *transfer, const char *url, const char 
 
 static status try_mirrors(struct transfer *transfer, const char *const *urls, struct error *error)
 {
-    struct text why = {0}, reasons = {0};
+    SCOPED(text_free) struct text why = {0}, reasons = {0};
     bool right = is_right(transfer, &why);
     status result = OK;
     for (; *urls != NULL && !right && result == OK; urls++) {
@@ -278,8 +278,6 @@ static status try_mirrors(struct transfer *transfer, const char *const *urls, st
     }
     if (result == OK && !right)
         result = error_set(error, ERROR_IO, "%s could not be downloaded: %s", transfer->file->name, reasons.data);
-    text_free(&why);
-    text_free(&reasons);
     return result;
 }
 

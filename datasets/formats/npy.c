@@ -93,11 +93,9 @@ static status read_values(const struct bytes *bytes, const char *path, const str
 
 status npy_read_integers(const char *path, int64_t **values, size_t *count, struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     struct header header;
     TRY(file_read(path, FILE_LIMIT, &bytes, error));
-    status result = read_header(&bytes, path, &header, error);
-    NEXT(result, read_values(&bytes, path, &header, values, count, error));
-    bytes_free(&bytes);
-    return result;
+    TRY(read_header(&bytes, path, &header, error));
+    return read_values(&bytes, path, &header, values, count, error);
 }

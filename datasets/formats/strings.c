@@ -17,13 +17,12 @@ void strings_add(struct strings *strings, const char *string, size_t size)
 
 void strings_format(struct strings *strings, const char *format, ...)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     va_list arguments;
     va_start(arguments, format);
     text_add_list(&text, format, arguments);
     va_end(arguments);
     strings_add(strings, text.data, text.size);
-    text_free(&text);
 }
 
 void strings_copy(struct strings *strings, const char *const *items, size_t count)
@@ -70,7 +69,7 @@ void strings_add_lines(struct strings *strings, const char *text, size_t end)
 
 status strings_read_lines(struct strings *strings, const char *path, struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     TRY(file_read(path, (size_t)1 << 30, &bytes, error));
     const uint8_t *nul = memchr(bytes.data, 0, bytes.size);
     status result = OK;
@@ -79,7 +78,6 @@ status strings_read_lines(struct strings *strings, const char *path, struct erro
                            (size_t)(nul - bytes.data));
     else
         strings_add_lines(strings, (const char *)bytes.data, bytes.size);
-    bytes_free(&bytes);
     return result;
 }
 
@@ -110,68 +108,59 @@ static status list_tree(struct strings *folders, const char *root, const char *f
         return error_set(error, ERROR_FORMAT, "%s/%s: more than %d folders deep; does a symbolic link lead back?", root,
                          folder, DEEPEST);
     strings_add(folders, folder, strlen(folder));
-    char *path = path_format("%s/%s", root, folder);
-    struct strings children = {0};
-    status result = strings_list_folders(&children, path, error);
-    for (size_t i = 0; result == OK && i < children.count; i++) {
-        char *child = path_format("%s/%s", folder, children.items[i]);
-        result = list_tree(folders, root, child, depth + 1, error);
-        free(child);
+    OWNED char *path = path_format("%s/%s", root, folder);
+    SCOPED(strings_free) struct strings children = {0};
+    TRY(strings_list_folders(&children, path, error));
+    for (size_t i = 0; i < children.count; i++) {
+        OWNED char *child = path_format("%s/%s", folder, children.items[i]);
+        TRY(list_tree(folders, root, child, depth + 1, error));
     }
-    strings_free(&children);
-    free(path);
-    return result;
+    return OK;
 }
 
 static status list_files_in(struct strings *files, const char *root, const char *folder,
                             bool (*wanted)(const char *name), struct strings *left_out, struct error *error)
 {
-    struct directory directory = {0};
-    char *path = path_format("%s/%s", root, folder);
-    status result = directory_list(&directory, path, error);
-    for (size_t i = 0; result == OK && i < directory.count; i++) {
+    SCOPED(directory_free) struct directory directory = {0};
+    OWNED char *path = path_format("%s/%s", root, folder);
+    TRY(directory_list(&directory, path, error));
+    for (size_t i = 0; i < directory.count; i++) {
         bool leftover = path_is_leftover(directory.names[i]), is_folder = false;
         struct strings *list = leftover ? left_out : files;
         if (list == NULL || (!leftover && wanted != NULL && !wanted(directory.names[i])))
             continue;
-        char *file = path_format("%s/%s/%s", root, folder, directory.names[i]);
+        OWNED char *file = path_format("%s/%s/%s", root, folder, directory.names[i]);
         if (!leftover)
-            result = file_find_directory(&is_folder, file, error);
+            TRY(file_find_directory(&is_folder, file, error));
         if (!is_folder)
             strings_format(list, "%s", file + strlen(root) + 1);
-        free(file);
     }
-    directory_free(&directory);
-    free(path);
-    return result;
+    return OK;
 }
 
 status strings_list_files(struct strings *strings, const char *root, const char *folder,
                           bool (*wanted)(const char *name), struct strings *left_out, struct error *error)
 {
-    struct strings folders = {0};
+    SCOPED(strings_free) struct strings folders = {0};
     status result = list_tree(&folders, root, folder, 0, error);
     strings_sort(&folders);
     for (size_t i = 0; result == OK && i < folders.count; i++)
         result = list_files_in(strings, root, folders.items[i], wanted, left_out, error);
-    strings_free(&folders);
     return result;
 }
 
 status strings_list_folders(struct strings *strings, const char *path, struct error *error)
 {
-    struct directory directory;
-    status result = directory_list(&directory, path, error);
-    for (size_t i = 0; result == OK && i < directory.count; i++) {
+    SCOPED(directory_free) struct directory directory = {0};
+    TRY(directory_list(&directory, path, error));
+    for (size_t i = 0; i < directory.count; i++) {
         bool is_folder = false;
         if (path_is_leftover(directory.names[i]))
             continue;
-        char *child = path_format("%s/%s", path, directory.names[i]);
-        result = file_find_directory(&is_folder, child, error);
+        OWNED char *child = path_format("%s/%s", path, directory.names[i]);
+        TRY(file_find_directory(&is_folder, child, error));
         if (is_folder)
             strings_add(strings, directory.names[i], strlen(directory.names[i]));
-        free(child);
     }
-    directory_free(&directory);
-    return result;
+    return OK;
 }

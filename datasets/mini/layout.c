@@ -43,11 +43,9 @@ status layout_folder(const struct layout *layout, struct error *error, const cha
 {
     va_list arguments;
     va_start(arguments, format);
-    char *path = below_root(layout, format, arguments);
+    OWNED char *path = below_root(layout, format, arguments);
     va_end(arguments);
-    status result = directory_create(path, error);
-    free(path);
-    return result;
+    return directory_create(path, error);
 }
 
 void layout_free(struct layout *layout)
@@ -61,9 +59,8 @@ void layout_free(struct layout *layout)
 
 status layout_text(const struct layout *layout, const char *path, struct text *text, struct error *error)
 {
-    char *whole = path_format("%s/%s", layout->root, path);
+    OWNED char *whole = path_format("%s/%s", layout->root, path);
     status result = file_write(whole, text->data, text->size, error);
-    free(whole);
     text_free(text);
     return result;
 }

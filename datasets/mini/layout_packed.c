@@ -89,20 +89,16 @@ status layout_flowers(struct layout *layout, struct error *error)
     size_t train = (size_t)layout->domain->train, test = (size_t)layout->domain->test,
            valid = (size_t)layout->domain->classes;
     size_t count = train + test + valid;
-    uint16_t *order = xcalloc(count, sizeof *order), *labels = xcalloc(count, sizeof *labels);
-    status result = layout_folder(layout, error, "flowers-102/jpg");
+    OWNED uint16_t *order = xcalloc(count, sizeof *order), *labels = xcalloc(count, sizeof *labels);
+    TRY(layout_folder(layout, error, "flowers-102/jpg"));
     for (size_t item = 0; item < count; item++) {
         size_t number = count - item; /* the lists are not sorted in the original either */
         order[item] = (uint16_t)number;
         labels[number - 1] = (uint16_t)(layout_label(layout, item) + 1);
         layout_picture(layout, item, "flowers-102/jpg/image_%05zu.jpg", number);
     }
-    NEXT(result, flowers_lists(layout, order, train, test, valid, error));
-    NEXT(result, flowers_labels(layout, labels, count, error));
-    free(order);
-    free(labels);
-    if (result != OK)
-        return result;
+    TRY(flowers_lists(layout, order, train, test, valid, error));
+    TRY(flowers_labels(layout, labels, count, error));
     return layout_class_names(layout, "flowers-102/classnames.txt", error);
 }
 

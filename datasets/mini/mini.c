@@ -159,13 +159,11 @@ static status write_datasets(const char *root, const struct mini_settings *setti
 {
     for (int k = 0; k < SUITE_DOMAINS; k++) {
         TRY(go_on(settings, root, error));
-        struct layout layout = {.domain = &suite_domains[k], .settings = settings, .root = root};
+        SCOPED(layout_free) struct layout layout = {.domain = &suite_domains[k], .settings = settings, .root = root};
         log_debug(settings->log, "%s: writing %s", root, layout.domain->name);
-        status result = layouts[k].write(&layout, error);
-        NEXT(result, write_coop_split(&layout, error));
-        NEXT(result, draw_all(&layout, error));
-        layout_free(&layout);
-        TRY(result);
+        TRY(layouts[k].write(&layout, error));
+        TRY(write_coop_split(&layout, error));
+        TRY(draw_all(&layout, error));
     }
     return OK;
 }
@@ -196,7 +194,7 @@ static void marker_free(struct marker *marker)
 /* ERROR_ARGUMENT when the marker at path is not ours. */
 static status marker_check(const struct marker *marker, const char *path, struct error *error)
 {
-    struct bytes found;
+    SCOPED(bytes_free) struct bytes found = {0};
     TRY(file_read(path, 4096, &found, error));
     bool same = found.size == marker->line.size && memcmp(found.data, marker->line.data, found.size) == 0;
     status result = OK;
@@ -205,7 +203,6 @@ static status marker_check(const struct marker *marker, const char *path, struct
             error_set(error, ERROR_ARGUMENT, "%s: expected %.*s, found %.*s; remove the folder or choose another one",
                       path, (int)marker->line.size - 1, marker->line.data, (int)strcspn((const char *)found.data, "\n"),
                       (const char *)found.data);
-    bytes_free(&found);
     return result;
 }
 
@@ -213,15 +210,11 @@ static status marker_check(const struct marker *marker, const char *path, struct
 static status refuse_foreign(const char *root, struct error *error)
 {
     for (int k = 0; k < SUITE_DOMAINS; k++) {
-        char *path = path_format("%s/%s", root, layouts[k].folder);
-        bool there = file_exists(path);
-        status result =
-            there ? error_set(error, ERROR_ARGUMENT,
-                              "%s: already there and not written by this program; choose an empty folder for the suite",
-                              path)
-                  : OK;
-        free(path);
-        TRY(result);
+        OWNED char *path = path_format("%s/%s", root, layouts[k].folder);
+        if (file_exists(path))
+            return error_set(error, ERROR_ARGUMENT,
+                             "%s: already there and not written by this program; choose an empty folder for the suite",
+                             path);
     }
     return OK;
 }
@@ -252,9 +245,7 @@ static status write_marked(const char *root, const struct mini_settings *setting
 
 status mini_write(const char *root, const struct mini_settings *settings, struct error *error)
 {
-    struct marker marker = {0};
+    SCOPED(marker_free) struct marker marker = {0};
     marker_make(&marker, root, settings->seed);
-    status result = write_marked(root, settings, &marker, error);
-    marker_free(&marker);
-    return result;
+    return write_marked(root, settings, &marker, error);
 }

@@ -13,46 +13,37 @@ static status add_category(struct dataset *dataset, struct dataset_items *items,
                            struct error *error)
 {
     char path[DATASET_PATH];
-    struct directory directory;
-    char *name = path_format("%s/%s", CATEGORIES, category);
-    status result = dataset_path(dataset, name, path, error);
-    NEXT(result, directory_list(&directory, path, error));
-    if (result == OK) {
-        size_t number = 0;
-        for (size_t i = 0; result == OK && i < directory.count; i++)
-            if (path_is_leftover(directory.names[i]))
-                strings_format(&dataset->left_out, "%s/%s", name, directory.names[i]);
-            else
-                result = dataset_add_file(dataset, items, label, error, "%s/image_%04zu.jpg", name, ++number);
-        directory_free(&directory);
-    }
-    free(name);
-    return result;
+    SCOPED(directory_free) struct directory directory = {0};
+    OWNED char *name = path_format("%s/%s", CATEGORIES, category);
+    size_t number = 0;
+    TRY(dataset_path(dataset, name, path, error));
+    TRY(directory_list(&directory, path, error));
+    for (size_t i = 0; i < directory.count; i++)
+        if (path_is_leftover(directory.names[i]))
+            strings_format(&dataset->left_out, "%s/%s", name, directory.names[i]);
+        else
+            TRY(dataset_add_file(dataset, items, label, error, "%s/image_%04zu.jpg", name, ++number));
+    return OK;
 }
 
 static status add_categories(struct dataset *dataset, const struct strings *names, struct error *error)
 {
-    struct dataset_items items = {0};
+    SCOPED(dataset_items_free) struct dataset_items items = {0};
     size_t label = 0;
-    status result = OK;
-    for (size_t i = 0; result == OK && i < names->count; i++)
+    for (size_t i = 0; i < names->count; i++)
         if (strcmp(names->items[i], "BACKGROUND_Google") != 0)
-            result = add_category(dataset, &items, names->items[i], label++, error);
-    NEXT(result, dataset_split_positional(dataset, &items, CATEGORIES, "category", "categories", label, error));
-    dataset_items_free(&items);
-    return result;
+            TRY(add_category(dataset, &items, names->items[i], label++, error));
+    return dataset_split_positional(dataset, &items, CATEGORIES, "category", "categories", label, error);
 }
 
 static status open_caltech101(struct dataset *dataset, const struct options *options, struct error *error)
 {
     char path[DATASET_PATH];
-    struct strings names = {0};
+    SCOPED(strings_free) struct strings names = {0};
     TRY(dataset_add_positional_classes(dataset, error));
     TRY(dataset_path(dataset, CATEGORIES, path, error));
-    status result = strings_list_folders(&names, path, error);
-    NEXT(result, add_categories(dataset, &names, error));
-    strings_free(&names);
-    return result;
+    TRY(strings_list_folders(&names, path, error));
+    return add_categories(dataset, &names, error);
 }
 
 const struct dataset_reader dataset_caltech101 = {

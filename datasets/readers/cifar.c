@@ -20,12 +20,11 @@ struct owner {
 
 void cifar_release(void *owner)
 {
-    struct owner *owned = owner;
+    OWNED struct owner *owned = owner;
     if (owned == NULL)
         return;
     pickle_close(owned->pickle);
     bytes_free(&owned->file);
-    free(owned);
 }
 
 static void create_labels(struct cifar *cifar)
@@ -231,15 +230,13 @@ static status open_file(struct dataset *dataset, const struct cifar_layout *layo
 
 static status open_names(struct dataset *dataset, const struct cifar_layout *layout, bool python, struct error *error)
 {
-    struct strings names = {0};
+    SCOPED(strings_free) struct strings names = {0};
     char path[DATASET_PATH];
     TRY(dataset_path(dataset, python ? layout->python_names : layout->binary_names, path, error));
-    status result =
-        python ? cifar_read_names(&names, path, layout->python_key, error) : strings_read_lines(&names, path, error);
-    for (size_t i = 0; result == OK && i < names.count; i++)
+    TRY(python ? cifar_read_names(&names, path, layout->python_key, error) : strings_read_lines(&names, path, error));
+    for (size_t i = 0; i < names.count; i++)
         dataset_add_class(dataset, names.items[i]);
-    strings_free(&names);
-    return result;
+    return OK;
 }
 
 static status open_cifar(struct dataset *dataset, const struct options *options, struct error *error)

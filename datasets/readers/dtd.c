@@ -23,9 +23,8 @@ struct listing {
 static status add_line(void *context, const char *line, struct error *error)
 {
     const struct listing *list = context;
-    char *name = xstrndup(line, strcspn(line, "/"));
+    OWNED char *name = xstrndup(line, strcspn(line, "/"));
     size_t label = strchr(line, '/') != NULL ? strings_find_sorted(&list->classes, name) : list->classes.count;
-    free(name);
     if (label < list->classes.count)
         return dataset_add_file(list->dataset, list->items, label, error, "%simages/%s", list->part, line);
     return error_set(error, ERROR_FORMAT, "expected a class of train1.txt, a slash and a file, found \"%s\"", line);
@@ -33,7 +32,7 @@ static status add_line(void *context, const char *line, struct error *error)
 
 static void list_classes(struct dataset *dataset, const struct strings *lines, struct strings *classes)
 {
-    struct strings all = {0};
+    SCOPED(strings_free) struct strings all = {0};
     for (size_t i = 0; i < lines->count; i++)
         strings_add(&all, lines->items[i], strcspn(lines->items[i], "/"));
     strings_sort(&all);
@@ -43,7 +42,6 @@ static void list_classes(struct dataset *dataset, const struct strings *lines, s
         strings_add(classes, all.items[i], strlen(all.items[i]));
         dataset_add_class(dataset, all.items[i]);
     }
-    strings_free(&all);
 }
 
 static status open_dtd(struct dataset *dataset, const struct options *options, struct error *error)

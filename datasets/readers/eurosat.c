@@ -21,16 +21,13 @@ static status find_classes(const struct dataset *dataset, const char **part, str
 
 static status open_eurosat(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    struct strings names = {0};
-    struct dataset_items items = {0};
+    SCOPED(strings_free) struct strings names = {0};
+    SCOPED(dataset_items_free) struct dataset_items items = {0};
     const char *part;
     TRY(find_classes(dataset, &part, error));
     TRY(dataset_add_positional_classes(dataset, error));
-    status result = image_folder_list(dataset, part, &names, &items, error);
-    NEXT(result, dataset_split_positional(dataset, &items, part, "class", "classes", names.count, error));
-    dataset_items_free(&items);
-    strings_free(&names);
-    return result;
+    TRY(image_folder_list(dataset, part, &names, &items, error));
+    return dataset_split_positional(dataset, &items, part, "class", "classes", names.count, error);
 }
 
 const struct dataset_reader dataset_eurosat = {

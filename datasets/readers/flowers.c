@@ -30,19 +30,15 @@ static status add_images(struct dataset *dataset, enum split split, const struct
 static status open_flowers(struct dataset *dataset, const struct options *options, struct error *error)
 {
     static const char *const ids_names[SPLITS] = {[SPLIT_TRAIN] = "trnid", [SPLIT_TEST] = "tstid"};
-    struct mat_numbers labels, ids;
+    SCOPED(mat_numbers_free) struct mat_numbers labels = {0};
     TRY(dataset_add_positional_classes(dataset, error));
     TRY(read_numbers(dataset, "imagelabels.mat", "labels", &labels, error));
-    status result = OK;
-    for (int split = 0; result == OK && split < SPLITS; split++) {
-        result = read_numbers(dataset, "setid.mat", ids_names[split], &ids, error);
-        if (result == OK) {
-            result = add_images(dataset, (enum split)split, &ids, &labels, error);
-            mat_numbers_free(&ids);
-        }
+    for (int split = 0; split < SPLITS; split++) {
+        SCOPED(mat_numbers_free) struct mat_numbers ids = {0};
+        TRY(read_numbers(dataset, "setid.mat", ids_names[split], &ids, error));
+        TRY(add_images(dataset, (enum split)split, &ids, &labels, error));
     }
-    mat_numbers_free(&labels);
-    return result;
+    return OK;
 }
 
 const struct dataset_reader dataset_flowers = {

@@ -58,22 +58,21 @@ static const char *name_of(const struct strings *lines, const struct strings *fo
  * number that all of them begin with. A classnames.txt that goes by position is read later. */
 static status add_classes(struct dataset *dataset, const struct strings *folders, struct error *error)
 {
-    struct strings lines = {0};
+    SCOPED(strings_free) struct strings lines = {0};
     bool found, named, numbers = true;
-    status result = dataset_read_override(dataset, "classnames.txt", &lines, &found, error);
+    TRY(dataset_read_override(dataset, "classnames.txt", &lines, &found, error));
     named = found;
     for (size_t i = 0; i < folders->count; i++) {
         named = named && name_of(&lines, folders, folders->items[i]) != NULL;
         numbers = numbers && numbered(folders->items[i]) > 0;
     }
-    for (size_t i = 0; result == OK && i < folders->count; i++)
+    for (size_t i = 0; i < folders->count; i++)
         if (named)
             strings_format(&dataset->classes, "%s", name_of(&lines, folders, folders->items[i]));
         else
             dataset_add_class(dataset, folders->items[i] + (numbers ? numbered(folders->items[i]) : 0));
     dataset->names_given = named;
-    strings_free(&lines);
-    return result;
+    return OK;
 }
 
 /* Names the folder without a "/." at its end. */
@@ -110,7 +109,7 @@ static const char *const split_names[SPLITS] = {
 /* The folder in path that is called as one for this split; the caller frees; NULL: there is none. */
 static char *find_part(const char *path, enum split split)
 {
-    struct strings names = {0};
+    SCOPED(strings_free) struct strings names = {0};
     char lower[32], *found = NULL;
     size_t best = SIZE_MAX, position;
     if (strings_list_folders(&names, path, NULL) != OK)
@@ -126,7 +125,6 @@ static char *find_part(const char *path, enum split split)
         free(found);
         found = xstrdup(name);
     }
-    strings_free(&names);
     return found;
 }
 
@@ -135,7 +133,7 @@ static status refuse_parts(const struct dataset *dataset, const char *below, str
 {
     char path[DATASET_PATH], found[DATASET_PATH];
     TRY(dataset_path(dataset, below, path, error));
-    char *train = find_part(path, SPLIT_TRAIN), *test = find_part(path, SPLIT_TEST);
+    OWNED char *train = find_part(path, SPLIT_TRAIN), *test = find_part(path, SPLIT_TEST);
     bool deeper = *below != 0, whole = strcmp(dataset->folder, ".") == 0;
     status result = OK;
     bool usual = deeper && train != NULL && test != NULL && strcmp(train, "train") == 0 && strcmp(test, "test") == 0;
@@ -149,8 +147,6 @@ static status refuse_parts(const struct dataset *dataset, const char *below, str
         free(own);
         result = refuse(dataset, error, found);
     }
-    free(train);
-    free(test);
     return result;
 }
 
@@ -168,16 +164,13 @@ static status check_classes(const struct dataset *dataset, const struct strings 
 
 static status open_whole(struct dataset *dataset, uint64_t seed, struct error *error)
 {
-    struct strings names = {0};
-    struct dataset_items items = {0};
-    status result = image_folder_list(dataset, ".", &names, &items, error);
-    NEXT(result, check_classes(dataset, &names, error));
-    NEXT(result, add_classes(dataset, &names, error));
-    NEXT(result, dataset_require_images(dataset, &items, error));
-    NEXT(result, dataset_split_randomly(dataset, &items, seed, true, error));
-    dataset_items_free(&items);
-    strings_free(&names);
-    return result;
+    SCOPED(strings_free) struct strings names = {0};
+    SCOPED(dataset_items_free) struct dataset_items items = {0};
+    TRY(image_folder_list(dataset, ".", &names, &items, error));
+    TRY(check_classes(dataset, &names, error));
+    TRY(add_classes(dataset, &names, error));
+    TRY(dataset_require_images(dataset, &items, error));
+    return dataset_split_randomly(dataset, &items, seed, true, error);
 }
 
 /* --- parts: several folders of class folders, or lists of files --------------------------------------------------- */
@@ -226,14 +219,11 @@ static void take_items(struct gathering *g, enum split split, const struct strin
 
 static status add_folder(struct gathering *g, enum split split, const char *folder, struct error *error)
 {
-    struct strings names = {0};
-    struct dataset_items items = {0};
-    status result = image_folder_list(g->dataset, folder, &names, &items, error);
-    if (result == OK)
-        take_items(g, split, &names, &items);
-    dataset_items_free(&items);
-    strings_free(&names);
-    return result;
+    SCOPED(strings_free) struct strings names = {0};
+    SCOPED(dataset_items_free) struct dataset_items items = {0};
+    TRY(image_folder_list(g->dataset, folder, &names, &items, error));
+    take_items(g, split, &names, &items);
+    return OK;
 }
 
 /* A class has one number in all lists, and no other class has it. */
@@ -304,7 +294,7 @@ static status add_parts(struct gathering *g, enum split split, const struct fold
 /* Numbers the classes by the bytes of their names. */
 static void sort_classes(struct gathering *g, struct strings *folders)
 {
-    int32_t *places = xmalloc((g->classes.count + 1) * sizeof *places);
+    OWNED int32_t *places = xmalloc((g->classes.count + 1) * sizeof *places);
     strings_copy(folders, (const char *const *)g->classes.items, g->classes.count);
     strings_sort(folders);
     for (size_t i = 0; i < g->classes.count; i++)
@@ -312,7 +302,6 @@ static void sort_classes(struct gathering *g, struct strings *folders)
     for (int split = 0; split < SPLITS; split++)
         for (size_t i = 0; i < g->dataset->items[split].count; i++)
             g->dataset->items[split].items[i].label = places[g->dataset->items[split].items[i].label];
-    free(places);
 }
 
 /* Fills in the items of both splits. folders: the names of the classes' folders in byte order, which the labels count; the
@@ -350,13 +339,13 @@ static status check_parts(const struct dataset *dataset, const size_t given[SPLI
                              "train, test: expected both or none of them, found %s alone, and no folder %s",
                              standard[other], path);
         TRY(dataset_path(dataset, "", path, error));
-        char *named = find_part(path, SPLIT_TEST), found[160] = "train without test beside it";
+        OWNED char *named = find_part(path, SPLIT_TEST);
+        char found[160] = "train without test beside it";
         if (named != NULL)
             snprintf(found, sizeof found,
                      "train without test beside it; to test on \"%s\", set test: %s (of this task: "
                      "tasks.NAME.test=%s)",
                      named, named, named);
-        free(named);
         return refuse(dataset, error, found);
     }
     return OK;
@@ -364,7 +353,7 @@ static status check_parts(const struct dataset *dataset, const size_t given[SPLI
 
 static status open_parts(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    struct strings names = {0};
+    SCOPED(strings_free) struct strings names = {0};
     struct folder_parts parts[SPLITS];
     const char *usual[SPLITS] = {standard[SPLIT_TRAIN], standard[SPLIT_TEST]}, **items[SPLITS];
     size_t given[SPLITS];
@@ -377,7 +366,6 @@ static status open_parts(struct dataset *dataset, const struct options *options,
     NEXT(result, gather_parts(dataset, parts, &names, error));
     NEXT(result, add_classes(dataset, &names, error));
     NEXT(result, dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error));
-    strings_free(&names);
     for (int split = 0; split < SPLITS; split++)
         free(items[split]);
     return result;
@@ -387,14 +375,13 @@ static status open_parts(struct dataset *dataset, const struct options *options,
 
 static status refuse_missing(const struct dataset *dataset, struct error *error)
 {
-    struct directory below = {0};
+    SCOPED(directory_free) struct directory below = {0};
     TRY(directory_list(&below, dataset->root, error));
     const char *near = nearest_word(dataset->folder, (const char *const *)below.names, below.count);
     error_set(error, ERROR_IO,
               "%s: there is no folder \"%s\"%s%s%s; expected one with a folder of images for each class", dataset->root,
               dataset->folder, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
               near != NULL ? "\"?)" : "");
-    directory_free(&below);
     return ERROR_IO;
 }
 

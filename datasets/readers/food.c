@@ -30,23 +30,19 @@ static status add_images(struct dataset *dataset, enum split split, const struct
 static status open_split(struct dataset *dataset, enum split split, struct strings *classes, struct error *error)
 {
     char path[DATASET_PATH];
-    struct json_lists lists;
+    SCOPED(json_lists_free) struct json_lists lists = {0};
     TRY(dataset_path(dataset, split == SPLIT_TRAIN ? "meta/train.json" : "meta/test.json", path, error));
     TRY(json_lists_read(&lists, path, error));
     if (split == SPLIT_TRAIN)
         list_classes(dataset, &lists.keys, classes);
-    status result = add_images(dataset, split, &lists, classes, error);
-    json_lists_free(&lists);
-    return result;
+    return add_images(dataset, split, &lists, classes, error);
 }
 
 static status open_food(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    struct strings classes = {0};
-    status result = open_split(dataset, SPLIT_TRAIN, &classes, error);
-    NEXT(result, open_split(dataset, SPLIT_TEST, &classes, error));
-    strings_free(&classes);
-    return result;
+    SCOPED(strings_free) struct strings classes = {0};
+    TRY(open_split(dataset, SPLIT_TRAIN, &classes, error));
+    return open_split(dataset, SPLIT_TEST, &classes, error);
 }
 
 const struct dataset_reader dataset_food = {

@@ -34,33 +34,30 @@ status image_folder_add(struct dataset *dataset, const char *folder, size_t labe
                         struct error *error)
 {
     char path[DATASET_PATH];
-    struct strings files = {0};
+    SCOPED(strings_free) struct strings files = {0};
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0; /* no slash at the end: names are relative to it */
-    status result = strings_list_files(&files, path, without_dot(folder), NULL, &dataset->left_out, error);
-    for (size_t i = 0; result == OK && i < files.count; i++)
-        result = add_file(dataset, items, label, without_dot(files.items[i]), error);
-    strings_free(&files);
-    return result;
+    TRY(strings_list_files(&files, path, without_dot(folder), NULL, &dataset->left_out, error));
+    for (size_t i = 0; i < files.count; i++)
+        TRY(add_file(dataset, items, label, without_dot(files.items[i]), error));
+    return OK;
 }
 
 /* Images beside the class folders are of no class. */
 static status leave_out_loose(struct dataset *dataset, const char *path, struct error *error)
 {
-    struct directory files;
+    SCOPED(directory_free) struct directory files = {0};
     size_t above = strlen(dataset->root) + strlen(dataset->folder) + 2;
-    status result = directory_list(&files, path, error);
-    for (size_t i = 0; result == OK && i < files.count; i++) {
-        char *file = path_format("%s/%s", path, files.names[i]);
+    TRY(directory_list(&files, path, error));
+    for (size_t i = 0; i < files.count; i++) {
+        OWNED char *file = path_format("%s/%s", path, files.names[i]);
         bool loose = path_is_leftover(files.names[i]);
         if (!loose && !file_is_directory(file))
-            result = image_file_recognize(&loose, file, error);
+            TRY(image_file_recognize(&loose, file, error));
         if (loose)
             strings_add(&dataset->left_out, without_dot(file + above), strlen(without_dot(file + above)));
-        free(file);
     }
-    directory_free(&files);
-    return result;
+    return OK;
 }
 
 status image_folder_list(struct dataset *dataset, const char *part, struct strings *names, struct dataset_items *items,
@@ -71,10 +68,8 @@ status image_folder_list(struct dataset *dataset, const char *part, struct strin
     TRY(strings_list_folders(names, path, error));
     TRY(leave_out_loose(dataset, path, error));
     for (size_t i = 0; i < names->count; i++) {
-        char *folder = path_format("%s/%s", part, names->items[i]);
-        status result = image_folder_add(dataset, folder, i, items, error);
-        free(folder);
-        TRY(result);
+        OWNED char *folder = path_format("%s/%s", part, names->items[i]);
+        TRY(image_folder_add(dataset, folder, i, items, error));
     }
     return OK;
 }
@@ -91,17 +86,15 @@ static status list_own(struct directory *files, const char *folder, struct error
 
 static status has_images(bool *found, const char *folder, struct error *error)
 {
-    struct directory files;
+    SCOPED(directory_free) struct directory files = {0};
     *found = false;
-    status result = list_own(&files, folder, error);
-    for (size_t i = 0; result == OK && i < files.count && !*found; i++) {
-        char *path = path_format("%s/%s", folder, files.names[i]);
+    TRY(list_own(&files, folder, error));
+    for (size_t i = 0; i < files.count && !*found; i++) {
+        OWNED char *path = path_format("%s/%s", folder, files.names[i]);
         if (!path_is_leftover(files.names[i]) && !file_is_directory(path))
-            result = image_file_recognize(found, path, error);
-        free(path);
+            TRY(image_file_recognize(found, path, error));
     }
-    directory_free(&files);
-    return result;
+    return OK;
 }
 
 /* Whether a reader looks into this folder of the root, or it belongs to a download. */
@@ -121,31 +114,27 @@ static bool is_claimed(const char *name)
 /* Whether `least` of the folders in folder hold images. */
 static status has_classes(bool *found, const char *folder, size_t least, struct error *error)
 {
-    struct directory below;
-    status result = list_own(&below, folder, error);
-    for (size_t i = 0; result == OK && i < below.count && least > 0; i++) {
-        char *path = path_format("%s/%s", folder, below.names[i]);
+    SCOPED(directory_free) struct directory below = {0};
+    TRY(list_own(&below, folder, error));
+    for (size_t i = 0; i < below.count && least > 0; i++) {
+        OWNED char *path = path_format("%s/%s", folder, below.names[i]);
         bool is_class = false;
         if (!is_claimed(below.names[i]) && file_is_directory(path))
-            result = has_images(&is_class, path, error);
+            TRY(has_images(&is_class, path, error));
         least -= is_class;
-        free(path);
     }
-    directory_free(&below);
     *found = least == 0;
-    return result;
+    return OK;
 }
 
 static status is_dataset(bool *found, const char *folder, struct error *error)
 {
-    char *train = path_format("%s/train", folder), *test = path_format("%s/test", folder);
+    OWNED char *train = path_format("%s/train", folder), *test = path_format("%s/test", folder);
     bool parts = file_is_directory(train);
-    status result = parts ? has_classes(found, train, 1, error) : has_classes(found, folder, 2, error);
+    TRY(parts ? has_classes(found, train, 1, error) : has_classes(found, folder, 2, error));
     if (parts && *found)
-        NEXT(result, has_classes(found, test, 1, error));
-    free(train);
-    free(test);
-    return result;
+        TRY(has_classes(found, test, 1, error));
+    return OK;
 }
 
 status image_folder_recognize(bool *found, const char *folder, struct error *error)
@@ -165,7 +154,7 @@ static void add_name(struct directory *found, const char *name)
 
 status dataset_find_folders(const char *root, struct directory *found, struct directory *others, struct error *error)
 {
-    struct directory below = {0};
+    SCOPED(directory_free) struct directory below = {0};
     bool known;
     *found = *others = (struct directory){0};
     TRY(is_dataset(&known, root, error));
@@ -175,14 +164,12 @@ status dataset_find_folders(const char *root, struct directory *found, struct di
         TRY(directory_list(&below, root, error));
     status result = OK;
     for (size_t i = 0; result == OK && i < below.count; i++) {
-        char *path = path_format("%s/%s", root, below.names[i]);
+        OWNED char *path = path_format("%s/%s", root, below.names[i]);
         if (!is_claimed(below.names[i]) && file_is_directory(path)) {
             result = is_dataset(&known, path, error);
             add_name(known ? found : others, below.names[i]);
         }
-        free(path);
     }
-    directory_free(&below);
     if (result != OK) {
         directory_free(found);
         directory_free(others);

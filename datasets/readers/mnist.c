@@ -98,9 +98,8 @@ static status read_file(struct idx *idx, const char *path, int rank, struct erro
 status mnist_read_idx(struct idx *idx, const char *path, int rank, struct error *error)
 {
     *idx = (struct idx){0};
-    char *name = file_exists(path) ? xstrdup(path) : path_format("%s.gz", path);
+    OWNED char *name = file_exists(path) ? xstrdup(path) : path_format("%s.gz", path);
     status result = read_file(idx, name, rank, error);
-    free(name);
     if (result != OK)
         mnist_free_idx(idx);
     return result;
@@ -122,7 +121,7 @@ static status add_images(struct dataset *dataset, enum split split, const char *
         return error_set(error, ERROR_FORMAT, "%s/%s/%s: %zu images of %zu×%zu pixels, and %zu labels beside them",
                          dataset->root, dataset->folder, name, count, images->sizes[2], images->sizes[1],
                          labels->sizes[0]);
-    int32_t *values = xmalloc((count + 1) * sizeof *values);
+    OWNED int32_t *values = xmalloc((count + 1) * sizeof *values);
     for (size_t i = 0; i < count; i++)
         values[i] = labels->values[i];
     struct raw_images raw = {.name = (char *)name,
@@ -136,7 +135,6 @@ static status add_images(struct dataset *dataset, enum split split, const char *
                              .release = free};
     *images = (struct idx){0}; /* owned by the dataset from here on */
     dataset_add_raw(dataset, split, raw, values);
-    free(values);
     return OK;
 }
 
@@ -144,17 +142,12 @@ static status open_split(struct dataset *dataset, enum split split, const char *
                          struct error *error)
 {
     char path[DATASET_PATH];
-    struct idx images, labels;
+    SCOPED(mnist_free_idx) struct idx images = {0}, labels = {0};
     TRY(dataset_path(dataset, images_name, path, error));
     TRY(mnist_read_idx(&images, path, 3, error));
-    status result = dataset_path(dataset, labels_name, path, error);
-    NEXT(result, mnist_read_idx(&labels, path, 1, error));
-    if (result == OK) {
-        result = add_images(dataset, split, images_name, &images, &labels, error);
-        mnist_free_idx(&labels);
-    }
-    mnist_free_idx(&images);
-    return result;
+    TRY(dataset_path(dataset, labels_name, path, error));
+    TRY(mnist_read_idx(&labels, path, 1, error));
+    return add_images(dataset, split, images_name, &images, &labels, error);
 }
 
 static status open_mnist(struct dataset *dataset, const struct options *options, struct error *error)

@@ -79,11 +79,10 @@ static status add_images(struct dataset *dataset, enum split split, const struct
 static status open_split(struct dataset *dataset, enum split split, struct error *error)
 {
     const char *name = split == SPLIT_TRAIN ? "annotations/trainval.txt" : "annotations/test.txt";
-    struct strings lines = {0};
+    SCOPED(strings_free) struct strings lines = {0};
     TRY(dataset_read_lines(dataset, name, &lines, error));
     status result = split == SPLIT_TRAIN ? list_classes(dataset, &lines, error) : OK;
     NEXT(result, add_images(dataset, split, &lines, error));
-    strings_free(&lines);
     return result == OK ? OK : error_context(error, "%s/%s/%s", dataset->root, dataset->folder, name);
 }
 

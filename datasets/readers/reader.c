@@ -32,12 +32,11 @@ status dataset_read_lines(const struct dataset *dataset, const char *name, struc
 status dataset_each_line(const struct dataset *dataset, const char *name, dataset_line_taker *take, void *context,
                          struct error *error)
 {
-    struct strings lines = {0};
+    SCOPED(strings_free) struct strings lines = {0};
     status result = dataset_read_lines(dataset, name, &lines, error);
     for (size_t i = 0; result == OK && i < lines.count; i++)
         if ((result = take(context, lines.items[i], error)) != OK)
             error_context(error, "%s/%s/%s:%zu", dataset->root, dataset->folder, name, i + 1);
-    strings_free(&lines);
     return result;
 }
 
@@ -131,8 +130,9 @@ status dataset_split_randomly(struct dataset *dataset, struct dataset_items *ite
     if (items->count >= SPLIT_ITEMS_MOST)
         return error_set(error, ERROR_FORMAT, "%s: %zu images are more than a seeded split can take", dataset->root,
                          items->count);
-    size_t groups = by_class ? dataset->classes.count : 1, *train = xcalloc(groups + 1, sizeof *train);
-    uint32_t *order = xmalloc((items->count + 1) * sizeof *order);
+    size_t groups = by_class ? dataset->classes.count : 1;
+    OWNED size_t *train = xcalloc(groups + 1, sizeof *train);
+    OWNED uint32_t *order = xmalloc((items->count + 1) * sizeof *order);
     split_permutation(seed, items->count, order);
     count_train(items, by_class, groups, train);
     for (size_t i = 0; i < items->count; i++) {
@@ -142,8 +142,6 @@ status dataset_split_randomly(struct dataset *dataset, struct dataset_items *ite
         *left -= *left > 0;
         item->file = NULL; /* it has moved */
     }
-    free(train);
-    free(order);
     dataset_items_free(items);
     return OK;
 }
@@ -172,14 +170,13 @@ void dataset_items_free(struct dataset_items *items)
 status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error)
 {
     size_t classes = dataset->classes.count;
-    bool *seen = xcalloc(classes + 1, sizeof *seen);
+    OWNED bool *seen = xcalloc(classes + 1, sizeof *seen);
     for (size_t i = 0; i < items->count; i++)
         if (items->items[i].label >= 0 && (size_t)items->items[i].label < classes)
             seen[items->items[i].label] = true;
     size_t empty = 0;
     while (empty < classes && seen[empty])
         empty++;
-    free(seen);
     if (empty == classes || dataset->skip_missing)
         return OK;
     return error_set(error, ERROR_FORMAT, "%s/%s: the class \"%s\" (label %zu) of %s has no images%s", dataset->root,
@@ -191,7 +188,7 @@ void dataset_warn_repeated(const struct dataset *dataset)
 {
     for (int split = 0; split < SPLITS; split++) {
         const struct dataset_items *items = &dataset->items[split];
-        struct strings files = {0};
+        SCOPED(strings_free) struct strings files = {0};
         size_t count = 0, first = 0;
         for (size_t i = 0; i < items->count; i++)
             strings_add(&files, items->items[i].file, strlen(items->items[i].file));
@@ -205,6 +202,5 @@ void dataset_warn_repeated(const struct dataset *dataset)
                      "is %s. Name each once",
                      dataset->root, dataset->folder, count, items->count, split == SPLIT_TRAIN ? "training" : "test",
                      files.items[first]);
-        strings_free(&files);
     }
 }

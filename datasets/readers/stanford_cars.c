@@ -6,29 +6,26 @@
 static status open_split(struct dataset *dataset, enum split split, const char *name, struct error *error)
 {
     char path[DATASET_PATH];
-    struct strings files = {0};
-    struct mat_numbers classes = {0};
+    SCOPED(strings_free) struct strings files = {0};
+    SCOPED(mat_numbers_free) struct mat_numbers classes = {0};
     TRY(dataset_path(dataset, name, path, error));
-    status result = mat_read_strings(path, "annotations", "fname", &files, error);
-    NEXT(result, mat_read_numbers(path, "annotations", "class", &classes, error));
-    for (size_t i = 0; result == OK && i < files.count; i++)
-        result = dataset_add_file(dataset, &dataset->items[split], (size_t)((int64_t)classes.values[i] - 1), error,
-                                  "%s/%s", split == SPLIT_TRAIN ? "cars_train" : "cars_test", files.items[i]);
-    strings_free(&files);
-    mat_numbers_free(&classes);
-    return result;
+    TRY(mat_read_strings(path, "annotations", "fname", &files, error));
+    TRY(mat_read_numbers(path, "annotations", "class", &classes, error));
+    for (size_t i = 0; i < files.count; i++)
+        TRY(dataset_add_file(dataset, &dataset->items[split], (size_t)((int64_t)classes.values[i] - 1), error, "%s/%s",
+                             split == SPLIT_TRAIN ? "cars_train" : "cars_test", files.items[i]));
+    return OK;
 }
 
 static status open_names(struct dataset *dataset, struct error *error)
 {
     char path[DATASET_PATH];
-    struct strings names = {0};
+    SCOPED(strings_free) struct strings names = {0};
     TRY(dataset_path(dataset, "devkit/cars_meta.mat", path, error));
-    status result = mat_read_strings(path, "class_names", NULL, &names, error);
-    for (size_t i = 0; result == OK && i < names.count; i++)
+    TRY(mat_read_strings(path, "class_names", NULL, &names, error));
+    for (size_t i = 0; i < names.count; i++)
         dataset_add_class(dataset, names.items[i]);
-    strings_free(&names);
-    return result;
+    return OK;
 }
 
 static status open_stanford_cars(struct dataset *dataset, const struct options *options, struct error *error)

@@ -31,20 +31,17 @@ static status find_class(const struct strings *lines, const char *file, size_t *
 static status add_images(struct dataset *dataset, const struct strings *lines, const struct strings *files,
                          struct error *error)
 {
-    struct dataset_items items = {0};
+    SCOPED(dataset_items_free) struct dataset_items items = {0};
     size_t label = 0;
-    status result = OK;
-    for (size_t i = 0; result == OK && i < files->count; i++) {
+    for (size_t i = 0; i < files->count; i++) {
         const char *file = files->items[i] + strlen("./");
-        result = strchr(file, '/') != NULL
-                     ? find_class(lines, file, &label, error)
-                     : error_set(error, ERROR_FORMAT, "%s: an image outside of the class folders", file);
-        NEXT(result, dataset_add_file(dataset, &items, label, error, "%s", file));
+        TRY(strchr(file, '/') != NULL
+                ? find_class(lines, file, &label, error)
+                : error_set(error, ERROR_FORMAT, "%s: an image outside of the class folders", file));
+        TRY(dataset_add_file(dataset, &items, label, error, "%s", file));
     }
-    NEXT(result, dataset_require_images(dataset, &items, error));
-    NEXT(result, dataset_split_randomly(dataset, &items, SPLIT_SEED, false, error));
-    dataset_items_free(&items);
-    return result;
+    TRY(dataset_require_images(dataset, &items, error));
+    return dataset_split_randomly(dataset, &items, SPLIT_SEED, false, error);
 }
 
 static status add_classes(struct dataset *dataset, const struct strings *lines, struct error *error)
@@ -62,17 +59,14 @@ static status add_classes(struct dataset *dataset, const struct strings *lines, 
 static status open_sun397(struct dataset *dataset, const struct options *options, struct error *error)
 {
     char path[DATASET_PATH];
-    struct strings lines = {0}, files = {0};
+    SCOPED(strings_free) struct strings lines = {0}, files = {0};
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0;
-    status result = dataset_read_lines(dataset, "ClassName.txt", &lines, error);
-    NEXT(result, add_classes(dataset, &lines, error));
-    NEXT(result, strings_list_files(&files, path, ".", is_sun_image, &dataset->left_out, error));
+    TRY(dataset_read_lines(dataset, "ClassName.txt", &lines, error));
+    TRY(add_classes(dataset, &lines, error));
+    TRY(strings_list_files(&files, path, ".", is_sun_image, &dataset->left_out, error));
     strings_sort(&files);
-    NEXT(result, add_images(dataset, &lines, &files, error));
-    strings_free(&lines);
-    strings_free(&files);
-    return result;
+    return add_images(dataset, &lines, &files, error);
 }
 
 const struct dataset_reader dataset_sun397 = {

@@ -36,9 +36,8 @@ static size_t find_line(const struct strings *lines, const char *wnid)
 static void add_class(struct dataset *dataset, const char *line)
 {
     const char *names = strchr(line, '\t') + 1;
-    char *name = xstrndup(names, strcspn(names, ","));
+    OWNED char *name = xstrndup(names, strcspn(names, ","));
     dataset_add_class(dataset, name);
-    free(name);
 }
 
 static status add_by_words(struct reading *reading, const char *wnid, struct error *error)
@@ -79,16 +78,14 @@ static status add_classes(struct reading *reading, struct error *error)
 static status add_training_images(struct dataset *dataset, const char *wnid, size_t label, struct error *error)
 {
     char path[DATASET_PATH];
-    struct strings files = {0};
-    char *folder = path_format("train/%s/images", wnid);
+    SCOPED(strings_free) struct strings files = {0};
+    OWNED char *folder = path_format("train/%s/images", wnid);
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0;
-    status result = strings_list_files(&files, path, folder, is_jpeg, &dataset->left_out, error);
-    for (size_t i = 0; result == OK && i < files.count; i++)
-        result = dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], label, error, "%s", files.items[i]);
-    strings_free(&files);
-    free(folder);
-    return result;
+    TRY(strings_list_files(&files, path, folder, is_jpeg, &dataset->left_out, error));
+    for (size_t i = 0; i < files.count; i++)
+        TRY(dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], label, error, "%s", files.items[i]));
+    return OK;
 }
 
 static status add_test_image(void *context, const char *line, struct error *error)

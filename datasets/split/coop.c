@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "datasets/formats/json.h"
 
@@ -131,12 +130,10 @@ void coop_split_free(struct coop_split *split)
 
 status coop_split_parse(struct coop_split *split, const void *data, size_t size, const char *name, struct error *error)
 {
-    json_t *root;
+    SCOPED(json_decref_at) json_t *root = NULL;
     *split = (struct coop_split){0};
     TRY(json_parse(&root, data, size, name, error));
-    status result = read_lists(split, root, error);
-    json_decref(root);
-    if (result == OK)
+    if (read_lists(split, root, error) == OK)
         return OK;
     coop_split_free(split);
     return error_context(error, "%s", name);
@@ -144,19 +141,17 @@ status coop_split_parse(struct coop_split *split, const void *data, size_t size,
 
 static status read_split(struct coop_split *split, const char *path, struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     *split = (struct coop_split){0};
     TRY(file_read(path, SIZE_LIMIT, &bytes, error));
-    status result = coop_split_parse(split, bytes.data, bytes.size, path, error);
-    bytes_free(&bytes);
-    return result;
+    return coop_split_parse(split, bytes.data, bytes.size, path, error);
 }
 
 /* --- the dataset -------------------------------------------------------------------------------------------------- */
 
 static status no_split(const struct dataset *dataset, struct error *error)
 {
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     size_t count;
     const struct dataset_reader *const *readers = dataset_readers(&count);
     for (size_t i = 0; i < count; i++)
@@ -164,13 +159,12 @@ static status no_split(const struct dataset *dataset, struct error *error)
             text_add(&names, "%s%s", names.size > 0 ? ", " : "", readers[i]->name);
     error_set(error, ERROR_ARGUMENT, "CoOp has no split of %s, only of %s; set split: torchvision for %s",
               dataset->reader->name, names.data, dataset->reader->name);
-    text_free(&names);
     return ERROR_ARGUMENT;
 }
 
 static status no_file(const struct dataset *dataset, const struct coop *coop, struct error *error)
 {
-    struct text places = {0};
+    SCOPED(text_free) struct text places = {0};
     for (size_t i = 0; i < COOP_PLACES && coop->places[i].folder != NULL; i++)
         if (i == 0 || strcmp(coop->places[i].folder, coop->places[i - 1].folder) != 0)
             text_add(&places, "%s%s/%s", i > 0 ? " or " : "", coop->places[i].folder, coop->file);
@@ -178,7 +172,6 @@ static status no_file(const struct dataset *dataset, const struct coop *coop, st
               "%s: expected CoOp's split of %s, %s, found none; DATASETS.md of the repository KaiyangZhou/CoOp says "
               "where to download it",
               dataset->root, dataset->reader->name, places.data);
-    text_free(&places);
     return ERROR_IO;
 }
 
@@ -217,7 +210,7 @@ status coop_open(struct dataset *dataset, struct error *error)
     const struct coop *coop = dataset->reader->coop;
     const struct coop_place *place;
     char path[DATASET_PATH];
-    struct coop_split split;
+    SCOPED(coop_split_free) struct coop_split split = {0};
     if (coop == NULL)
         return no_split(dataset, error);
     TRY(choose_place(dataset, coop, &place, error));
@@ -225,8 +218,6 @@ status coop_open(struct dataset *dataset, struct error *error)
     TRY(read_split(&split, path, error));
     for (size_t i = 0; i < split.classes.count; i++)
         dataset_add_class(dataset, split.classes.items[i]);
-    status result = add_images(dataset, SPLIT_TRAIN, &split.train, place->images, error);
-    NEXT(result, add_images(dataset, SPLIT_TEST, &split.test, place->images, error));
-    coop_split_free(&split);
-    return result;
+    TRY(add_images(dataset, SPLIT_TRAIN, &split.train, place->images, error));
+    return add_images(dataset, SPLIT_TEST, &split.test, place->images, error);
 }

@@ -21,11 +21,9 @@ EMBEDDED_FILES(compare_stages);
 /* A part of stages.sql or answers.sql. */
 static status run_stage(const struct compare *c, const char *name, struct error *error)
 {
-    struct text sql = {0};
+    SCOPED(text_free) struct text sql = {0};
     metrics_expand(&sql, embedded_text(compare_stages, name), c->metrics.data);
-    status result = database_execute(c->store->database, sql.data, error);
-    text_free(&sql);
-    return result;
+    return database_execute(c->store->database, sql.data, error);
 }
 
 /* --- What is asked --- */
@@ -113,11 +111,11 @@ static status check_chosen(const struct compare *c, struct error *error)
 static status check_word(const struct compare *c, const char *what, const char *word, const char *sql,
                          const char *expected, struct error *error)
 {
-    struct table names = {0};
-    struct text few = {0};
+    SCOPED(table_free) struct table names = {0};
+    SCOPED(text_free) struct text few = {0};
     TRY(query_sql(c->store, sql, &names, error));
     size_t count = table_rows(&names);
-    const char **name = xcalloc(count, sizeof *name);
+    OWNED const char **name = xcalloc(count, sizeof *name);
     bool known = false;
     for (size_t i = 0; i < count; i++) {
         name[i] = table_cell_at(&names, i, 0)->text;
@@ -132,9 +130,6 @@ static status check_word(const struct compare *c, const char *what, const char *
         error_set(error, ERROR_ARGUMENT, "compare%s \"%.60s\"%s%s%s; expected %s", what, word,
                   near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
                   expected ? expected : few.data);
-    text_free(&few);
-    free(name);
-    table_free(&names);
     return known ? OK : ERROR_ARGUMENT;
 }
 
@@ -170,23 +165,20 @@ static status check_by(const struct compare *c, struct error *error)
 static status note_group(const struct compare *c, size_t first, size_t *words, struct error *error)
 {
     struct database *database = c->store->database;
-    struct text name = {0};
-    status result = OK;
+    SCOPED(text_free) struct text name = {0};
     size_t size = 0;
     *words = 0;
     for (size_t i = first; i < c->request->only_count; i++) {
         int64_t known = 0;
         text_add(&name, "%s", c->request->only[i]);
-        NEXT(result, database_ask(database, "SELECT count(*) FROM configuration WHERE " BARE " = ?1",
-                                  VALUES(value_text(name.data)), &known, error));
+        TRY(database_ask(database, "SELECT count(*) FROM configuration WHERE " BARE " = ?1",
+                         VALUES(value_text(name.data)), &known, error));
         if (known > 0)
             *words = i - first + 1, size = name.size;
     }
     name.data[size] = 0;
-    NEXT(result, database_run(database, "INSERT INTO only_group SELECT base FROM configuration WHERE " BARE " = ?1",
-                              VALUES(value_text(name.data)), error));
-    text_free(&name);
-    return result;
+    return database_run(database, "INSERT INTO only_group SELECT base FROM configuration WHERE " BARE " = ?1",
+                        VALUES(value_text(name.data)), error);
 }
 
 /* The groups asked for need a configuration each. A name with commas or spaces comes as several words. */
@@ -215,7 +207,7 @@ static status note_metrics(struct compare *c, struct error *error)
 {
     const struct comparison_request *r = c->request;
     struct database *database = c->store->database;
-    struct table names = {0};
+    SCOPED(table_free) struct table names = {0};
 #define INSERT(place, where)                                                                                           \
     "INSERT INTO metric SELECT " place ", name, title, best = 'lowest', low, high FROM metric_list WHERE " where
     if (r->metric_count == 0)
@@ -230,7 +222,6 @@ static status note_metrics(struct compare *c, struct error *error)
     status result = query_sql(c->store, "SELECT group_concat(name, '|') FROM metric", &names, error);
     if (result == OK)
         text_add(&c->metrics, "%s", table_cell_at(&names, 0, 0)->text);
-    table_free(&names);
     return result;
 }
 
@@ -312,23 +303,20 @@ static status read_seed(struct looking *l, int64_t dataset, struct per_image sid
 static status end_two(struct looking *l, struct error *error)
 {
     const struct comparison_request *request = l->c->request;
-    struct bootstrap_task *task = xcalloc(l->tasks, sizeof *task);
-    struct bootstrap_interval *interval = xcalloc(l->tasks + 1, sizeof *interval);
-    status result = OK;
+    OWNED struct bootstrap_task *task = xcalloc(l->tasks, sizeof *task);
+    OWNED struct bootstrap_interval *interval = xcalloc(l->tasks + 1, sizeof *interval);
     for (size_t i = 0; i < l->tasks; i++)
         task[i] = (struct bootstrap_task){l->task[i].images, l->task[i].difference};
     if (l->tasks > 0)
         bootstrap_seeds_and_images(task, l->tasks, l->seeds,
                                    &(struct bootstrap_plan){.seed = request->seed, .draws = request->draws}, interval);
     for (size_t i = 0; l->tasks > 0 && i <= l->tasks; i++)
-        NEXT(result, statement_run(l->bounds,
-                                   VALUES(value_integer(l->two), value_integer(i < l->tasks ? l->task[i].dataset : 0),
-                                          value_real(interval[i].estimate), value_real(interval[i].low),
-                                          value_real(interval[i].high)),
-                                   error));
-    free(task);
-    free(interval);
-    return result;
+        TRY(statement_run(l->bounds,
+                          VALUES(value_integer(l->two), value_integer(i < l->tasks ? l->task[i].dataset : 0),
+                                 value_real(interval[i].estimate), value_real(interval[i].low),
+                                 value_real(interval[i].high)),
+                          error));
+    return OK;
 }
 
 static void forget_tasks(struct looking *l)
@@ -376,15 +364,13 @@ static status compare_images(const struct compare *c, struct error *error)
 /* Removes the connection's temporary tables that an earlier comparison made. */
 static status forget(struct store *store, struct error *error)
 {
-    struct table drops = {0};
+    SCOPED(table_free) struct table drops = {0};
     TRY(database_execute(store->database, "CREATE TEMP TABLE IF NOT EXISTS made (name TEXT)", error));
-    status result = query_sql(store,
-                              "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
-                              "FROM temp.sqlite_master JOIN made USING (name) WHERE type IN ('table', 'view')",
-                              &drops, error);
-    NEXT(result, database_execute(store->database, table_cell_at(&drops, 0, 0)->text, error));
-    table_free(&drops);
-    return result;
+    TRY(query_sql(store,
+                  "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
+                  "FROM temp.sqlite_master JOIN made USING (name) WHERE type IN ('table', 'view')",
+                  &drops, error));
+    return database_execute(store->database, table_cell_at(&drops, 0, 0)->text, error);
 }
 
 static status work(struct compare *c, struct error *error)
@@ -484,8 +470,8 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
                      struct error *error)
 {
     char sql[80];
-    struct table rows = {0};
-    struct question shown;
+    SCOPED(table_free) struct table rows = {0};
+    SCOPED(question_free) struct question shown = {0};
     snprintf(sql, sizeof sql, "SELECT * FROM answer_%s", views[part]);
     TRY(question_parse(&shown, views[part], views[part], part == COMPARE_GROUPS ? HEAD "-- block: block\n" : HEAD,
                        error));
@@ -496,7 +482,5 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
     size_t compared = query_column(table, comparison->by);
     if (compared != SIZE_MAX)
         table->column[compared].extra = 0;
-    table_free(&rows);
-    question_free(&shown);
     return result;
 }

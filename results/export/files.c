@@ -25,21 +25,17 @@ static const char tables_sql[] =
 static status add_table(void *context, struct statement *row, struct error *error)
 {
     struct export_files *files = context;
-    struct text csv = {0};
-    struct table table = {0};
-    char *name = path_format("%s.csv", statement_text(row, 0));
-    char *sql = path_format("SELECT * FROM \"%s\" WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
-                            statement_text(row, 0));
+    SCOPED(text_free) struct text csv = {0};
+    SCOPED(table_free) struct table table = {0};
+    OWNED char *name = path_format("%s.csv", statement_text(row, 0));
+    OWNED char *sql = path_format("SELECT * FROM \"%s\" WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
+                                  statement_text(row, 0));
     status result = query_sql(files->store, sql, &table, error);
     if (result == OK)
         table_render(&table, TABLE_CSV, false, &csv);
     NEXT(result, file_group_add(&files->group, name, csv.data, csv.size, error));
     files->counts->files++;
     files->counts->rows += table_rows(&table);
-    table_free(&table);
-    text_free(&csv);
-    free(sql);
-    free(name);
     return result;
 }
 

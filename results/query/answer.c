@@ -124,10 +124,8 @@ static bool is_empty(const struct layout *layout, size_t column)
 /* The column whose values that are not 0 make those of this one stand out. */
 static size_t mark_of(const struct table *rows, size_t column)
 {
-    char *name = path_format("%s marked", rows->column[column].title);
-    size_t mark = query_column(rows, name);
-    free(name);
-    return mark;
+    OWNED char *name = path_format("%s marked", rows->column[column].title);
+    return query_column(rows, name);
 }
 
 static void sort_columns(struct layout *layout)
@@ -170,7 +168,8 @@ static void add_columns(const struct layout *layout, struct table *table)
  * that a row has twice is two columns. */
 static void find_titles(struct layout *layout)
 {
-    size_t line = 0, *last = xcalloc(layout->end - layout->first + 1, sizeof *last);
+    size_t line = 0;
+    OWNED size_t *last = xcalloc(layout->end - layout->first + 1, sizeof *last);
     for (size_t row = layout->first; row < layout->end; row++) {
         const struct table_cell *title =
             layout->title != SIZE_MAX ? table_cell_at(layout->rows, row, layout->title) : NULL;
@@ -184,7 +183,6 @@ static void find_titles(struct layout *layout)
             last[place] = line;
         layout->place[row - layout->first] = place;
     }
-    free(last);
 }
 
 static void add_marked(const struct layout *layout, size_t row, size_t column, size_t mark, struct table *table)
@@ -210,7 +208,7 @@ static void add_line(const struct layout *layout, size_t row, const size_t *valu
 
 static void add_lines(const struct layout *layout, struct table *table)
 {
-    size_t *value = xcalloc(layout->wide + 1, sizeof *value);
+    OWNED size_t *value = xcalloc(layout->wide + 1, sizeof *value);
     for (size_t line = layout->first, row = line; line < layout->end; line = row) {
         for (size_t i = 0; i < layout->wide; i++)
             value[i] = SIZE_MAX;
@@ -221,7 +219,6 @@ static void add_lines(const struct layout *layout, struct table *table)
             table_begin_block(table);
         add_line(layout, line, value, table);
     }
-    free(value);
 }
 
 status query_show(const struct question *question, const struct table *rows, size_t first, size_t end,
@@ -263,10 +260,8 @@ static status note_asked(struct store *store, const char *by, struct error *erro
 {
     for (size_t size; by != NULL && *by != 0; by += size + strspn(by + size, ", ")) {
         size = strcspn(by, ", ");
-        char *key = xstrndup(by, size);
-        status result = query_ask_key(store, key, error);
-        free(key);
-        TRY(result);
+        OWNED char *key = xstrndup(by, size);
+        TRY(query_ask_key(store, key, error));
     }
     return OK;
 }
@@ -275,15 +270,14 @@ static status note_asked(struct store *store, const char *by, struct error *erro
 static status ask_text(struct store *store, const char *sql, const struct query_filter *filter, char **text,
                        struct error *error)
 {
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     *text = NULL;
     if (sql == NULL)
         return OK;
-    status result = query_rows(store, sql, filter, &table, error);
-    if (result == OK && table_rows(&table) > 0 && table_cell_at(&table, 0, 0)->kind == CELL_TEXT)
+    TRY(query_rows(store, sql, filter, &table, error));
+    if (table_rows(&table) > 0 && table_cell_at(&table, 0, 0)->kind == CELL_TEXT)
         *text = xstrdup(table_cell_at(&table, 0, 0)->text);
-    table_free(&table);
-    return result;
+    return OK;
 }
 
 /* Why an answer has no rows. */
@@ -302,31 +296,32 @@ static status explain(struct store *store, const struct question *question, stru
     return OK;
 }
 
+static status show_rows(struct store *store, const struct question *question, const struct query_filter *filter,
+                        struct table *table, struct error *error)
+{
+    SCOPED(table_free) struct table rows = {0};
+    TRY(query_rows(store, question->answer, filter, &rows, error));
+    return query_show(question, &rows, 0, table_rows(&rows), filter, table, error);
+}
+
 static status answer(struct store *store, const struct question *question, const struct query_filter *filter,
                      struct table *table, struct text *note, struct error *error)
 {
-    struct table rows = {0};
-    char *text;
+    OWNED char *refused = NULL, *noted = NULL;
     if (strstr(question->answer, "published") != NULL)
         TRY(published_attach(store, error));
     if (strstr(question->answer, "labels") != NULL)
         TRY(query_label(store, error));
-    TRY(ask_text(store, question->refuse, filter, &text, error));
-    if (text != NULL) {
-        error_set(error, ERROR_ARGUMENT, "%s: %s", store_path(store), text);
-        free(text);
-        return ERROR_ARGUMENT;
-    }
-    status result = query_rows(store, question->answer, filter, &rows, error);
-    NEXT(result, query_show(question, &rows, 0, table_rows(&rows), filter, table, error));
-    table_free(&rows);
-    NEXT(result, ask_text(store, note != NULL ? question->note : NULL, filter, &text, error));
-    if (result == OK && text != NULL)
-        text_add(note, "%s", text);
-    else if (result == OK && note != NULL && table->count == 0 && strstr(question->answer, "chosen") != NULL)
-        result = explain(store, question, note, error);
-    free(text);
-    return result;
+    TRY(ask_text(store, question->refuse, filter, &refused, error));
+    if (refused != NULL)
+        return error_set(error, ERROR_ARGUMENT, "%s: %s", store_path(store), refused);
+    TRY(show_rows(store, question, filter, table, error));
+    TRY(ask_text(store, note != NULL ? question->note : NULL, filter, &noted, error));
+    if (noted != NULL)
+        text_add(note, "%s", noted);
+    else if (note != NULL && table->count == 0 && strstr(question->answer, "chosen") != NULL)
+        return explain(store, question, note, error);
+    return OK;
 }
 
 /* While a question about some of the runs is answered, all views read the evaluations of these alone, so that it takes time in
@@ -353,16 +348,13 @@ static status widen(struct store *store, struct error *error)
 status query_ask(struct store *store, const struct questions *questions, const struct question *question,
                  const struct query_filter *filter, struct table *table, struct text *note, struct error *error)
 {
-    char *other;
+    OWNED char *other = NULL;
     TRY(query_choose(store, filter, error));
     TRY(note_asked(store, filter->by, error));
     TRY(ask_text(store, question->instead, filter, &other, error));
     const struct question *instead = other != NULL ? questions_find(questions, other) : question;
     if (instead == NULL)
-        error_set(error, ERROR_ARGUMENT, "question %s: there is no question \"%.60s\"", question->name, other);
-    free(other);
-    if (instead == NULL)
-        return ERROR_ARGUMENT;
+        return error_set(error, ERROR_ARGUMENT, "question %s: there is no question \"%.60s\"", question->name, other);
     status result = narrow(store, error);
     NEXT(result, answer(store, instead, filter, table, note, error));
     status widened = widen(store, result == OK ? error : NULL);
@@ -372,19 +364,17 @@ status query_ask(struct store *store, const struct questions *questions, const s
 status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
                    struct error *error)
 {
-    struct questions questions;
-    status result = questions_open(&questions, NULL, error);
-    const struct question *question = result == OK ? questions_find(&questions, name) : NULL;
-    if (result == OK && question == NULL)
-        result = query_unknown(&questions, name, error);
-    NEXT(result, query_ask(store, &questions, question, filter, table, NULL, error));
-    questions_close(&questions);
-    return result;
+    SCOPED(questions_close) struct questions questions = {0};
+    TRY(questions_open(&questions, NULL, error));
+    const struct question *question = questions_find(&questions, name);
+    if (question == NULL)
+        return query_unknown(&questions, name, error);
+    return query_ask(store, &questions, question, filter, table, NULL, error);
 }
 
 status query_unknown(const struct questions *questions, const char *name, struct error *error)
 {
-    const char **names = xcalloc(questions->count + 2, sizeof *names);
+    OWNED const char **names = xcalloc(questions->count + 2, sizeof *names);
     size_t count = 0;
     for (size_t i = 0; i < questions->count; i++)
         if (*questions->question[i].title != 0)
@@ -393,6 +383,5 @@ status query_unknown(const struct questions *questions, const char *name, struct
     names[count++] = "a file of SQL";
     names[count++] = "or SQL";
     error_unknown_word_near(error, "query", "question", name, nearest, names, count);
-    free(names);
     return ERROR_ARGUMENT;
 }

@@ -53,13 +53,12 @@ static status bind_filter(struct statement *statement, const struct query_filter
 
 static void add_blob(struct table *table, const uint8_t *data, size_t size)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     text_add(&text, "x'");
     for (size_t i = 0; i < size; i++)
         text_add(&text, "%02x", data[i]);
     text_add(&text, "'");
     table_add_text(table, text.data);
-    text_free(&text);
 }
 
 static void add_value(struct table *table, const struct value *value)
@@ -113,12 +112,10 @@ static status fill(const struct store *store, struct statement *statement, struc
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error)
 {
-    struct statement *statement;
+    SCOPED(statement_close_at) struct statement *statement = NULL;
     TRY(statement_open_reader(&statement, store->database, sql, error));
-    status result = bind_filter(statement, filter, error);
-    NEXT(result, fill(store, statement, table, error));
-    statement_close(statement);
-    return result;
+    TRY(bind_filter(statement, filter, error));
+    return fill(store, statement, table, error);
 }
 
 status query_sql(struct store *store, const char *sql, struct table *table, struct error *error)
@@ -148,10 +145,10 @@ static const char *text_at(const struct table *rows, size_t row, size_t column)
 /* Rows as filter.sql has them behind "refuse"; none: nothing is wrong. */
 static status refuse(struct store *store, const char *sql, const struct query_filter *filter, struct error *error)
 {
-    struct table rows = {0};
+    SCOPED(table_free) struct table rows = {0};
     status result = query_rows(store, sql, filter, &rows, error);
     size_t count = 0;
-    const char **names = xcalloc(table_rows(&rows) + 1, sizeof *names);
+    OWNED const char **names = xcalloc(table_rows(&rows) + 1, sizeof *names);
     for (size_t row = 0; row < table_rows(&rows); row++)
         if ((names[count] = text_at(&rows, row, KNOWN)) != NULL)
             count++;
@@ -168,18 +165,14 @@ static status refuse(struct store *store, const char *sql, const struct query_fi
                                          : count < NAMES_LIMIT ? count
                                                                : NAMES_LIMIT);
     }
-    free(names);
-    table_free(&rows);
     return result;
 }
 
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error)
 {
-    struct question question;
+    SCOPED(question_free) struct question question = {0};
     TRY(question_parse(&question, "filter", "filter", embedded_text(filter_scripts, "filter.sql"), error));
-    status result = refuse(store, question.refuse, filter, error);
-    question_free(&question);
-    return result;
+    return refuse(store, question.refuse, filter, error);
 }
 
 #define UNKNOWN_BY                                                                                                     \
@@ -226,21 +219,18 @@ static void is_incidental(void *filter, const char *key, const char *value, stru
 static status fill_chosen(struct store *store, const char *answer, const struct query_filter *filter,
                           struct error *error)
 {
-    struct text sql = {0};
-    struct statement *statement = NULL;
+    SCOPED(text_free) struct text sql = {0};
+    SCOPED(statement_close_at) struct statement *statement = NULL;
     bool row;
     text_add(&sql, "CREATE TEMP TABLE chosen AS %s", answer);
-    status result = statement_open(&statement, store->database, sql.data, error);
-    NEXT(result, bind_filter(statement, filter, error));
-    NEXT(result, statement_step(statement, &row, error));
-    statement_close(statement);
-    text_free(&sql);
-    return result;
+    TRY(statement_open(&statement, store->database, sql.data, error));
+    TRY(bind_filter(statement, filter, error));
+    return statement_step(statement, &row, error);
 }
 
 status query_choose(struct store *store, const struct query_filter *filter, struct error *error)
 {
-    struct question question;
+    SCOPED(question_free) struct question question = {0};
     TRY(database_add_function(store->database, "live", live, store, error));
     TRY(database_add_function(store->database, "is_gone", is_gone, store, error));
     TRY(database_add_function(store->database, "is_incidental", is_incidental, (void *)filter, error));
@@ -249,12 +239,9 @@ status query_choose(struct store *store, const struct query_filter *filter, stru
                          "CREATE TEMP TABLE asked (place INTEGER PRIMARY KEY, key TEXT UNIQUE); " DIMENSION,
                          error));
     TRY(question_parse(&question, "filter", "filter", embedded_text(filter_scripts, "filter.sql"), error));
-    status result = fill_chosen(store, question.answer, filter, error);
-    question_free(&question);
-    return result == OK
-               ? database_execute(store->database,
-                                  "CREATE UNIQUE INDEX temp.chosen_run ON chosen (run); ANALYZE temp.chosen", error)
-               : result;
+    TRY(fill_chosen(store, question.answer, filter, error));
+    return database_execute(store->database, "CREATE UNIQUE INDEX temp.chosen_run ON chosen (run); ANALYZE temp.chosen",
+                            error);
 }
 
 status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error)
@@ -270,14 +257,12 @@ status query_check_chosen(struct store *store, const struct query_filter *filter
 
 status query_contents(struct store *store, const char *runs, struct error *error)
 {
-    struct text script = {0};
+    SCOPED(text_free) struct text script = {0};
     text_add(&script,
              "DROP TABLE IF EXISTS temp.valued; CREATE TEMP TABLE valued (place INTEGER PRIMARY KEY, run INTEGER);"
              " INSERT INTO valued %s; %s",
              runs, embedded_text(filter_scripts, "contents.sql"));
-    status result = database_execute(store->database, script.data, error);
-    text_free(&script);
-    return result;
+    return database_execute(store->database, script.data, error);
 }
 
 status query_label(struct store *store, struct error *error)

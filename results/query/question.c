@@ -167,11 +167,11 @@ static status read_key(const struct reader *reader, char *line, struct error *er
         q->wide_value = xstrdup(second + 1);
         return OK;
     }
-    char **text = text_of(q, line), *before = text != NULL ? *text : NULL;
+    char **text = text_of(q, line);
+    OWNED char *before = text != NULL ? *text : NULL;
     if (text == NULL)
         return damaged(reader, "title, column, block, wide, mark, empty or a key of a page", line, error);
     *text = before != NULL ? path_format("%s %s", before, value) : xstrdup(value);
-    free(before);
     return OK;
 }
 
@@ -185,7 +185,7 @@ static status include(struct reader *reader, const char *name, struct error *err
     if (part->name == NULL)
         return error_set(error, ERROR_ARGUMENT, "%s: there is no part \"%.*s\" to include", reader->where, (int)size,
                          name);
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     status result = OK;
     metrics_expand(&text, (const char *)part->data, NULL);
     for (char *line = text.data, *end; result == OK && *line != 0; line = end + 1) {
@@ -196,7 +196,6 @@ static status include(struct reader *reader, const char *name, struct error *err
         else
             text_add(&reader->sql, "%s\n", line);
     }
-    text_free(&text);
     return result;
 }
 
@@ -236,7 +235,7 @@ status question_parse(struct question *question, const char *name, const char *w
 {
     *question = (struct question){.name = xstrdup(name)};
     struct reader reader = {.question = question, .where = where, .line = 1, .statement = &question->answer};
-    struct text whole = {0};
+    SCOPED(text_free) struct text whole = {0};
     status result = OK;
     metrics_expand(&whole, text, NULL);
     text_add(&whole, "%s", "");
@@ -247,7 +246,6 @@ status question_parse(struct question *question, const char *name, const char *w
         *end = 0;
         result = read_line(&reader, line, error);
     }
-    text_free(&whole);
     end_statement(&reader, NULL);
     text_free(&reader.sql);
     if (question->title == NULL)
@@ -282,24 +280,20 @@ void question_free(struct question *q)
 static status read_text(struct question *question, const char *path, const char *text, struct error *error)
 {
     const char *slash = strrchr(path, '/');
-    char *name = xstrdup(slash != NULL ? slash + 1 : path);
+    OWNED char *name = xstrdup(slash != NULL ? slash + 1 : path);
     if (question_is_file(name))
         name[strlen(name) - strlen(SUFFIX)] = 0;
-    status result = question_parse(question, name, path, text, error);
-    free(name);
-    return result;
+    return question_parse(question, name, path, text, error);
 }
 
 status question_read(struct question *question, const char *path, struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     *question = (struct question){0};
     TRY(file_read(path, FILE_LIMIT, &bytes, error));
-    status result = strlen((const char *)bytes.data) == bytes.size
-                        ? read_text(question, path, (const char *)bytes.data, error)
-                        : error_set(error, ERROR_FORMAT, "%s: expected SQL, found bytes that are no text", path);
-    bytes_free(&bytes);
-    return result;
+    return strlen((const char *)bytes.data) == bytes.size
+               ? read_text(question, path, (const char *)bytes.data, error)
+               : error_set(error, ERROR_FORMAT, "%s: expected SQL, found bytes that are no text", path);
 }
 
 static void add(struct questions *questions, const struct question *question)
@@ -319,22 +313,20 @@ static void add(struct questions *questions, const struct question *question)
 /* A folder has both kinds, of which those of a page have a place there. */
 static status add_folder(struct questions *questions, const char *folder, bool page, struct error *error)
 {
-    struct directory directory;
+    SCOPED(directory_free) struct directory directory = {0};
     TRY(directory_list(&directory, folder, error));
     status result = OK;
     for (size_t i = 0; i < directory.count && result == OK; i++) {
         struct question question = {0};
         if (!question_is_file(directory.names[i]))
             continue;
-        char *path = path_format("%s/%s", folder, directory.names[i]);
+        OWNED char *path = path_format("%s/%s", folder, directory.names[i]);
         result = question_read(&question, path, error);
-        free(path);
         if (result == OK && page == (question.shown[ON_PAGE] != NULL))
             add(questions, &question);
         else
             question_free(&question);
     }
-    directory_free(&directory);
     return result;
 }
 

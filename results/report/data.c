@@ -53,11 +53,9 @@ status report_stopped(const struct report *report, struct error *error)
 
 static status run_script(struct report *report, const char *name, struct error *error)
 {
-    struct text sql = {0};
+    SCOPED(text_free) struct text sql = {0};
     metrics_expand(&sql, embedded_text(report_scripts, name), NULL);
-    status result = database_execute(report->store->database, sql.data, error);
-    text_free(&sql);
-    return result;
+    return database_execute(report->store->database, sql.data, error);
 }
 
 /* The comparison of mtil compare. */

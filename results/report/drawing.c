@@ -39,14 +39,13 @@ void draw_text(struct text *svg, const char *class, double x, double y, const ch
     beginning(string, SIZE_MAX, &characters);
     bool cut = characters > most;
     size_t bytes = beginning(string, cut ? most - most / 2 : most, &(size_t){0});
-    char *begin = xstrndup(string, bytes);
+    OWNED char *begin = xstrndup(string, bytes);
     text_add(svg, "<text class=\"%s\" x=\"%.4g\" y=\"%.4g\">", class, x, y);
     if (cut)
         html_element(svg, "<title>", string, "</title>");
     html_element(svg, "", begin, cut ? "…" : "");
     html_element(svg, "", string + beginning(string, cut ? characters - most / 2 : characters, &(size_t){0}),
                  "</text>\n");
-    free(begin);
 }
 
 void draw_number(struct text *svg, const char *class, double x, double y, double value, int decimals)
@@ -191,7 +190,7 @@ static void count_others(struct axis y, const struct figure_mark *mark, size_t m
 static void draw_hidden(const struct drawing *drawing, struct axis x, struct axis y, const struct figure_mark *mark,
                         size_t marks)
 {
-    int *others = xcalloc(marks + 1, sizeof *others);
+    OWNED int *others = xcalloc(marks + 1, sizeof *others);
     count_others(y, mark, marks, mark + marks, drawing->panel->mark + drawing->panel->marks, others);
     for (size_t i = 1; i < marks; i++) {
         if (others[i] > 0 && others[i] != others[i - 1]) {
@@ -202,7 +201,6 @@ static void draw_hidden(const struct drawing *drawing, struct axis x, struct axi
             add_place(drawing->svg, 'L', place(x, mark[i].x), place(y, mark[i].value));
         text_add(drawing->svg, "%s", others[i] > 0 && others[i + 1] != others[i] ? "\"/>\n" : "");
     }
-    free(others);
 }
 
 static void draw_series(const struct drawing *drawing, struct axis x, struct axis y, const struct figure_mark *mark,

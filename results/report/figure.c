@@ -165,15 +165,13 @@ status figure_read(struct figure *figure, const struct part *part, struct error 
     size_t rows = part->end - part->first;
     *figure = (struct figure){.part = part};
     TRY(read_kind(figure, part, error));
-    double *x = xcalloc(rows, sizeof *x), *y = xcalloc(rows, sizeof *y);
+    OWNED double *x = xcalloc(rows, sizeof *x), *y = xcalloc(rows, sizeof *y);
     if (figure->kind->form == FORM_GRID) {
         read_places(part, "column", &figure->column, x);
         read_places(part, row_column(part), &figure->row, y);
     }
     figure->mark = xcalloc(rows, sizeof *figure->mark);
     read_marks(figure, part, x, y);
-    free(x);
-    free(y);
     return OK;
 }
 

@@ -15,10 +15,9 @@ static const char *const marks[] = {MARKS, NULL};
 
 static void escape(struct text *html, const char *string, const char *const *list)
 {
-    struct text visible = {0};
+    SCOPED(text_free) struct text visible = {0};
     text_add_visible(&visible, string);
     text_add_replaced(html, visible.data, list);
-    text_free(&visible);
 }
 
 void html_escape(struct text *html, const char *string)
@@ -106,7 +105,7 @@ static void add_cell(struct text *html, const struct part *part, const struct ta
     const struct table_cell *cell = &table->cell[at];
     bool head = at % table->columns == 0, shaded = !head && is_shaded(part), framed = part->says[ON_FRAMED] != NULL;
     double value = shaded ? table_cell_real(cell) : (double)NAN;
-    struct text class = {0};
+    SCOPED(text_free) struct text class = {0};
     text_add(&class, column->numeric ? " n" : "");
     if (!isnan(value))
         text_add(&class, " h%d", html_level(value, part->low, part->high));
@@ -114,7 +113,6 @@ static void add_cell(struct text *html, const struct part *part, const struct ta
     text_add(html, head ? "<th scope=\"row\"" : "<td");
     if (class.size > 0)
         text_add(html, " class=\"%s\"", class.data + 1);
-    text_free(&class);
     text_add(html, cell->kind == CELL_REAL || cell->kind == CELL_EMPTY ? " data-v=\"" : "");
     if (cell->kind == CELL_REAL)
         text_add_real(html, cell->real);
@@ -143,7 +141,7 @@ static void add_head(struct text *html, const char *title, const struct column *
 
 static void add_rows(struct text *html, const struct part *part, const struct table *table)
 {
-    struct column *columns = xcalloc(table->columns, sizeof *columns);
+    OWNED struct column *columns = xcalloc(table->columns, sizeof *columns);
     text_add(html, "<thead><tr>");
     for (size_t i = 0; i < table->columns; i++) {
         const char *title = table->column[i].title;
@@ -164,7 +162,6 @@ static void add_rows(struct text *html, const struct part *part, const struct ta
         text_add(html, column + 1 == table->columns ? "</tr>\n" : "");
     }
     text_add(html, "</tbody></table></div>\n");
-    free(columns);
 }
 
 void html_table(struct text *html, const struct part *part, const struct table *table, bool with_files)

@@ -55,7 +55,7 @@ static double draw_panel(struct text *svg, const struct figure *figure, size_t p
 {
     static void (*const forms[])(struct drawing *) = {
         [FORM_LINES] = draw_lines, [FORM_ROWS] = draw_rows, [FORM_GRID] = draw_grid};
-    struct text body = {0};
+    SCOPED(text_free) struct text body = {0};
     const char *title = figure->panel[panel].title;
     struct drawing drawing = {.svg = &body,
                               .figure = figure,
@@ -70,7 +70,6 @@ static double draw_panel(struct text *svg, const struct figure *figure, size_t p
     draw_text(svg, "pt", 0, 11, title,
               (size_t)fmin(drawing.width / LETTER_OF_PANEL, TITLE_MOST)); /* what fits a narrow one */
     text_add(svg, "%s</svg>\n", body.size > 0 ? body.data : "");
-    text_free(&body);
     return drawing.height;
 }
 
@@ -169,7 +168,7 @@ static double add_panels(struct text *svg, const struct figure *figure, double w
 
 static void add_document(struct text *svg, const struct figure *figure, double points)
 {
-    struct text body = {0};
+    SCOPED(text_free) struct text body = {0};
     double width = points / POINT, top = MARGIN;
     if (figure->kind->form == FORM_GRID) { /* the others say it on their axes */
         draw_text(&body, "pt", MARGIN, MARGIN + 10, figure->part->title, (size_t)((width - 2 * MARGIN) / LETTER));
@@ -187,7 +186,6 @@ static void add_document(struct text *svg, const struct figure *figure, double p
              width, height, POINT * width, POINT * height);
     add_style(svg);
     text_add(svg, "%s</svg>\n", body.data);
-    text_free(&body);
 }
 
 /* --- Files --- */
@@ -201,11 +199,9 @@ static status add_file(const struct figure *figure, const char *end, const struc
 
 static status write_width(const struct figure *figure, const char *end, double points, struct error *error)
 {
-    struct text svg = {0};
+    SCOPED(text_free) struct text svg = {0};
     add_document(&svg, figure, points);
-    status result = add_file(figure, end, &svg, error);
-    text_free(&svg);
-    return result;
+    return add_file(figure, end, &svg, error);
 }
 
 /* Points of a column and of both, of a page with two (CVPR's; others differ by a few points). The rows that are drawn are for
@@ -214,7 +210,7 @@ status figure_write(const struct figure *figure, struct error *error)
 {
     const struct part *part = figure->part;
     const char *text = part->says[ON_CAPTION] != NULL ? part->says[ON_CAPTION] : "";
-    struct text caption = {0}, csv = {0};
+    SCOPED(text_free) struct text caption = {0}, csv = {0};
     struct table rows = *part->rows;
     rows.cell += part->first * rows.columns;
     rows.count = (part->end - part->first) * rows.columns;
@@ -222,12 +218,10 @@ status figure_write(const struct figure *figure, struct error *error)
              figure->kind->shades ? "Shades after ColorBrewer's Blues, light to dark, also for colour-blind readers."
                                   : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
     table_render(&rows, TABLE_CSV, false, &csv);
-    status result = add_file(figure, ".txt", &caption, error);
-    NEXT(result, add_file(figure, ".csv", &csv, error));
-    NEXT(result, write_width(figure, "-column.svg", 234, error));
-    NEXT(result, write_width(figure, ".svg", 495, error));
-    text_free(&csv);
-    text_free(&caption);
+    TRY(add_file(figure, ".txt", &caption, error));
+    TRY(add_file(figure, ".csv", &csv, error));
+    TRY(write_width(figure, "-column.svg", 234, error));
+    TRY(write_width(figure, ".svg", 495, error));
     part->report->figures++;
-    return result;
+    return OK;
 }

@@ -58,7 +58,7 @@ static status add_section(struct report *report, const struct question **next, c
     do
         NEXT(result, section_write(report, (*next)++, error));
     while (result == OK && *next < end && *heading_of(*next) == 0);
-    struct text section = report->body;
+    SCOPED(text_free) struct text section = report->body;
     report->body = before;
     if (section.size > 0) {
         add_heading(report, 2, report_format(report, "%ssection-%s", report->prefix, first->name),
@@ -66,7 +66,6 @@ static status add_section(struct report *report, const struct question **next, c
         text_add_bytes(&report->body, section.data, section.size);
         text_add(&report->body, "</details>\n");
     }
-    text_free(&section);
     return result;
 }
 
@@ -76,7 +75,7 @@ static status add_board(struct report *report, int64_t number, const struct ques
     TRY(report_board(report, number, error));
     report->prefix = "";
     if (report->boards > 1) {
-        struct table title = {0};
+        SCOPED(table_free) struct table title = {0};
         report->prefix = report_format(report, "board%" PRId64 "-", number);
         TRY(query_rows(
             report->store,
@@ -87,7 +86,6 @@ static status add_board(struct report *report, int64_t number, const struct ques
             &report->request->filter, &title, error));
         const char *words = table_cell_at(&title, 0, 0)->text;
         add_heading(report, 1, report_format(report, "%stasks", report->prefix), words, words);
-        table_free(&title);
     }
     while (next < end)
         TRY(add_section(report, &next, end, error));
@@ -99,7 +97,7 @@ static status add_board(struct report *report, int64_t number, const struct ques
 /* The facts in the head of the page, and what was asked for and left out. */
 static status add_notes(struct report *report, struct text *html, struct error *error)
 {
-    struct table notes = {0};
+    SCOPED(table_free) struct table notes = {0};
     struct query_filter filter = report->request->filter;
     const char *asked = "";
     status result =
@@ -107,7 +105,6 @@ static status add_notes(struct report *report, struct text *html, struct error *
     for (size_t row = 0; row < table_rows(&notes); row++)
         if (notes.cell[row].kind == CELL_TEXT)
             html_element(html, row < 2 ? "<p class=\"facts\">" : "<p class=\"note\">", notes.cell[row].text, "</p>\n");
-    table_free(&notes);
     for (size_t i = 0; query_filter_name(i) != NULL; i++)
         if (*query_filter_text(&filter, i) != NULL)
             asked = report_format(report, "%s%s%s %s", asked, *asked != 0 ? ", " : "Only ", query_filter_name(i),
@@ -123,7 +120,7 @@ static void fill(struct text *html, struct report *report, const struct text *no
 {
     char nonce[DIGEST_SIZE];
     const char *path = store_path(report->store), *slash = strrchr(path, '/');
-    struct text name = {0};
+    SCOPED(text_free) struct text name = {0};
     digest_bytes(report->body.data, report->body.size, nonce);
     html_escape(&name, slash != NULL ? slash + 1 : path);
     const char *const places[] = {"{nonce}",  nonce,
@@ -135,44 +132,37 @@ static void fill(struct text *html, struct report *report, const struct text *no
                                   "{body}",   report->body.data,
                                   NULL};
     text_add_replaced(html, embedded_text(report_files, "page.html"), places);
-    text_free(&name);
 }
 
 static status write_page(struct report *report, struct text *html, struct error *error)
 {
-    struct questions questions = {0};
-    struct text notes = {0};
+    SCOPED(questions_close) struct questions questions = {0};
+    SCOPED(text_free) struct text notes = {0};
     text_add(&report->nav, "%s", "");
     text_add(&report->body, "%s", "");
-    status result = add_notes(report, &notes, error);
-    NEXT(result, questions_open_page(&questions, report->request->questions, error));
-    for (int64_t i = 1; i <= report->boards && result == OK; i++)
-        result = add_board(report, i, &questions, error);
-    questions_close(&questions);
-    if (result == OK)
-        fill(html, report, &notes);
-    text_free(&notes);
-    return result;
+    TRY(add_notes(report, &notes, error));
+    TRY(questions_open_page(&questions, report->request->questions, error));
+    for (int64_t i = 1; i <= report->boards; i++)
+        TRY(add_board(report, i, &questions, error));
+    fill(html, report, &notes);
+    return OK;
 }
 
 /* --- The folder --- */
 
 static bool has_mark(const char *folder)
 {
-    struct bytes page = {0};
-    char *path = path_format("%s/" PAGE, folder);
-    bool found = file_read_any(path, FILE_LIMIT, &page, NULL) == OK &&
-                 memmem(page.data, page.size < MARK_WITHIN ? page.size : MARK_WITHIN, REPORT_MARK, strlen(REPORT_MARK));
-    bytes_free(&page);
-    free(path);
-    return found;
+    SCOPED(bytes_free) struct bytes page = {0};
+    OWNED char *path = path_format("%s/" PAGE, folder);
+    return file_read_any(path, FILE_LIMIT, &page, NULL) == OK &&
+           memmem(page.data, page.size < MARK_WITHIN ? page.size : MARK_WITHIN, REPORT_MARK, strlen(REPORT_MARK));
 }
 
 /* Somebody's notes beside the page would not belong there. */
 static status check_target(const char *path, struct error *error)
 {
     struct stat about;
-    struct directory names = {0};
+    SCOPED(directory_free) struct directory names = {0};
     char found[300] = "";
     if (path[0] == 0)
         return error_set(error, ERROR_ARGUMENT, "the name of the report's folder is empty");
@@ -188,7 +178,6 @@ static status check_target(const char *path, struct error *error)
     for (size_t i = 0; i < names.count; i++)
         if (strcmp(names.names[i], PAGE) != 0 && strcmp(names.names[i], REPORT_FIGURES) != 0)
             snprintf(found, sizeof found, "a folder with \"%.200s\" in it", names.names[i]);
-    directory_free(&names);
     if (found[0] == 0)
         return OK;
     return error_set(error, ERROR_ARGUMENT,
@@ -199,34 +188,28 @@ static status check_target(const char *path, struct error *error)
 /* Figures of an earlier report that this one does not have. */
 static void remove_others(const struct report *report)
 {
-    struct directory names;
-    char *folder = path_format("%s/" REPORT_FIGURES, report->request->folder);
-    if (directory_list(&names, folder, NULL) == OK) {
-        for (size_t i = 0; i < names.count; i++) {
-            char *path = path_format("%s/%s", folder, names.names[i]);
-            bool own = false;
-            for (size_t k = 0; k < report->files.count && !own; k++)
-                own = strcmp(report->files.paths[k], path) == 0;
-            if (!own)
-                unlink(path);
-            free(path);
-        }
-        rmdir(folder); /* where there are none */
-        directory_free(&names);
+    SCOPED(directory_free) struct directory names = {0};
+    OWNED char *folder = path_format("%s/" REPORT_FIGURES, report->request->folder);
+    if (directory_list(&names, folder, NULL) != OK)
+        return;
+    for (size_t i = 0; i < names.count; i++) {
+        OWNED char *path = path_format("%s/%s", folder, names.names[i]);
+        bool own = false;
+        for (size_t k = 0; k < report->files.count && !own; k++)
+            own = strcmp(report->files.paths[k], path) == 0;
+        if (!own)
+            unlink(path);
     }
-    free(folder);
+    rmdir(folder); /* where there are none */
 }
 
 static status write_files(struct report *report, struct error *error)
 {
-    struct text html = {0};
+    SCOPED(text_free) struct text html = {0};
     TRY(query_check_filter(report->store, &report->request->filter, error));
     TRY(report_load(report, error));
-    status result = write_page(report, &html, error);
-    NEXT(result,
-         file_group_add(&report->files, PAGE, html.data, html.size, error)); /* the first one that gets its name */
-    text_free(&html);
-    return result;
+    TRY(write_page(report, &html, error));
+    return file_group_add(&report->files, PAGE, html.data, html.size, error); /* the first one that gets its name */
 }
 
 status report_write(struct store *store, const struct report_request *request, struct report_outcome *outcome,

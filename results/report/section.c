@@ -36,7 +36,7 @@ static const char *name_of(const struct part *part, size_t row)
 static status check_names(const struct part *part, const char *line, struct error *error)
 {
     const struct table *rows = part->rows;
-    const char **names = xcalloc(rows->columns, sizeof *names);
+    OWNED const char **names = xcalloc(rows->columns, sizeof *names);
     status result = OK;
     for (size_t column = 0; column < rows->columns; column++)
         names[column] = rows->column[column].title;
@@ -45,7 +45,6 @@ static status check_names(const struct part *part, const char *line, struct erro
         if (query_column(rows, name) == SIZE_MAX)
             result = error_unknown_word(error, line, "column", name, names, rows->columns);
     }
-    free(names);
     return result;
 }
 
@@ -110,12 +109,11 @@ static void set_columns(const struct part *part, struct table *table)
 
 static status write_table(const struct part *part, bool with_files, struct error *error)
 {
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     status result = query_show(part->question, part->rows, part->first, part->end, NULL, &table, error);
     set_columns(part, &table);
     if (result == OK)
         html_table(&part->report->body, part, &table, with_files);
-    table_free(&table);
     return result;
 }
 
@@ -132,15 +130,14 @@ static void write_texts(const struct part *part, const char *before, const char 
 /* Each row of the statement is a paragraph; *count: how many there are. */
 static status write_notes(struct report *report, const char *sql, size_t *count, struct error *error)
 {
-    struct table notes = {0};
+    SCOPED(table_free) struct table notes = {0};
     *count = 0;
     if (sql == NULL)
         return OK;
-    status result = query_rows(report->store, sql, &report->request->filter, &notes, error);
+    TRY(query_rows(report->store, sql, &report->request->filter, &notes, error));
     *count = table_rows(&notes);
     write_texts(&(struct part){.report = report, .rows = &notes, .end = *count}, NOTE);
-    table_free(&notes);
-    return result;
+    return OK;
 }
 
 /* --- Drawings --- */
@@ -149,7 +146,7 @@ static status draw(const struct part *part, struct error *error)
 {
     struct text *page = &part->report->body;
     bool files = part->report->request->figures, table = text_has_word(part->words, "table");
-    struct figure figure = {0};
+    SCOPED(figure_free) struct figure figure = {0};
     if (text_has_word(part->words, "list")) {
         text_add(page, "<ul class=\"words\">\n");
         write_texts(part, "<li>", "</li>\n");
@@ -165,7 +162,6 @@ static status draw(const struct part *part, struct error *error)
         figure_show(page, &figure, files);
     if (files)
         NEXT(result, figure_write(&figure, error));
-    figure_free(&figure);
     return result;
 }
 
@@ -212,7 +208,7 @@ static status draw_all(struct part *part, struct error *error)
 
 status section_write(struct report *report, const struct question *question, struct error *error)
 {
-    struct table rows = {0};
+    SCOPED(table_free) struct table rows = {0};
     struct part part = {.report = report, .question = question, .rows = &rows};
     size_t notes, taken = report->taken;
     if (report->comparison.store == NULL && strstr(question->answer, "compared_groups") != NULL)
@@ -225,7 +221,6 @@ status section_write(struct report *report, const struct question *question, str
         NEXT(result, write_notes(report, question->note, &notes, error));
         NEXT(result, draw_all(&part, error));
     }
-    table_free(&rows);
     report_release(report, taken);
     return result == OK ? OK : error_context(error, "question %s", question->name);
 }

@@ -10,8 +10,9 @@ enum { AXES = 2 };
 
 bool axes_find(const float *points, size_t n, size_t width, double *axes)
 {
-    double *centred = xmalloc(array_size(n, width * sizeof *centred)), total = 0;
-    struct svd svd;
+    OWNED double *centred = xmalloc(array_size(n, width * sizeof *centred));
+    double total = 0;
+    SCOPED(svd_free) struct svd svd = {0};
     struct error ignored;
     memset(axes, 0, AXES_SIZE(width) * sizeof *axes);
     for (size_t i = 0; i < n * width; i++)
@@ -26,8 +27,6 @@ bool axes_find(const float *points, size_t n, size_t width, double *axes)
         memcpy(axes + (1 + i) * width, svd.vt + i * width, width * sizeof *axes);
         axes[3 * width + i] = svd.s[i] * svd.s[i] / total;
     }
-    svd_free(&svd);
-    free(centred);
     return found;
 }
 

@@ -21,7 +21,7 @@ struct telling {
 static struct telling find_telling(const struct bootstrap_task *task, size_t seeds)
 {
     struct telling telling = {.images = task->images, .seeds = seeds};
-    size_t *place = xmalloc(task->images * sizeof *place);
+    OWNED size_t *place = xmalloc(task->images * sizeof *place);
     for (size_t i = 0; i < task->images; i++) {
         int any = 0;
         for (size_t s = 0; s < seeds; s++)
@@ -33,7 +33,6 @@ static struct telling find_telling(const struct bootstrap_task *task, size_t see
     for (size_t k = 0; k < telling.count * seeds; k++)
         telling.difference[k] = task->difference[k / telling.count * task->images + place[k % telling.count]];
     telling.image = xcalloc(task->images, sizeof *telling.image);
-    free(place);
     return telling;
 }
 
@@ -89,8 +88,10 @@ void bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_
                                 const struct bootstrap_plan *plan, struct bootstrap_interval *interval)
 {
     size_t draws = plan->draws ? plan->draws : BOOTSTRAP_DRAWS;
-    double estimate = 0, *drawn = xcalloc(2 * draws, sizeof *drawn), *means = drawn + draws;
-    int32_t *weight = xmalloc(seeds * sizeof *weight);
+    double estimate = 0;
+    OWNED double *drawn = xcalloc(2 * draws, sizeof *drawn);
+    double *means = drawn + draws;
+    OWNED int32_t *weight = xmalloc(seeds * sizeof *weight);
     for (size_t task = 0; task < task_count; task++) {
         struct telling telling = find_telling(&tasks[task], seeds);
         for (size_t draw = 0; draw < draws; draw++) {
@@ -107,16 +108,15 @@ void bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_
     for (size_t draw = 0; draw < draws; draw++)
         means[draw] /= (double)task_count;
     interval[task_count] = interval_of(means, draws, estimate);
-    free(drawn);
-    free(weight);
 }
 
 struct bootstrap_interval bootstrap_seeds_and_tasks(const double *value, size_t seeds, size_t tasks,
                                                     const struct bootstrap_plan *plan)
 {
     size_t draws = plan->draws ? plan->draws : BOOTSTRAP_DRAWS;
-    double *drawn = xcalloc(draws, sizeof *drawn);
-    int32_t *weight = xmalloc((seeds + tasks) * sizeof *weight), *of_task = weight + seeds;
+    OWNED double *drawn = xcalloc(draws, sizeof *drawn);
+    OWNED int32_t *weight = xmalloc((seeds + tasks) * sizeof *weight);
+    int32_t *of_task = weight + seeds;
     for (size_t draw = 0; draw < draws; draw++) {
         struct rng rng = rng_make(plan->seed, RNG_RESAMPLING, TASKS_STREAM, (uint32_t)draw);
         draw_seeds(plan, seeds, draw, weight);
@@ -128,8 +128,5 @@ struct bootstrap_interval bootstrap_seeds_and_tasks(const double *value, size_t 
                 drawn[draw] += weight[s] * of_task[t] * value[s * tasks + t];
         drawn[draw] /= (double)(seeds * tasks);
     }
-    struct bootstrap_interval interval = interval_of(drawn, draws, statistics_mean(value, seeds * tasks));
-    free(drawn);
-    free(weight);
-    return interval;
+    return interval_of(drawn, draws, statistics_mean(value, seeds * tasks));
 }

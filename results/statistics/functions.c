@@ -1,6 +1,5 @@
 #include "results/statistics/statistics.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/digest.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "results/statistics/axes.h"
 #include "results/statistics/bootstrap.h"
@@ -92,7 +92,7 @@ static void finish(sqlite3_context *context)
     if (sample == NULL || sample->count == 0)
         return; /* the result is null */
     size_t n = sample->count, shift = aggregate->ordered ? NUMBERS_MOST - 1 : 0;
-    double *apart = xmalloc(NUMBERS_MOST * n * sizeof *apart);
+    OWNED double *apart = xmalloc(NUMBERS_MOST * n * sizeof *apart);
     size_t sorted = 1;
     while (sorted < n && compare_rows(sample->value[sorted - 1], sample->value[sorted]) <= 0)
         sorted++;
@@ -103,7 +103,6 @@ static void finish(sqlite3_context *context)
             apart[column * n + i] = sample->value[i][(column + shift) % NUMBERS_MOST];
     const struct columns of = {apart, apart + n, apart + 2 * n, n, sample->parameter};
     give(context, aggregate->compute ? aggregate->compute(&of) : one(aggregate->of_x(of.x, n)), aggregate->high);
-    free(apart);
     free(sample->value);
     sample->value = NULL;
 }
@@ -170,13 +169,12 @@ static struct interval over_images(const struct columns *of)
     const struct bootstrap_plan plan = {.seed = (uint64_t)of->parameter};
     struct bootstrap_interval interval[2];
     size_t images = rows_of_seed(of), i = 0;
-    int8_t *difference = xmalloc(of->n);
+    OWNED int8_t *difference = xmalloc(of->n);
     for (; i < of->n && fabs(of->x[i]) <= 1; i++)
         difference[i] = (int8_t)of->x[i];
     bool whole = images > 0 && i == of->n;
     if (whole)
         bootstrap_seeds_and_images(&(struct bootstrap_task){images, difference}, 1, of->n / images, &plan, interval);
-    free(difference);
     return whole ? (struct interval){interval[0].low, interval[0].high} : none;
 }
 
@@ -313,13 +311,12 @@ static void call_holm(sqlite3_context *context, int count, sqlite3_value **argum
     const char *text = (const char *)sqlite3_value_text(argument[1]);
     if (sqlite3_value_type(argument[0]) == SQLITE_NULL || text == NULL)
         return;
-    json_t *family = json_loads(text, 0, NULL), *item;
+    SCOPED(json_decref_at) json_t *family = json_loads(text, 0, NULL);
+    json_t *item;
     size_t tests = 0, i;
-    double *values = xcalloc(json_array_size(family) + 1, sizeof *values);
+    OWNED double *values = xcalloc(json_array_size(family) + 1, sizeof *values);
     json_array_foreach(family, i, item) if (json_is_number(item)) values[tests++] = json_number_value(item);
     sqlite3_result_double(context, statistics_holm(sqlite3_value_double(argument[0]), values, tests));
-    free(values);
-    json_decref(family);
 }
 
 /* shortest(value): a real number in the shortest digits that read back as it; anything else as it is. */
@@ -405,10 +402,9 @@ static void finish_points(sqlite3_context *context)
     if (points == NULL || points->count == 0)
         return;
     size_t size = AXES_SIZE(points->width) * sizeof(double);
-    double *axes = xmalloc(size);
+    OWNED double *axes = xmalloc(size);
     if (axes_find(points->values, points->count, points->width, axes))
         sqlite3_result_blob(context, axes, (int)size, SQLITE_TRANSIENT);
-    free(axes);
     free(points->values);
     points->values = NULL;
 }
@@ -428,8 +424,8 @@ static void call_along(sqlite3_context *context, int count, sqlite3_value **argu
     int axis = sqlite3_value_int(argument[count - 1]);
     bool of_point = count == 3, fits = size > 2 * sizeof(double) && size == AXES_SIZE(width) * sizeof(double);
     fits = fits && (axis == 1 || axis == 2);
-    double *axes = copy_blob(argument[count - 2]);
-    float *point = of_point ? copy_blob(argument[0]) : NULL;
+    OWNED double *axes = copy_blob(argument[count - 2]);
+    OWNED float *point = of_point ? copy_blob(argument[0]) : NULL;
     if (of_point)
         fits = fits && (size_t)sqlite3_value_bytes(argument[0]) == width * sizeof *point;
     if (axes != NULL && (point != NULL || !of_point) && !fits)
@@ -437,8 +433,6 @@ static void call_along(sqlite3_context *context, int count, sqlite3_value **argu
     else if (axes != NULL && (point != NULL || !of_point))
         sqlite3_result_double(context, of_point ? axes_along(axes, width, (size_t)axis - 1, point)
                                                 : axes[3 * width + (size_t)axis - 1]);
-    free(axes);
-    free(point);
 }
 
 /* --- An order --- */
@@ -447,11 +441,8 @@ static void call_along(sqlite3_context *context, int count, sqlite3_value **argu
 static int compare_numeric(void *context, int size_a, const void *a, int size_b, const void *b)
 {
     double x, y;
-    char *left = xstrndup(a, (size_t)size_a), *right = xstrndup(b, (size_t)size_b);
-    int order = parse_real(left, &x) && parse_real(right, &y) && x != y ? (x < y ? -1 : 1) : strverscmp(left, right);
-    free(left);
-    free(right);
-    return order;
+    OWNED char *left = xstrndup(a, (size_t)size_a), *right = xstrndup(b, (size_t)size_b);
+    return parse_real(left, &x) && parse_real(right, &y) && x != y ? (x < y ? -1 : 1) : strverscmp(left, right);
 }
 
 typedef void call(sqlite3_context *context, int count, sqlite3_value **argument);

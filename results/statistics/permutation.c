@@ -44,13 +44,11 @@ static double count_above(const double *left, size_t left_count, const double *r
 static double count_flips(const double *difference, size_t n, double bound)
 {
     size_t half = n / 2, left_count = (size_t)1 << half, right_count = (size_t)1 << (n - half);
-    double *left = xmalloc((left_count + 2 * right_count) * sizeof *left), *right = left + left_count,
-           *scratch = right + right_count;
+    OWNED double *left = xmalloc((left_count + 2 * right_count) * sizeof *left);
+    double *right = left + left_count, *scratch = right + right_count;
     sorted_sums(difference, half, left, scratch);
     sorted_sums(difference + half, n - half, right, scratch);
-    double p = ldexp(2 * count_above(left, left_count, right, right_count, bound), -(int)n); /* both signs: symmetric */
-    free(left);
-    return p;
+    return ldexp(2 * count_above(left, left_count, right, right_count, bound), -(int)n); /* both signs: symmetric */
 }
 
 /* The observed choice counts as one more draw. */
@@ -93,7 +91,8 @@ static double draw_flips(const double *difference, size_t n, double bound, uint6
 {
     struct rng rng = rng_make(seed, RNG_RESAMPLING, 0, 0);
     uint64_t hits = 0, tables = (n + SIGNS - 1) / SIGNS, blocks = (tables + BYTES - 1) / BYTES;
-    double *table = sign_tables(difference, n, tables), sum[DRAWS_AT_ONCE];
+    OWNED double *table = sign_tables(difference, n, tables);
+    double sum[DRAWS_AT_ONCE];
     uint32_t words[DRAWS_AT_ONCE][4];
     for (uint64_t first = 0, draws; first < PERMUTATION_DRAWS; first += draws) {
         draws = PERMUTATION_DRAWS - first < DRAWS_AT_ONCE ? PERMUTATION_DRAWS - first : DRAWS_AT_ONCE;
@@ -107,7 +106,6 @@ static double draw_flips(const double *difference, size_t n, double bound, uint6
         for (uint64_t draw = 0; draw < draws; draw++)
             hits += fabs(sum[draw]) >= bound;
     }
-    free(table);
     return drawn_p(hits);
 }
 
@@ -286,7 +284,8 @@ static size_t rank_magnitudes(const double *difference, size_t n, struct magnitu
 static double lower_tail(const struct magnitude *magnitudes, size_t n, uint32_t unit, uint64_t w)
 {
     size_t size = (size_t)(w / unit) + 1;
-    double *share = xcalloc(size, sizeof *share), tail = 0;
+    OWNED double *share = xcalloc(size, sizeof *share);
+    double tail = 0;
     share[0] = 1;
     for (size_t k = 0; k < n; k++) {
         size_t rank = magnitudes[k].rank / unit;
@@ -295,7 +294,6 @@ static double lower_tail(const struct magnitude *magnitudes, size_t n, uint32_t 
     }
     for (size_t i = 0; i < size; i++)
         tail += share[i];
-    free(share);
     return tail;
 }
 
@@ -313,7 +311,7 @@ static double normal_tail(const struct magnitude *magnitudes, size_t n, uint64_t
 
 double permutation_signed_ranks(const double *difference, size_t n)
 {
-    struct magnitude *magnitudes = xmalloc(n * sizeof *magnitudes);
+    OWNED struct magnitude *magnitudes = xmalloc(n * sizeof *magnitudes);
     uint64_t above = 0, total = 0;
     bool ties;
     n = rank_magnitudes(difference, n, magnitudes, &ties);
@@ -322,9 +320,7 @@ double permutation_signed_ranks(const double *difference, size_t n)
         total += magnitudes[i].rank;
     }
     uint64_t w = above < total - above ? above : total - above; /* the distribution is symmetric */
-    double p = n == 0                   ? 1
-               : n <= PERMUTATION_RANKS ? fmin(1, 2 * lower_tail(magnitudes, n, ties ? 1 : 2, w))
-                                        : fmin(1, 2 * normal_tail(magnitudes, n, w));
-    free(magnitudes);
-    return p;
+    return n == 0                   ? 1
+           : n <= PERMUTATION_RANKS ? fmin(1, 2 * lower_tail(magnitudes, n, ties ? 1 : 2, w))
+                                    : fmin(1, 2 * normal_tail(magnitudes, n, w));
 }

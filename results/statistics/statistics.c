@@ -321,13 +321,11 @@ double statistics_hodges_lehmann(const double *difference, size_t n)
 {
     if (n == 0)
         return (double)NAN;
-    double *sorted = xmalloc(n * sizeof *sorted);
+    OWNED double *sorted = xmalloc(n * sizeof *sorted);
     memcpy(sorted, difference, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, statistics_compare);
     uint64_t means = (uint64_t)n * (n + 1) / 2;
-    double median = (select_mean(sorted, n, (means - 1) / 2) + select_mean(sorted, n, means / 2)) / 2;
-    free(sorted);
-    return median;
+    return (select_mean(sorted, n, (means - 1) / 2) + select_mean(sorted, n, means / 2)) / 2;
 }
 
 double statistics_holm(double p, double *family, size_t n)

@@ -37,22 +37,16 @@ static char *follow_links(const char *path)
 /* The file, or the folder for SQLite's log beside it, exists and is not writable. */
 static bool is_read_only(const char *path)
 {
-    char *file = follow_links(path), *folder = path_parent(file);
-    bool found = (file_exists(file) && access(file, W_OK) != 0) || (file_exists(folder) && access(folder, W_OK) != 0);
-    free(file);
-    free(folder);
-    return found;
+    OWNED char *file = follow_links(path), *folder = path_parent(file);
+    return (file_exists(file) && access(file, W_OK) != 0) || (file_exists(folder) && access(folder, W_OK) != 0);
 }
 
 /* Of the log beside the file; -1: there is none. A database that was closed has none with rows. */
 static int64_t log_size(const char *path)
 {
     struct stat log;
-    char *file = follow_links(path), *name = path_format("%s-wal", file);
-    bool there = stat(name, &log) == 0;
-    free(file);
-    free(name);
-    return there ? log.st_size : -1;
+    OWNED char *file = follow_links(path), *name = path_format("%s-wal", file);
+    return stat(name, &log) == 0 ? log.st_size : -1;
 }
 
 /* The log first: a database that is being created has its first page before it has a log. */
@@ -64,12 +58,11 @@ status database_check_log(const char *path, struct error *error)
     bool there = stat(path, &about) == 0;
     if (about.st_size > 0)
         return OK;
-    char *file = follow_links(path);
+    OWNED char *file = follow_links(path);
     error_set(error, ERROR_IO,
               "%s: %s, but %s-wal beside it holds rows of an earlier database; put that file back, or delete %s-wal "
               "and %s-shm with these rows",
               path, there ? "is empty" : "there is no such file", file, file, file);
-    free(file);
     return ERROR_IO;
 }
 
@@ -153,12 +146,11 @@ static void call_function(sqlite3_context *context, int count, sqlite3_value **a
 {
     const struct function *function = sqlite3_user_data(context);
     const char *value[2] = {"", ""};
-    struct text answer = {0};
+    SCOPED(text_free) struct text answer = {0};
     for (int i = 0; i < count; i++)
         value[i] = sqlite3_value_text(argument[i]) ? (const char *)sqlite3_value_text(argument[i]) : "";
     function->call(function->context, value[0], value[1], &answer);
     sqlite3_result_text(context, answer.data, (int)answer.size, SQLITE_TRANSIENT);
-    text_free(&answer);
 }
 
 status database_add_function(struct database *database, const char *name, database_function *call, void *context,
@@ -217,14 +209,12 @@ static int open_handle(struct database *database, const char *name, int flags)
 /* Opens by a URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
 static int open_immutable(struct database *database, const char *path)
 {
-    struct text uri = {0};
+    SCOPED(text_free) struct text uri = {0};
     text_add(&uri, "file:");
     for (const char *at = path; *at; at++)
         text_add(&uri, strchr("%?#", *at) ? "%%%02X" : "%c", (unsigned char)*at);
     text_add(&uri, "?immutable=1");
-    int code = open_handle(database, uri.data, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
-    text_free(&uri);
-    return code;
+    return open_handle(database, uri.data, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
 }
 
 /* A file or folder that may be read and not written, unlike one that a shortage of descriptors keeps from being opened. */
@@ -238,24 +228,23 @@ static bool is_out_of_reach(const struct database *database, int code)
 static status open_file(struct database *database, struct error *error)
 {
     const char *path = database->path;
-    char *name = path_format("%s%s", path[0] == '/' ? "" : "./", path); /* a path even if it is ":memory:", "file:…" */
+    OWNED char *name =
+        path_format("%s%s", path[0] == '/' ? "" : "./", path); /* a path even if it is ":memory:", "file:…" */
     int code = open_handle(database, name,
                            database->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
     bool out_of_reach = !database->writable && is_out_of_reach(database, code);
     bool readable = out_of_reach && access(name, R_OK) == 0, log = log_size(path) > 0;
     if (readable && !log)
         code = open_immutable(database, name);
-    free(name);
     if ((code & 0xff) == SQLITE_NOTADB)
         TRY(file_check_meant(path, false, error));
     if (!readable || !log)
         return code == SQLITE_OK ? OK : database_fail(database, code, error);
-    char *file = follow_links(path);
+    OWNED char *file = follow_links(path);
     error_set(error, ERROR_IO,
               "%s: %s-wal beside it holds rows that are not in it yet, and SQLite reads them only in a writable "
               "folder; copy both files to one and read the copy",
               path, file);
-    free(file);
     return ERROR_IO;
 }
 
@@ -327,14 +316,13 @@ status database_open(struct database **opened, const char *path, enum store_mode
 static void empty_log(struct database *database)
 {
     const char *opened = database_full_path(database); /* NULL: it could not be */
-    char *path = opened ? xstrdup(opened) : NULL;
+    OWNED char *path = opened ? xstrdup(opened) : NULL;
     if (database->writable) {
         sqlite3_busy_timeout(database->handle, LINGER_MS);
         sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
     } else if (path && log_size(path) == 0) {
         open_handle(database, path, SQLITE_OPEN_READWRITE);
     }
-    free(path);
 }
 
 void database_close(struct database *database)

@@ -53,34 +53,31 @@ static status complete_run(struct joining *j, struct statement *run, int64_t num
 
 static void note_conflict(struct joining *j, struct statement *run, const char *contradiction)
 {
-    struct text words = {0};
+    SCOPED(text_free) struct text words = {0};
     text_add(&words, "suite %.100s, seed %" PRId64 " (configuration %.8s): %s", statement_text(run, SUITE),
              statement_integer(run, SEED), statement_text(run, HASH), contradiction);
     log_warn(j->settings->log, "%s%s", words.data, j->settings->keep_first ? "; the first is kept" : "");
     if (j->conflicts++ == 0)
         text_add(&j->first_conflict, "%s", words.data);
     j->counts->conflicts++;
-    text_free(&words);
 }
 
 static status compare_run(struct joining *j, int64_t run, int64_t number, struct row_difference *difference,
                           struct error *error)
 {
-    struct statement *origin;
+    SCOPED(statement_close_at) struct statement *origin = NULL;
     TRY(database_row(j->target.database, "SELECT name FROM temp.origin WHERE run = ?1", VALUES(value_integer(number)),
                      &origin, error));
     j->target.name = origin != NULL ? statement_text(origin, 0) : j->output_name;
-    status result = OK;
     for (size_t i = 0; i < STORE_TABLES && difference->contradiction.size == 0; i++)
         if (!store_tables[i].local)
-            NEXT(result, run_rows_compare_table(&j->target, number, &j->source, run, i, difference, error));
-    statement_close(origin);
-    return result;
+            TRY(run_rows_compare_table(&j->target, number, &j->source, run, i, difference, error));
+    return OK;
 }
 
 static status join_known(struct joining *j, struct statement *run, int64_t number, bool finished, struct error *error)
 {
-    struct row_difference difference = {0};
+    SCOPED(row_difference_free) struct row_difference difference = {0};
     status result = compare_run(j, statement_integer(run, RUN), number, &difference, error);
     bool fuller = difference.only_second.size > 0 ||
                   (difference.only_first.size == 0 && statement_integer(run, FINISHED) != 0 && !finished);
@@ -92,7 +89,6 @@ static status join_known(struct joining *j, struct statement *run, int64_t numbe
     } else {
         j->counts->known++;
     }
-    row_difference_free(&difference);
     return result;
 }
 
@@ -112,7 +108,7 @@ static status join_run(void *context, struct statement *run, struct error *error
 /* Reads one state of the input, though its runs may continue. */
 static status join_input(struct joining *j, const char *name, struct error *error)
 {
-    struct store *store;
+    SCOPED(store_close_at) struct store *store = NULL;
     TRY(store_open_stoppable(&store, name, STORE_READ, j->settings->stop, error));
     j->source = (struct run_rows){.database = store->database, .name = name};
     status result = database_execute(store->database, "BEGIN", error);
@@ -120,7 +116,6 @@ static status join_input(struct joining *j, const char *name, struct error *erro
                                "SELECT run, seed, suite, suite_hash, status = 'finished' FROM runs ORDER BY run",
                                NO_VALUES, join_run, j, error));
     run_rows_close(&j->source);
-    store_close(store);
     return result;
 }
 
@@ -175,13 +170,12 @@ static status join_new(struct joining *j, struct error *error)
 {
     struct temporary folder;
     TRY(temporary_create_folder(&folder, j->output_name, error));
-    char *path = path_format("%s/database", folder.path);
+    OWNED char *path = path_format("%s/database", folder.path);
     status result = join_into(j, path, error);
     NEXT(result, name_database(j, path, error));
     store_close(j->output);
     j->output = NULL;
     temporary_remove(&folder);
-    free(path);
     return result;
 }
 
@@ -207,10 +201,9 @@ status join_databases(const char *output, const char *const *names, size_t count
     struct joining j = {.settings = settings, .output_name = output, .names = names, .count = count, .counts = counts};
     memset(counts, 0, count * sizeof *counts);
     TRY(check_inputs(&j, error));
-    char *folder = path_parent(output);
+    OWNED char *folder = path_parent(output);
     if (folder)
         temporary_clear(folder);
-    free(folder);
     status result = file_exists(output) ? join_into(&j, output, error) : join_new(&j, error);
     store_close(j.output);
     text_free(&j.first_conflict);

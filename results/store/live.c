@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/json.h"
 #include "core/threads.h"
 #include "results/store/store_internal.h"
 
@@ -74,6 +74,7 @@ static void put(const struct store *store, int64_t run, const char text[LIVE_SIZ
 void live_write(struct store *store, int64_t run, const struct live *live)
 {
     char text[LIVE_SIZE] = "";
+    SCOPED(json_decref_at)
     json_t *json =
         json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "activity", live->activity, "subject",
                   live->subject, "task", (json_int_t)live->task, "tasks", (json_int_t)live->tasks, "step",
@@ -81,7 +82,6 @@ void live_write(struct store *store, int64_t run, const struct live *live)
                   live->images_per_second, "seconds_left", live->seconds_left, "done", live->done);
     if (json_dumpb(json, text, sizeof text - 1, 0) < sizeof text)
         put(store, run, text);
-    json_decref(json);
 }
 
 void live_erase(struct store *store, int64_t run)
@@ -111,14 +111,12 @@ bool live_read(struct store *store, int64_t run, struct live *live)
 {
     char text[LIVE_SIZE];
     live_text(store, run, text);
-    json_t *json = json_loads(text, 0, NULL);
+    SCOPED(json_decref_at) json_t *json = json_loads(text, 0, NULL);
     *live = (struct live){.task = json_integer_value(json_object_get(json, "task")),
                           .tasks = json_integer_value(json_object_get(json, "tasks")),
                           .seconds_left = json_number_value(json_object_get(json, "seconds_left")),
                           .done = json_number_value(json_object_get(json, "done"))};
-    bool read = json != NULL;
-    json_decref(json);
-    return read;
+    return json != NULL;
 }
 
 bool live_has_process(struct store *store, int64_t run)

@@ -275,8 +275,8 @@ static void count_images(sqlite3_context *context, int count, sqlite3_value **ar
     static const char *const names[COUNTS] = {
         "right", "classes that no task has", "images with a router that was not trained",
         "images without a router that differ from zero-shot CLIP", "labels that contradict predictions"};
-    struct per_image kept, zero_shot;
-    struct text json = {0};
+    SCOPED(per_image_free) struct per_image kept = {0}, zero_shot = {0};
+    SCOPED(text_free) struct text json = {0};
     if (!unpack(&kept, kind_of(sqlite3_value_text(argument[KIND])), argument[IMAGES], argument[DATA]))
         return;
     bool compared = unpack(&zero_shot, PER_IMAGE_PREDICTIONS, argument[IMAGES], argument[ZERO_SHOT]);
@@ -287,7 +287,8 @@ static void count_images(sqlite3_context *context, int count, sqlite3_value **ar
             competing = sqlite3_value_int64(argument[COMPETING]), newest = sqlite3_value_int64(argument[NEWEST]);
     bool predictions = kept.kind == PER_IMAGE_PREDICTIONS, routed = predictions && newest >= 0;
     size_t routers = routed ? (size_t)(newest < TASKS_MOST ? newest : TASKS_MOST) + 2 : 0; /* the first: none */
-    size_t counts[COUNTS] = {0}, *sent = xcalloc(routers + 1, sizeof *sent);
+    size_t counts[COUNTS] = {0};
+    OWNED size_t *sent = xcalloc(routers + 1, sizeof *sent);
     for (size_t i = 0; i < kept.images; i++) {
         int64_t label = labels != NULL ? (int64_t)label_at(labels, i) : -1, router = routed ? kept.router[i] : -1;
         counts[0] += kept.right[i];
@@ -305,10 +306,6 @@ static void count_images(sqlite3_context *context, int count, sqlite3_value **ar
         text_add(&json, "%s\"%d\": %zu", i ? ", " : ", \"routers\": {", (int)i - 1, sent[i]);
     text_add(&json, routers > 0 ? "}}" : "}");
     sqlite3_result_text(context, json.data, -1, SQLITE_TRANSIENT);
-    text_free(&json);
-    free(sent);
-    per_image_free(&kept);
-    per_image_free(&zero_shot);
 }
 
 int per_image_register(struct sqlite3 *connection)

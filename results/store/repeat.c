@@ -16,7 +16,7 @@ static status compare_table(struct repeat *repeat, struct run_rows *sides, size_
 {
     const struct store_table *compared = &store_tables[index];
     int64_t rows[2];
-    struct row_difference difference = {0};
+    SCOPED(row_difference_free) struct row_difference difference = {0};
     TRY(count_rows(repeat->first, compared->name, repeat->first_run, &rows[0], error));
     TRY(count_rows(repeat->second, compared->name, repeat->second_run, &rows[1], error));
     if (rows[0] == 0 && rows[1] == 0)
@@ -35,7 +35,6 @@ static status compare_table(struct repeat *repeat, struct run_rows *sides, size_
         table_add_text(table, words ? words : "the same");
         repeat->agrees = repeat->agrees && (absent || words == NULL);
     }
-    row_difference_free(&difference);
     return result;
 }
 
@@ -53,7 +52,7 @@ static const char unlike_sql[] =
 
 static status compare_machines(struct repeat *repeat, struct error *error)
 {
-    struct statement *first, *second = NULL, *row = NULL;
+    SCOPED(statement_close_at) struct statement *first = NULL, *second = NULL, *row = NULL;
     TRY(database_row(repeat->first->database, machine_sql, VALUES(value_integer(repeat->first_run)), &first, error));
     status result =
         database_row(repeat->second->database, machine_sql, VALUES(value_integer(repeat->second_run)), &second, error);
@@ -61,9 +60,6 @@ static status compare_machines(struct repeat *repeat, struct error *error)
                               VALUES(statement_value(first, 0), statement_value(second, 0)), &row, error));
     if (result == OK)
         text_add(&repeat->machines, "%s", statement_text(row, 0));
-    statement_close(first);
-    statement_close(second);
-    statement_close(row);
     return result;
 }
 

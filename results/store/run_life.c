@@ -49,7 +49,7 @@ static status check_held(const struct store *store, struct database *database, b
 /* Opens the file anew by its path and finds its pages whole and the run finished, with all its rows. */
 static status confirm_end(struct store *store, struct error *error)
 {
-    struct database *fresh;
+    SCOPED(database_close_at) struct database *fresh = NULL;
     bool whole;
     TRY(database_check_files(store->database, error));
     TRY(database_check_pages(store->database, &whole, error));
@@ -59,9 +59,7 @@ static status confirm_end(struct store *store, struct error *error)
                          "whole copy in its place, or name another database",
                          store_path(store));
     TRY(database_open(&fresh, store_path(store), STORE_READ, NULL, error));
-    status result = check_held(store, fresh, true, error);
-    database_close(fresh);
-    return result;
+    return check_held(store, fresh, true, error);
 }
 
 /* --- Transactions --- */
@@ -105,7 +103,7 @@ status store_commit(struct store *store, struct error *error)
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
                       struct error *error)
 {
-    struct statement *row;
+    SCOPED(statement_close_at) struct statement *row = NULL;
     *run = 0;
     TRY(database_row(store->database, "SELECT run, status FROM runs WHERE suite_hash = ?1 AND seed = ?2",
                      VALUES(value_text(suite_hash), value_integer(seed)), &row, error));
@@ -115,13 +113,12 @@ status store_run_find(struct store *store, const char *suite_hash, int64_t seed,
     *past = RUN_RUNNING; /* the schema allows no other than these */
     while (*past < RUN_FAILED && strcmp(statement_text(row, 1), status_names[*past]) != 0)
         ++*past;
-    statement_close(row);
     return OK;
 }
 
 status store_read_run(struct store *store, int64_t run, struct run_row *read, struct error *error)
 {
-    struct statement *row;
+    SCOPED(statement_close_at) struct statement *row = NULL;
     *read = (struct run_row){.run = run};
     TRY(database_row(store->database,
                      "SELECT seed, suite, suite_text, suite_hash, status, folder FROM runs WHERE run = ?1",
@@ -134,7 +131,6 @@ status store_read_run(struct store *store, int64_t run, struct run_row *read, st
     char **const texts[] = {&read->suite, &read->suite_text, &read->suite_hash, &read->status, &read->folder};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i] = statement_string(row, i + 1);
-    statement_close(row);
     return OK;
 }
 
@@ -207,7 +203,7 @@ static status take_over(struct store *store, int64_t run, struct error *error)
 /* Locks the run while its row is being made or looked at. */
 static status lock_run(struct store *store, int64_t run, bool *taken, struct error *error)
 {
-    struct statement *row;
+    SCOPED(statement_close_at) struct statement *row = NULL;
     TRY(lock_take(&store->locks, run, 0, taken, error));
     if (*taken)
         return OK;
@@ -227,7 +223,6 @@ static status lock_run(struct store *store, int64_t run, bool *taken, struct err
                   ") is being written by process %" PRId64 " on %.100s; wait for it, stop it, or name another database",
                   store_path(store), run, statement_text(row, 0), statement_integer(row, 1), statement_integer(row, 2),
                   statement_text(row, 3));
-    statement_close(row);
     return ERROR_BUSY;
 }
 

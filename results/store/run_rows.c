@@ -34,7 +34,7 @@ static const char access_sql[] =
 static status open_access(struct run_rows *rows, size_t table, bool writes, struct error *error)
 {
     struct table_access *access = &rows->table[table];
-    struct statement *sql;
+    SCOPED(statement_close_at) struct statement *sql = NULL;
     if (access->text && (access->write || !writes))
         return OK;
     TRY(database_row(rows->database, access_sql, VALUES(value_text(store_tables[table].name)), &sql, error));
@@ -45,7 +45,6 @@ static status open_access(struct run_rows *rows, size_t table, bool writes, stru
     }
     if (writes)
         NEXT(result, statement_open(&access->write, rows->database, statement_text(sql, 1), error));
-    statement_close(sql);
     return result;
 }
 
@@ -166,14 +165,11 @@ status run_rows_copy(struct run_rows *source, int64_t run, struct run_rows *targ
 
 status run_rows_copy_tasks(struct database *database, int64_t from, int64_t to, struct error *error)
 {
-    struct run_rows source = {database, database_path(database), {{0}}}, target = source;
-    status result = OK;
-    for (size_t table = 0; result == OK && table < STORE_TABLES; table++)
+    SCOPED(run_rows_close) struct run_rows source = {database, database_path(database), {{0}}}, target = source;
+    for (size_t table = 0; table < STORE_TABLES; table++)
         if (store_tables[table].after != NULL && !store_tables[table].local)
-            result = copy_table(&source, from, &target, table, &to, error);
-    run_rows_close(&source);
-    run_rows_close(&target);
-    return result;
+            TRY(copy_table(&source, from, &target, table, &to, error));
+    return OK;
 }
 
 /* --- Digests and deleting --- */

@@ -223,25 +223,23 @@ status database_row(struct database *database, const char *sql, const struct val
 status database_each(struct database *database, const char *sql, const struct value *values, size_t count,
                      row_taker *take, void *context, struct error *error)
 {
-    struct statement *statement;
+    SCOPED(statement_close_at) struct statement *statement = NULL;
     TRY(ask(&statement, database, sql, values, count, error));
     status result;
     for (bool row; (result = statement_step(statement, &row, error)) == OK && row;)
         if (take != NULL && (result = take(context, statement, error)) != OK)
             break;
-    statement_close(statement);
     return result;
 }
 
 status database_ask(struct database *database, const char *sql, const struct value *values, size_t count,
                     int64_t *integer, struct error *error)
 {
-    struct statement *row;
+    SCOPED(statement_close_at) struct statement *row = NULL;
     *integer = 0;
     TRY(database_row(database, sql, values, count, &row, error));
     if (row)
         *integer = statement_integer(row, 0);
-    statement_close(row);
     return OK;
 }
 
@@ -262,8 +260,8 @@ status database_run(struct database *database, const char *sql, const struct val
 /* A PRAGMA, since newer versions of SQLite take 1 in pragma_quick_check(1) for the name of a table. */
 status database_check_pages(const struct database *database, bool *whole, struct error *error)
 {
-    struct database *fresh = NULL;
-    struct statement *row = NULL;
+    SCOPED(database_close_at) struct database *fresh = NULL;
+    SCOPED(statement_close_at) struct statement *row = NULL;
     struct error found;
     struct stat file;
     *whole = false;
@@ -272,8 +270,6 @@ status database_check_pages(const struct database *database, bool *whole, struct
     status result = database_open(&fresh, database_full_path(database), STORE_READ, NULL, &found);
     NEXT(result, database_row(fresh, "PRAGMA quick_check(1)", NO_VALUES, &row, &found));
     *whole = result == OK && strcmp(statement_text(row, 0), "ok") == 0;
-    statement_close(row);
-    database_close(fresh);
     return result == OK || result == ERROR_FORMAT ? OK : error_set(error, result, "%s", found.message);
 }
 
@@ -299,13 +295,11 @@ status database_check_files(struct database *database, struct error *error)
 {
     static const char *const endings[DATABASE_FILES] = {"", "-wal", "-shm", "-lock"};
     const char *file = database_full_path(database);
-    status result = OK;
-    for (size_t i = 0; i < DATABASE_FILES && result == OK && *file; i++) {
-        char *path = path_format("%s%s", file, endings[i]);
-        result = check_file(database, path, &database->file[i], error);
-        free(path);
+    for (size_t i = 0; i < DATABASE_FILES && *file; i++) {
+        OWNED char *path = path_format("%s%s", file, endings[i]);
+        TRY(check_file(database, path, &database->file[i], error));
     }
-    return result;
+    return OK;
 }
 
 status database_begin(struct database *database, bool *began, struct error *error)

@@ -68,7 +68,7 @@ static void add_names(struct text *sql, const struct named_value *row, size_t co
 static status open_insert(struct store *store, const struct store_table *table, const struct named_value *row,
                           size_t count, struct statement **insert, struct error *error)
 {
-    struct text sql = {0};
+    SCOPED(text_free) struct text sql = {0};
     const char *last = row[count - 1].name;
     text_add(&sql, "INSERT %sINTO %s (", table->again == AGAIN_REPLACES ? "OR REPLACE " : "", table->name);
     add_names(&sql, row, count, "");
@@ -85,16 +85,14 @@ static status open_insert(struct store *store, const struct store_table *table, 
         add_names(&sql, row, count, "excluded.");
         text_add(&sql, ")");
     }
-    status result = statement_open(insert, store->database, sql.data, error);
-    text_free(&sql);
-    return result;
+    return statement_open(insert, store->database, sql.data, error);
 }
 
 /* Numbers and texts say which row it is. */
 static status refuse_change(const struct store *store, const struct store_table *table, const struct named_value *row,
                             size_t count, struct error *error)
 {
-    struct text words = {0};
+    SCOPED(text_free) struct text words = {0};
     for (size_t i = 0; i < count; i++)
         if (row[i].value.kind == VALUE_INTEGER)
             text_add(&words, "%s%s %" PRId64, i ? ", " : "", row[i].name, row[i].value.integer);
@@ -102,7 +100,6 @@ static status refuse_change(const struct store *store, const struct store_table 
             text_add(&words, ", %s \"%.60s\"", row[i].name, (const char *)row[i].value.bytes.data);
     error_set(error, ERROR_ARGUMENT, "%s: %s was recorded with other data than it now has (%s): %s",
               database_path(store->database), table->name, words.data, table->changed);
-    text_free(&words);
     return ERROR_ARGUMENT;
 }
 
@@ -208,20 +205,18 @@ status store_add(struct store *store, int64_t run, const char *table, const stru
 static status add_per_image(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error)
 {
     const struct per_image *kept = row->per_image;
-    struct bytes packed;
+    SCOPED(bytes_free) struct bytes packed = {0};
     if ((int64_t)kept->images != row->images || (int64_t)per_image_correct(kept) != row->correct)
         return error_set(error, ERROR_ARGUMENT,
                          "run %" PRId64 ": the per-image results hold %zu right of %zu images, the evaluation %" PRId64
                          " of %" PRId64,
                          run, per_image_correct(kept), kept->images, row->correct, row->images);
     TRY(per_image_pack(kept, &packed, error));
-    status result = store_add(store, run, "per_image",
-                              NAMED({"task", value_integer(row->task)}, {"after_task", value_integer(row->after_task)},
-                                    {"kind", value_text(per_image_name(kept->kind))},
-                                    {"data", value_blob(packed.data, packed.size)}),
-                              error);
-    bytes_free(&packed);
-    return result;
+    return store_add(store, run, "per_image",
+                     NAMED({"task", value_integer(row->task)}, {"after_task", value_integer(row->after_task)},
+                           {"kind", value_text(per_image_name(kept->kind))},
+                           {"data", value_blob(packed.data, packed.size)}),
+                     error);
 }
 
 status store_add_evaluation(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error)
@@ -241,7 +236,7 @@ status store_add_evaluation(struct store *store, int64_t run, const struct evalu
 status store_read_per_image(struct store *store, int64_t run, int64_t after_task, int64_t task,
                             struct per_image *per_image, struct error *error)
 {
-    struct statement *row;
+    SCOPED(statement_close_at) struct statement *row = NULL;
     *per_image = (struct per_image){.kind = PER_IMAGE_NONE};
     TRY(database_row(store->database,
                      "SELECT images, kind, data FROM evaluations JOIN per_image USING (run, task, after_task) "
@@ -251,11 +246,9 @@ status store_read_per_image(struct store *store, int64_t run, int64_t after_task
         return OK;
     struct value data = statement_value(row, 2);
     int64_t images = data.kind == VALUE_BLOB ? statement_integer(row, 0) : 0;
-    status result = per_image_unpack(
-        per_image, strcmp(statement_text(row, 1), "predictions") == 0 ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS,
-        images > 0 ? (size_t)images : 0, data.bytes.data, images > 0 ? data.bytes.size : 0, error);
-    statement_close(row);
-    return result;
+    return per_image_unpack(per_image,
+                            strcmp(statement_text(row, 1), "predictions") == 0 ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS,
+                            images > 0 ? (size_t)images : 0, data.bytes.data, images > 0 ? data.bytes.size : 0, error);
 }
 
 /* --- The schema --- */
@@ -271,7 +264,8 @@ EMBEDDED_FILES(schema_files); /* the tables, then the views */
 /* *empty: the file has nothing yet. Refuses another program's database, and another schema. */
 static status recognise(struct database *database, bool *empty, struct error *error)
 {
-    struct statement *row; /* one state, though another process may be creating the schema */
+    /* One state, though another process may be creating the schema. */
+    SCOPED(statement_close_at) struct statement *row = NULL;
     TRY(database_row(database,
                      "SELECT application_id, user_version, count(name), max(name) FILTER (WHERE type = 'table') FROM "
                      "pragma_application_id, pragma_user_version LEFT JOIN sqlite_schema",
@@ -291,7 +285,6 @@ static status recognise(struct database *database, bool *empty, struct error *er
                            ": a newer version of mtil wrote it, or another program changed "
                            "PRAGMA user_version; use that version, set it back, or take the file from a backup",
                            path, SCHEMA_VERSION, version);
-    statement_close(row);
     return result;
 }
 
@@ -299,15 +292,13 @@ static status recognise(struct database *database, bool *empty, struct error *er
 static status create_tables(struct database *database, struct error *error)
 {
     int64_t version;
-    struct text script = {0};
+    SCOPED(text_free) struct text script = {0};
     TRY(database_integer(database, "PRAGMA user_version", &version, error));
     if (version != 0)
         return OK;
     text_add(&script, "%s; PRAGMA application_id = %d; PRAGMA user_version = %d", (const char *)schema_files[0].data,
              SCHEMA_APPLICATION, SCHEMA_VERSION);
-    status result = database_execute(database, script.data, error);
-    text_free(&script);
-    return result;
+    return database_execute(database, script.data, error);
 }
 
 /* With drops the views of the file are replaced, else they are hidden on this connection. */
@@ -346,7 +337,7 @@ static status use_views(struct database *database, bool replace, bool always, st
 {
     char digest[DIGEST_SIZE];
     int64_t same;
-    struct text script = {0}, views = {0};
+    SCOPED(text_free) struct text script = {0}, views = {0};
     metrics_expand(&views, (const char *)schema_files[1].data, NULL);
     digest_text(views.data, digest);
     status result = database_ask(database, "SELECT value = ?1 FROM properties WHERE name = 'views'",
@@ -358,8 +349,6 @@ static status use_views(struct database *database, bool replace, bool always, st
         text_add(&script, ";\nINSERT OR REPLACE INTO properties VALUES ('views', '%s')", digest);
     if (result == OK && (always || !same))
         result = database_execute(database, script.data, error);
-    text_free(&script);
-    text_free(&views);
     return result;
 }
 
