@@ -1,14 +1,9 @@
 #include "datasets/formats/json.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "core/alloc.h"
-#include "core/file.h"
-#include "core/text.h"
 
 static status add_values(struct json_lists *lists, const char *key, json_t *array, struct error *error)
 {
@@ -40,35 +35,15 @@ static status add_lists(struct json_lists *lists, json_t *root, struct error *er
     return OK;
 }
 
-status json_parse(json_t **root, const void *data, size_t size, const char *name, struct error *error)
-{
-    json_error_t wrong;
-    const char *text = data;
-    text_skip_mark(&text, &size);
-    errno = 0;
-    *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
-    if (*root != NULL)
-        return OK;
-    error_set(error, ERROR_FORMAT, "%s:%d:%d: invalid JSON: %s", name, wrong.line, wrong.column, wrong.text);
-    return memory_blame(ERROR_FORMAT, name, error);
-}
-
 status json_lists_read(struct json_lists *lists, const char *path, struct error *error)
 {
-    struct bytes bytes;
-    json_t *root;
+    SCOPED(json_decref_at) json_t *root = NULL;
     *lists = (struct json_lists){0};
-    TRY(file_read(path, (size_t)1 << 28, &bytes, error));
-    status result = json_parse(&root, bytes.data, bytes.size, path, error);
-    bytes_free(&bytes);
-    TRY(result);
-    result = add_lists(lists, root, error);
-    json_decref(root);
-    if (result != OK) {
-        json_lists_free(lists);
-        return error_context(error, "%s", path);
-    }
-    return OK;
+    TRY(json_read(&root, path, (size_t)1 << 28, error));
+    if (add_lists(lists, root, error) == OK)
+        return OK;
+    json_lists_free(lists);
+    return error_context(error, "%s", path);
 }
 
 void json_lists_free(struct json_lists *lists)

@@ -9,12 +9,8 @@
 
 #include <stdint.h>
 
-#include <jansson.h>
-
+#include "core/json.h"
 #include "datasets/formats/strings.h"
-
-/* name is for messages. The caller releases root with json_decref. */
-status json_parse(json_t **root, const void *data, size_t size, const char *name, struct error *error);
 
 struct json_lists {
     struct strings keys;   /* in the order of the file */

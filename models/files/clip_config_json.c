@@ -1,13 +1,12 @@
 /* The configurations of a CLIP that open_clip and transformers write. A missing key has the default of the program that the
  * file is for. */
-#include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "models/files/clip_config.h"
 
@@ -74,19 +73,6 @@ static status pixels_of_json(enum pixels *pixels, const json_t *root, const char
     return OK;
 }
 
-/* Returns NULL after an error. */
-static json_t *parse(const char *path, const char *text, size_t size, struct error *error)
-{
-    json_error_t problem;
-    text_skip_mark(&text, &size);
-    errno = 0;
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
-    if (root == NULL)
-        memory_blame(error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text), path,
-                     error);
-    return root;
-}
-
 static status read_number(const json_t *root, const char *key, double *number, const char *path, struct error *error)
 {
     const json_t *value = json_object_get(root, key);
@@ -102,18 +88,13 @@ status pixels_beside(enum pixels *pixels, const char *weights, const char *name,
                      struct error *error)
 {
     enum { LIMIT = 1 << 20 };
-    char *path = path_beside(weights, name);
-    struct bytes bytes = {0};
-    status result = OK;
-    if (file_exists(path) && (result = file_read(path, LIMIT, &bytes, error)) == OK) {
-        json_t *root = parse(path, (const char *)bytes.data, bytes.size, error);
-        result = root != NULL ? pixels_of_json(pixels, root, path, error) : ERROR_FORMAT;
-        NEXT(result, read_number(root, key, number, path, error));
-        json_decref(root);
-    }
-    bytes_free(&bytes);
-    free(path);
-    return result;
+    OWNED char *path = path_beside(weights, name);
+    SCOPED(json_decref_at) json_t *root = NULL;
+    if (!file_exists(path))
+        return OK;
+    TRY(json_read(&root, path, LIMIT, error));
+    TRY(pixels_of_json(pixels, root, path, error));
+    return read_number(root, key, number, path, error);
 }
 
 /* ---- a CLIP's configuration ---- */
@@ -402,10 +383,7 @@ status clip_config_parse(struct clip_config *config, bool *is_clip, const struct
                          const char *path, const char *bytes, size_t size, struct error *error)
 {
     *config = (struct clip_config){0};
-    json_t *root = parse(path, bytes, size, error);
-    if (root == NULL)
-        return ERROR_FORMAT;
-    status result = read_root(config, is_clip, root, dimensions, path, error);
-    json_decref(root);
-    return result;
+    SCOPED(json_decref_at) json_t *root = NULL;
+    TRY(json_parse(&root, bytes, size, path, error));
+    return read_root(config, is_clip, root, dimensions, path, error);
 }

@@ -1,13 +1,13 @@
 #include "models/files/weights_file.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "models/files/torch/torch_file.h"
 
@@ -70,16 +70,8 @@ static status read_map(struct weights_shards *shards, const char *path, struct e
 
 status weights_shards_read(struct weights_shards *shards, const char *path, struct error *error)
 {
-    struct bytes bytes;
-    json_error_t problem;
     *shards = (struct weights_shards){0};
-    TRY(file_read(path, INDEX_LIMIT, &bytes, error));
-    errno = 0;
-    shards->root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &problem);
-    bytes_free(&bytes);
-    if (shards->root == NULL)
-        return memory_blame(
-            error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, problem.line, problem.text), path, error);
+    TRY(json_read(&shards->root, path, INDEX_LIMIT, error));
     return read_map(shards, path, error);
 }
 

@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
 #include <utf8proc.h>
 #include <zlib.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "core/scope.h"
+#include "core/json.h"
 #include "core/text.h"
 
 enum { BYTES = 256, PRINTABLE_BYTES = 188, MOST_IDS = 1 << 22, PAIRS = 1024 };
@@ -365,22 +364,11 @@ static status read_names(struct vocabulary *vocabulary, const char *path, json_t
 static status parse_vocabulary(struct vocabulary *vocabulary, const char *path, const struct bytes *json,
                                const char *merges_path, struct bytes *merges, struct error *error)
 {
-    json_error_t problem;
-    const char *text = (const char *)json->data;
-    size_t size = json->size;
-    text_skip_mark(&text, &size);
-    errno = 0;
-    json_t *names = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
-    if (!json_is_object(names)) {
-        json_decref(names);
-        error_set(error, ERROR_FORMAT, "%s:%d: expected a JSON object of ids: %s", path,
-                  names == NULL ? problem.line : 1, names == NULL ? problem.text : "it is something else");
-        return memory_blame(ERROR_FORMAT, path, error);
-    }
-    status result =
-        read_names(vocabulary, path, names, json->size + merges->size, merges_path, (char *)merges->data, error);
-    json_decref(names);
-    return result;
+    SCOPED(json_decref_at) json_t *names = NULL;
+    TRY(json_parse(&names, json->data, json->size, path, error));
+    if (!json_is_object(names))
+        return error_set(error, ERROR_FORMAT, "%s: expected a JSON object of ids, found another value", path);
+    return read_names(vocabulary, path, names, json->size + merges->size, merges_path, (char *)merges->data, error);
 }
 
 /* merges: "a b" or, in newer files, ["a", "b"] each */
@@ -414,31 +402,21 @@ static void add_tokens(json_t *names, const json_t *tokens)
 static status load_tokenizer_json(struct vocabulary *vocabulary, const char *path, const struct bytes *json,
                                   struct error *error)
 {
-    json_error_t problem;
-    json_t *root = json_loadb((const char *)json->data, json->size, 0, &problem),
-           *model = json_object_get(root, "model"), *names = json_object_get(model, "vocab"),
+    SCOPED(json_decref_at) json_t *root = NULL;
+    TRY(json_parse(&root, json->data, json->size, path, error));
+    json_t *model = json_object_get(root, "model"), *names = json_object_get(model, "vocab"),
            *merges = json_object_get(model, "merges");
     const char *type = json_string_value(json_object_get(model, "type"));
-    struct text text = {0};
-    char *merges_path = path_format("%s: model.merges", path);
-    status result = OK;
-    if (root == NULL)
-        result =
-            error_set(error, ERROR_FORMAT, "%s:%d: expected a tokenizer in JSON: %s", path, problem.line, problem.text);
-    else if (!json_is_object(names) || !json_is_array(merges))
-        result = error_set(error, ERROR_FORMAT,
-                           "%s: expected CLIP's pairs of bytes, an object model.vocab and a list model.merges, found "
-                           "%s%s; of SigLIP, name its SentencePiece model (spiece.model)",
-                           path, type != NULL ? "model.type " : "another file", type != NULL ? type : "");
-    if (result == OK) {
-        add_tokens(names, json_object_get(root, "added_tokens"));
-        add_merges(&text, merges);
-        result = read_names(vocabulary, path, names, json->size + text.size, merges_path, text.data, error);
-    }
-    text_free(&text);
-    free(merges_path);
-    json_decref(root);
-    return result;
+    SCOPED(text_free) struct text text = {0};
+    OWNED char *merges_path = path_format("%s: model.merges", path);
+    if (!json_is_object(names) || !json_is_array(merges))
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected CLIP's pairs of bytes, an object model.vocab and a list model.merges, found "
+                         "%s%s; of SigLIP, name its SentencePiece model (spiece.model)",
+                         path, type != NULL ? "model.type " : "another file", type != NULL ? type : "");
+    add_tokens(names, json_object_get(root, "added_tokens"));
+    add_merges(&text, merges);
+    return read_names(vocabulary, path, names, json->size + text.size, merges_path, text.data, error);
 }
 
 static status load_huggingface(struct vocabulary *vocabulary, const char *folder, struct error *error)

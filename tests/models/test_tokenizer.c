@@ -244,7 +244,7 @@ TEST(damaged_merge_files_are_refused)
         {"\n<!DOCTYPE html><html>", "a web page"},
         {" {\"model\": {\"type\": \"Unigram\", \"vocab\": []}}", "model.type Unigram"},
         {"{\"model\": {\"vocab\": {}, \"merges\": []}}", "every byte"},
-        {"{\"model\": ", "a tokenizer in JSON"},
+        {"{\"model\": ", "expected JSON"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scratch_write_text(&scratch, "damaged.txt", cases[i][0]);

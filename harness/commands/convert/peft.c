@@ -2,7 +2,6 @@
  * (Hu et al. 2022, "LoRA") has B [out, r], which is [r, out] here. The deltas of several tasks add up: they are rows of one A and
  * columns of one B. */
 #include <float.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/file_writer.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
 #include "models/files/safetensors.h"
@@ -266,18 +266,10 @@ static status read_config(struct conversion *c, const char *path, const json_t *
 
 static status read_config_file(struct conversion *c, const char *folder, struct error *error)
 {
-    char *path = path_format("%s/adapter_config.json", folder);
-    struct bytes bytes = {0};
-    json_error_t wrong;
-    status result = file_read(path, 1 << 24, &bytes, error);
-    json_t *config = result == OK ? json_loadb((const char *)bytes.data, bytes.size, 0, &wrong) : NULL;
-    if (result == OK && config == NULL)
-        result = error_set(error, ERROR_FORMAT, "%s:%d: expected JSON: %s", path, wrong.line, wrong.text);
-    NEXT(result, read_config(c, path, config, error));
-    json_decref(config);
-    bytes_free(&bytes);
-    free(path);
-    return result;
+    OWNED char *path = path_format("%s/adapter_config.json", folder);
+    SCOPED(json_decref_at) json_t *config = NULL;
+    TRY(json_read(&config, path, 1 << 24, error));
+    return read_config(c, path, config, error);
 }
 
 /* Ranks here are multiples of RANK_UNIT; the rows that are added are zero, and so is what they compute. */

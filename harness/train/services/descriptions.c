@@ -1,25 +1,20 @@
 #include "harness/train/services/descriptions.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "core/scope.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "harness/model/class_features.h"
 
 status descriptions_read(struct json_t **file, const char *path, struct error *error)
 {
-    SCOPED(bytes_free) struct bytes bytes = {0};
-    json_error_t fault;
-    TRY(file_read(path, FILE_LIMIT, &bytes, error));
-    *file = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &fault);
+    TRY(json_read(file, path, FILE_LIMIT, error));
     if (json_is_object(*file))
         return OK;
-    return error_set(error, ERROR_FORMAT, "%s: line %d: expected an object of classes in JSON, found %s", path,
-                     *file != NULL ? 1 : fault.line, *file != NULL ? "another value" : fault.text);
+    return error_set(error, ERROR_FORMAT, "%s: expected an object of classes in JSON, found another value", path);
 }
 
 void descriptions_close(struct json_t *file)
