@@ -4,7 +4,6 @@
 #include "core/digest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/seen.h"
+#include "core/threads.h"
 
 enum { PART = 1 << 20 }; /* bytes of a file read at a time */
 
@@ -45,29 +45,12 @@ void digest_bytes(const void *data, size_t size, char hash[DIGEST_SIZE])
     digest_end(&digest, hash);
 }
 
-static status digest_parts(struct digest *digest, int descriptor, const char *path, uint64_t size, void *part,
-                           struct error *error)
-{
-    for (uint64_t done = 0; done < size; done += PART) {
-        size_t count = size - done < PART ? (size_t)(size - done) : PART;
-        TRY(file_read_at(descriptor, path, part, count, done, error));
-        digest_add(digest, part, count);
-    }
-    return OK;
-}
-
 status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error)
 {
-    int descriptor;
-    uint64_t size;
-    TRY(file_open(path, &descriptor, &size, error));
-    struct digest digest = digest_begin();
-    void *part = xmalloc(PART);
-    status result = digest_parts(&digest, descriptor, path, size, part, error);
-    digest_end(&digest, hash);
-    free(part);
-    close(descriptor);
-    return result;
+    struct file_digest digest;
+    TRY(file_digest_read(&digest, path, &(struct file_digest_settings){0}, error));
+    memcpy(hash, digest.hash, DIGEST_SIZE);
+    return OK;
 }
 
 void digest_text(const char *text, char hash[DIGEST_SIZE])
@@ -87,64 +70,49 @@ static status read_all(int descriptor, const char *path, struct file_digest *dig
 {
     struct digest running = digest_begin();
     OWNED uint8_t *block = xmalloc(PART);
-    status result = OK;
-    digest->bytes = 0;
-    for (ssize_t size = 1; result == OK && size > 0;) {
+    for (ssize_t size = 1; size != 0;) {
         size = read(descriptor, block, PART);
-        if (size < 0 && errno == EINTR)
-            size = 1;
-        else if (size < 0)
-            result = error_errno(error, errno, "%s: cannot be read", path);
-        else {
+        if (size < 0 && errno != EINTR)
+            return error_errno(error, errno, "%s: cannot be read", path);
+        if (size > 0) {
             digest_add(&running, block, (size_t)size);
             digest->bytes += (uint64_t)size;
         }
-        if (result == OK && settings->progress != NULL && digest->stamp.size >= FILE_DIGEST_LARGE)
+        if (settings->progress != NULL && digest->stamp.size >= FILE_DIGEST_LARGE)
             settings->progress(settings->context, (size_t)digest->bytes, (size_t)digest->stamp.size);
-        if (result == OK && settings->stopped != NULL && settings->stopped(settings->context))
-            result = error_set(error, ERROR_STOPPED, "stopped while %s was read", path);
+        if (stop_requested(settings->stop))
+            return error_set(error, ERROR_STOPPED, "stopped while %s was read", path);
     }
     digest_end(&running, digest->hash);
-    return result;
+    return OK;
+}
+
+static status read_stamp(int descriptor, const char *path, struct file_stamp *stamp, struct error *error)
+{
+    struct stat found;
+    if (fstat(descriptor, &found) != 0)
+        return error_errno(error, errno, "%s: cannot read its size and times", path);
+    *stamp = file_stamp_of(&found);
+    return OK;
 }
 
 static status read_opened(int descriptor, const char *path, struct file_digest *digest,
                           const struct file_digest_settings *settings, struct error *error)
 {
-    struct stat found;
+    struct file_stamp after;
     TRY(read_all(descriptor, path, digest, settings, error));
-    if (fstat(descriptor, &found) != 0)
-        return error_errno(error, errno, "%s: cannot read its size and times", path);
-    struct file_stamp after = file_stamp_of(&found);
+    TRY(read_stamp(descriptor, path, &after, error));
     if (!file_stamp_same(&after, &digest->stamp))
         return error_set(error, ERROR_IO, "%s: changed while it was read; start again", path);
     return OK;
 }
 
-static status open_file(const char *path, int *descriptor, struct file_stamp *stamp, struct error *error)
+/* Of the file that is open, unless its digest is stored. */
+static status find_or_read(int descriptor, const char *path, struct file_digest *digest,
+                           const struct file_digest_settings *settings, struct error *error)
 {
-    struct stat found;
-    *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a pipe without a writer */
-    if (*descriptor < 0)
-        return error_errno(error, errno, "%s: cannot be opened", path);
-    status result =
-        fstat(*descriptor, &found) == 0 ? OK : error_errno(error, errno, "%s: cannot read its size and times", path);
-    if (result == OK && !S_ISREG(found.st_mode))
-        result = error_set(error, ERROR_FORMAT, "%s: expected a file", path);
-    if (result == OK)
-        *stamp = file_stamp_of(&found);
-    else
-        close(*descriptor);
-    return result;
-}
-
-status file_digest_read(struct file_digest *digest, const char *path, const struct file_digest_settings *settings,
-                        struct error *error)
-{
-    int descriptor;
     struct seen *seen;
-    *digest = (struct file_digest){0};
-    TRY(open_file(path, &descriptor, &digest->stamp, error));
+    TRY(read_stamp(descriptor, path, &digest->stamp, error));
     OWNED char *full = realpath(path, NULL);
     uint64_t kept_from = settings->kept_from > 0 ? settings->kept_from : FILE_DIGEST_LARGE;
     bool kept = full != NULL && digest->stamp.size >= kept_from;
@@ -161,6 +129,16 @@ status file_digest_read(struct file_digest *digest, const char *path, const stru
                              NULL);
     }
     seen_close(seen);
+    return result;
+}
+
+status file_digest_read(struct file_digest *digest, const char *path, const struct file_digest_settings *settings,
+                        struct error *error)
+{
+    int descriptor;
+    *digest = (struct file_digest){0};
+    TRY(file_open(path, &descriptor, &(uint64_t){0}, error));
+    status result = find_or_read(descriptor, path, digest, settings, error);
     close(descriptor);
     return result;
 }

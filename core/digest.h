@@ -21,6 +21,8 @@
 
 #define DIGEST_SIZE 65 /* 64 digits and a NUL */
 
+struct stop;
+
 struct digest {
     SHA256_CTX state;
 };
@@ -49,9 +51,9 @@ struct file_digest_settings {
     const char *folder; /* of the cache, where digests are stored */
     uint64_t kept_from; /* smallest size of a file whose digest is stored, in bytes; 0: FILE_DIGEST_LARGE */
     void (*progress)(void *context, size_t done, size_t total); /* bytes, of a large file */
-    bool (*stopped)(void *context);                             /* ends with ERROR_STOPPED */
     void *context;
-    int64_t (*clock)(void); /* nanoseconds since 1970, for tests; NULL: the system's */
+    const struct stop *stop; /* ends with ERROR_STOPPED */
+    int64_t (*clock)(void);  /* nanoseconds since 1970, for tests; NULL: the system's */
 };
 
 #define FILE_DIGEST_LARGE ((uint64_t)16 << 20)

@@ -27,7 +27,7 @@ struct look {
     enum split split;
     size_t first; /* item of job 0 */
     atomic_size_t done, known;
-    atomic_bool reads, stopped;
+    atomic_bool reads;
     pthread_mutex_t failing; /* held while a failure is added */
 };
 
@@ -104,15 +104,12 @@ static void look_at_file(struct look *look, size_t item, const char *name, struc
     }
 }
 
-/* The caller's thread is worker 0, which alone reports and polls. */
-static bool goes_on(struct look *look, size_t worker)
+/* The caller's thread is worker 0, which alone reports. */
+static void report(const struct look *look, size_t worker)
 {
     const struct survey_settings *settings = look->settings;
     if (worker == 0 && settings->progress != NULL && atomic_load(&look->reads))
         settings->progress(settings->context, atomic_load(&look->done), look->images->count);
-    if (worker == 0 && settings->stopped != NULL && settings->stopped(settings->context))
-        atomic_store(&look->stopped, true);
-    return !atomic_load(&look->stopped);
 }
 
 static void look_at_item(void *context, size_t job, size_t worker)
@@ -121,7 +118,8 @@ static void look_at_item(void *context, size_t job, size_t worker)
     size_t item = look->first + job;
     struct survey_image *found = &look->images->of[look->split][item];
     const char *name = look->dataset->items[look->split].items[item].file;
-    if (!goes_on(look, worker))
+    report(look, worker);
+    if (stop_requested(look->settings->stop))
         return;
     if (name != NULL)
         look_at_file(look, item, name, found);
@@ -204,7 +202,7 @@ static status look_at_all(struct look *look, struct error *error)
     for (int split = 0; split < SPLITS; split++) {
         size_t count = dataset_size(look->dataset, (enum split)split);
         look->split = (enum split)split;
-        goes_on(look, 0); /* with few images, worker 0 may get none */
+        report(look, 0); /* with few images, worker 0 may get none */
         for (look->first = 0; look->first < count; look->first += IMAGES_BETWEEN_SAVES) {
             size_t left = count - look->first;
             threads_run(look->settings->threads, left < IMAGES_BETWEEN_SAVES ? left : IMAGES_BETWEEN_SAVES,
@@ -218,7 +216,7 @@ static status look_at_all(struct look *look, struct error *error)
         qsort(look->images->failures, look->images->failure_count, sizeof *look->images->failures, compare_failures);
     look->images->known = atomic_load(&look->known);
     log_debug(look->settings->log, "%s: %zu images, %zu of them known", name, look->images->count, look->images->known);
-    if (atomic_load(&look->stopped))
+    if (atomic_load(&look->done) < look->images->count)
         return error_set(error, ERROR_STOPPED, "%s: stopped before all images were checked", name);
     return OK;
 }

@@ -36,13 +36,12 @@ struct survey_settings {
     const struct log *log;
     bool *warned; /* the caller's flag: a warning said that the folder cannot be written; set once */
     /* Called from the caller's thread. progress: once an image has to be read; done includes those already known.
-     * stopped: true ends with ERROR_STOPPED; results so far are stored. */
+     * found: by dataset_survey, for every image that the dataset keeps. */
     void (*progress)(void *context, size_t done, size_t total);
-    bool (*stopped)(void *context);
-    /* Called by dataset_survey for every image that the dataset keeps. */
     void (*found)(void *context, enum split split, size_t item, const struct survey_image *image);
     void *context;
-    int64_t (*clock)(void); /* nanoseconds since 1970, for tests; NULL: the system's */
+    const struct stop *stop; /* ends with ERROR_STOPPED; results so far are stored */
+    int64_t (*clock)(void);  /* nanoseconds since 1970, for tests; NULL: the system's */
 };
 
 /* Images that cannot be decoded are an error that names the first one, or are removed from the dataset, according to

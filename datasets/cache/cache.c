@@ -173,7 +173,7 @@ struct making {
     struct cache_writer writer;
     size_t first;
     pthread_mutex_t mutex;
-    atomic_bool failed, stopped;
+    atomic_bool failed;
     struct error error; /* the first one */
 };
 
@@ -189,22 +189,14 @@ static status make_image(const struct making *making, size_t item, struct image 
     return image_evaluation_crop(&whole, key->resolution, image->pixels, NULL);
 }
 
-static void look_at_watcher(struct making *making)
-{
-    const struct cache_watcher *watcher = &making->part->cache->watcher;
-    if (watcher->stopped != NULL && watcher->stopped(watcher->context))
-        atomic_store(&making->stopped, true);
-}
-
 static void make_item(void *context, size_t job, size_t worker)
 {
     struct making *making = context;
     SCOPED(image_free) struct image image = {0};
     struct error error;
     size_t item = making->first + job;
-    if (worker == 0) /* the caller's thread, which alone may poll */
-        look_at_watcher(making);
-    if (atomic_load(&making->failed) || atomic_load(&making->stopped) || make_image(making, item, &image) != OK)
+    if (atomic_load(&making->failed) || stop_requested(making->part->cache->watcher.stop) ||
+        make_image(making, item, &image) != OK)
         return;
     if (cache_writer_add(&making->writer, item, &image, &error) != OK) {
         pthread_mutex_lock(&making->mutex);
@@ -225,13 +217,12 @@ static status make_items(struct making *making, struct error *error)
     for (size_t chunk; making->first < count; making->first += chunk) {
         size_t left = count - making->first, most = EACH * threads_count(threads);
         chunk = left < most ? left : most;
-        look_at_watcher(making);
         threads_run(threads, chunk, make_item, making);
         if (atomic_load(&making->failed)) {
             *error = making->error;
             return error->code;
         }
-        if (atomic_load(&making->stopped))
+        if (stop_requested(watcher->stop))
             return error_set(error, ERROR_STOPPED, "stopped while the images of %s were decoded for the cache", name);
         if (watcher->progress != NULL)
             watcher->progress(watcher->context, name, making->first + chunk, count);

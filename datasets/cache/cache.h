@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 
+#include "core/threads.h"
 #include "datasets/dataset.h"
 
 enum cache_kind { CACHE_NONE, CACHE_MEMORY, CACHE_DISK };
@@ -36,7 +37,7 @@ struct cache_settings {
 
 /* Called while a file is made, from the thread that creates the loader. */
 struct cache_watcher {
-    bool (*stopped)(void *context); /* true: loader_create fails with ERROR_STOPPED and the file is discarded */
+    const struct stop *stop; /* loader_create then fails with ERROR_STOPPED and the file is discarded; NULL: never */
     void (*progress)(void *context, const char *dataset, size_t done, size_t total);
     void *context;
 };

@@ -70,7 +70,7 @@ static status unpack_entry(struct unpacking *u, struct archive_entry *entry, con
                            struct error *error)
 {
     const char *name = target;
-    if (u->settings->stopped != NULL && u->settings->stopped(u->settings->context))
+    if (stop_requested(u->settings->stop))
         return error_set(error, ERROR_STOPPED, "%s: stopped while it was unpacked; it is kept for the next try",
                          u->path);
     const char *inside = target == NULL ? archive_entry_pathname(entry) : NULL;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/status.h"
+#include "core/threads.h"
 
 enum { FETCH_MIRRORS = 4 };
 
@@ -51,8 +51,8 @@ struct fetch_settings {
     const char *from; /* the only mirror to ask, FROM/DATASET/FILE; NULL: the mirrors of the table */
     const struct log *log;
     void (*progress)(void *context, const char *file, uint64_t done, uint64_t bytes); /* may be NULL */
-    bool (*stopped)(void *context); /* true ends with ERROR_STOPPED and keeps the download; may be NULL */
     void *context;
+    const struct stop *stop; /* ends with ERROR_STOPPED and keeps the download; may be NULL */
 };
 
 /* ERROR_ARGUMENT where from is no address of http or https; the message does not show its password. */

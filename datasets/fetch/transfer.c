@@ -116,11 +116,6 @@ static size_t receive(char *data, size_t unit, size_t count, void *context)
 
 /* --- one answer --------------------------------------------------------------------------------------------------- */
 
-static bool is_stopped(const struct transfer *transfer)
-{
-    return transfer->settings->stopped != NULL && transfer->settings->stopped(transfer->settings->context);
-}
-
 /* libcurl's progress function; it is called once a second, and more often while bytes arrive. */
 static int report(void *context, curl_off_t total, curl_off_t done, curl_off_t upload, curl_off_t uploaded)
 {
@@ -128,7 +123,7 @@ static int report(void *context, curl_off_t total, curl_off_t done, curl_off_t u
     const struct fetch_settings *settings = transfer->settings;
     if (settings->progress != NULL)
         settings->progress(settings->context, transfer->file->name, transfer->have, transfer->file->bytes);
-    return is_stopped(transfer);
+    return stop_requested(settings->stop);
 }
 
 /* Where libcurl was built for another system than this one, as in a wheel: NULL means that libcurl knows itself. */
@@ -247,7 +242,7 @@ static status try_mirror(struct transfer *transfer, const char *url, const char 
         uint64_t before = transfer->have;
         if (transfer->have < transfer->file->bytes)
             ask(transfer, url, why);
-        if (transfer->failure != 0 || is_stopped(transfer))
+        if (transfer->failure != 0 || stop_requested(transfer->settings->stop))
             return refuse(transfer, error);
         *right = is_right(transfer, why);
         if (*right)

@@ -46,12 +46,12 @@ static void draw_job(void *context, size_t job, size_t worker)
 /* ERROR_STOPPED when the owner of the settings asks to stop. */
 static status go_on(const struct mini_settings *settings, const char *root, struct error *error)
 {
-    if (settings->stopped == NULL || !settings->stopped(settings->context))
-        return OK;
-    return error_set(error, ERROR_STOPPED, "%s: stopped; the same command continues", root);
+    return stop_requested(settings->stop)
+               ? error_set(error, ERROR_STOPPED, "%s: stopped; the same command continues", root)
+               : OK;
 }
 
-/* Draws, encodes and writes every listed picture; polls `stopped` now and then. */
+/* Draws, encodes and writes every listed picture; looks for a request to stop now and then. */
 static status draw_all(struct layout *layout, struct error *error)
 {
     const struct mini_settings *settings = layout->settings;

@@ -22,10 +22,10 @@ struct mini_settings {
     uint64_t seed;
     struct threads *threads; /* borrowed; NULL: the caller works alone */
     const struct log *log;   /* may be NULL */
-    /* Both may be NULL and are called from the caller's thread. stopped: true ends with ERROR_STOPPED. */
-    void (*progress)(void *context, const char *dataset, size_t done, size_t total);
-    bool (*stopped)(void *context);
+    void (*progress)(void *context, const char *dataset, size_t done,
+                     size_t total); /* NULL, or called by the caller's thread */
     void *context;
+    const struct stop *stop; /* ends with ERROR_STOPPED; may be NULL */
 };
 
 /* Writes below root, which is created. ERROR_ARGUMENT when root holds datasets that are not this suite's, or this

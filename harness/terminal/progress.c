@@ -322,12 +322,6 @@ struct log progress_log(struct progress *progress, enum log_level least)
     return (struct log){.write = write_message, .context = progress, .least = least};
 }
 
-static bool stopped(void *context)
-{
-    const struct cache_progress *shown = context;
-    return stop_requested(shown->stop);
-}
-
 static void report(void *context, const char *dataset, size_t done, size_t total)
 {
     const struct cache_progress *shown = context;
@@ -338,7 +332,7 @@ static void report(void *context, const char *dataset, size_t done, size_t total
 
 void cache_progress_begin(struct cache *cache, struct cache_progress *shown)
 {
-    cache_watch(cache, (struct cache_watcher){.stopped = stopped, .progress = report, .context = shown});
+    cache_watch(cache, (struct cache_watcher){.stop = shown->stop, .progress = report, .context = shown});
 }
 
 void cache_progress_end(struct cache *cache)

@@ -1,5 +1,6 @@
 /* With a cache or without, and whatever damages its files: the same bytes. What is kept, for how long, and when it is made anew.
  * Processes that share a folder, full disks and read-only folders are those of end_to_end/scripts/cache.txt. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -157,36 +158,27 @@ ALBUM_TEST(images_that_cannot_be_read_say_so_as_ever)
     assert_int_equal(album.log.warnings, 0);
 }
 
-struct watched {
-    size_t asked, told, stop_at;
-};
-
-static bool stopped(void *context)
+static void progress(void *told, const char *dataset, size_t done, size_t total)
 {
-    struct watched *watched = context;
-    return ++watched->asked == watched->stop_at;
-}
-
-static void progress(void *context, const char *dataset, size_t done, size_t total)
-{
-    struct watched *watched = context;
     assert_string_equal(dataset, "folder");
     assert_between(done, 1, total);
-    watched->told++;
+    ++*(size_t *)told;
 }
 
 ALBUM_TEST(making_a_file_is_watched_and_stops)
 {
     struct cache *cache = album_cache(CACHE_DISK);
-    struct watched watched = {.stop_at = 1};
+    struct stop stop = {.signal = SIGINT};
+    size_t told = 0;
     struct loader_settings settings = album_loader(cache, SPLIT_TEST);
     struct loader *loader;
-    cache_watch(cache, (struct cache_watcher){.stopped = stopped, .progress = progress, .context = &watched});
+    cache_watch(cache, (struct cache_watcher){.stop = &stop, .progress = progress, .context = &told});
     assert_fails(loader_create(&loader, &settings, &error), ERROR_STOPPED, "folder");
     assert_int_equal(album_files(), 0);
-    assert_int_equal(watched.told, 0);
-    album_check(cache); /* nobody stops any more */
-    assert_true(watched.told >= 2);
+    assert_int_equal(told, 0);
+    atomic_store(&stop.signal, 0);
+    album_check(cache);
+    assert_true(told >= 2);
     assert_int_equal(album_files(), 2);
     assert_int_equal(album.log.warnings, 0);
     cache_destroy(cache);

@@ -3,6 +3,7 @@
  *     test_fetch                          the tests
  *     test_fetch ROOT FILE SERVER         fetches the archive FILE as the dataset food, for the tests of faults
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void make_archive(const char *make, const char *more)
 
 static struct {
     uint64_t stop_at; /* bytes; 0: never */
-    bool stopped;
+    struct stop stop;
     struct text log; /* of one fetch, and its error */
 } watch;
 
@@ -53,12 +54,8 @@ static void watch_progress(void *context, const char *file, uint64_t done, uint6
 {
     assert_string_equal(file, "food.tar.gz");
     assert_true(done <= bytes);
-    watch.stopped |= watch.stop_at > 0 && done >= watch.stop_at;
-}
-
-static bool watch_stopped(void *context)
-{
-    return watch.stopped;
+    if (watch.stop_at > 0 && done >= watch.stop_at)
+        atomic_store(&watch.stop.signal, SIGINT);
 }
 
 static void keep_message(void *context, enum log_level level, const char *message)
@@ -87,9 +84,9 @@ static status fetch(const char *folders, struct error *error)
     }
     snprintf(from, sizeof from, "%s/%s/", base, folders);
     struct fetch_settings settings = {
-        .from = count == 1 ? from : NULL, .log = &log, .progress = watch_progress, .stopped = watch_stopped};
+        .from = count == 1 ? from : NULL, .log = &log, .progress = watch_progress, .stop = &watch.stop};
     text_clear(&watch.log);
-    watch.stopped = false;
+    atomic_store(&watch.stop.signal, 0);
     return fetch_dataset(&source, scratch.path, &settings, error);
 }
 

@@ -1,6 +1,7 @@
 /* Digests of what images show, what is kept of them, and when it is believed. How it is stored is in tests/core/test_seen.c; what
  * a run does with broken images, in end_to_end/scripts/unreadable.txt. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -122,19 +123,22 @@ ALBUM_TEST(what_was_just_written_is_not_believed_later)
     assert_int_equal(album_decodes(), 0);
 }
 
-static bool stop_at_the_fifth(void *asked)
+static void stop_at_the_fifth(void *stop, size_t done, size_t total)
 {
-    return ++*(size_t *)asked > 6; /* once before the images */
+    if (done >= 5)
+        atomic_store(&((struct stop *)stop)->signal, SIGINT);
 }
 
 ALBUM_TEST(what_was_found_before_a_stop_is_kept)
 {
-    size_t asked = 0;
+    struct stop stop = {0};
     struct survey_images images;
-    album.survey.stopped = stop_at_the_fifth;
-    album.survey.context = &asked;
+    album.survey.progress = stop_at_the_fifth;
+    album.survey.context = &stop;
+    album.survey.stop = &stop;
     assert_fails(survey_images_look(&images, album.dataset, &album.survey, &error), ERROR_STOPPED, "");
-    album.survey.stopped = NULL;
+    album.survey.progress = NULL;
+    album.survey.stop = NULL;
     size_t left = album_decodes();
     assert_true(left > 0 && left < IMAGES);
 }

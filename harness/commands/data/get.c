@@ -19,12 +19,6 @@ static void report_download(void *context, const char *file, uint64_t done, uint
                         .activity = "download (MiB)", .subject = file, .step = done >> 20, .steps = bytes >> 20});
 }
 
-static bool is_stopped(void *context)
-{
-    const struct command_call *call = context;
-    return stop_requested(call->stop);
-}
-
 /* A dataset that cannot be had does not keep the others from being fetched. */
 static status get_all(const struct command_call *call, const struct fetch_settings *settings, struct error *error)
 {
@@ -53,8 +47,8 @@ static status run_get(const struct command_call *call, struct error *error)
     struct fetch_settings settings = {.from = options_text(call->options, "from"),
                                       .log = call->log,
                                       .progress = report_download,
-                                      .stopped = is_stopped,
-                                      .context = &watched};
+                                      .context = &watched,
+                                      .stop = call->stop};
     if (settings.from != NULL && fetch_check_mirror(settings.from, error) != OK)
         return error_context(error, "command line: data get: --from");
     for (size_t i = 0; i + 1 < call->argument_count; i++) {
@@ -112,8 +106,8 @@ static status run_mini(const struct command_call *call, struct error *error)
                                      .threads = threads,
                                      .log = call->log,
                                      .progress = report_drawing,
-                                     .stopped = is_stopped,
-                                     .context = &watched};
+                                     .context = &watched,
+                                     .stop = call->stop};
     status result = mini_write(call->arguments[0], &settings, error);
     threads_destroy(threads);
     return result;

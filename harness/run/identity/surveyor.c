@@ -29,16 +29,10 @@ static void report_bytes(void *context, size_t done, size_t total)
                                                                  .steps = total / MEGABYTE});
 }
 
-static bool is_stopped(void *context)
-{
-    const struct surveyor *surveyor = context;
-    return stop_requested(surveyor->stop);
-}
-
 status surveyor_open(struct surveyor *surveyor, const struct settings *settings, const struct log *log,
                      struct progress *progress, const struct stop *stop, struct error *error)
 {
-    *surveyor = (struct surveyor){.progress = progress, .stop = stop};
+    *surveyor = (struct surveyor){.progress = progress};
     TRY(threads_create(&surveyor->threads, settings->threads, error));
     if (settings->cache.folder == NULL)
         surveyor->usual_folder = cache_folder_default();
@@ -48,8 +42,8 @@ status surveyor_open(struct surveyor *surveyor, const struct settings *settings,
                                                   .log = log,
                                                   .warned = &surveyor->warned,
                                                   .progress = report,
-                                                  .stopped = is_stopped,
-                                                  .context = surveyor};
+                                                  .context = surveyor,
+                                                  .stop = stop};
     if (surveyor->settings.folder == NULL)
         log_info(log, "neither XDG_CACHE_HOME nor HOME says where to store surveys of images, so every run decodes all "
                       "images; set run.cache_folder");
@@ -73,11 +67,12 @@ status surveyor_look(struct surveyor *surveyor, struct survey *survey, struct da
 status surveyor_read(struct surveyor *surveyor, struct file_digest *digest, const char *path, struct error *error)
 {
     surveyor->subject = (struct surveyor_subject){.name = path};
-    return file_digest_read(
-        digest, path,
-        &(struct file_digest_settings){
-            .folder = surveyor->settings.folder, .progress = report_bytes, .stopped = is_stopped, .context = surveyor},
-        error);
+    return file_digest_read(digest, path,
+                            &(struct file_digest_settings){.folder = surveyor->settings.folder,
+                                                           .progress = report_bytes,
+                                                           .context = surveyor,
+                                                           .stop = surveyor->settings.stop},
+                            error);
 }
 
 /* --- The tasks of a run --- */

@@ -24,7 +24,6 @@ struct surveyor {
     struct survey_settings settings;
     struct surveyor_subject subject;
     struct progress *progress;
-    const struct stop *stop;
     struct threads *threads;
     char *usual_folder;
     bool warned;

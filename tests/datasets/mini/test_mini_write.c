@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,24 +14,21 @@
 static struct threads *threads;
 static size_t reports;  /* calls of progress */
 static size_t patience; /* reports until it asks to stop; 0: never */
+static struct stop stop;
 
 static void count_reports(void *context, const char *dataset, size_t done, size_t total)
 {
     assert_non_null(dataset);
     assert_true(done <= total);
-    reports++;
-}
-
-static bool lost_patience(void *context)
-{
-    return patience > 0 && reports >= patience;
+    if (++reports == patience)
+        atomic_store(&stop.signal, SIGINT);
 }
 
 static status write_root(const char *path, uint64_t seed, struct error *error)
 {
-    struct mini_settings settings = {
-        .seed = seed, .threads = threads, .progress = count_reports, .stopped = lost_patience};
+    struct mini_settings settings = {.seed = seed, .threads = threads, .progress = count_reports, .stop = &stop};
     reports = 0;
+    atomic_store(&stop.signal, 0);
     return mini_write(path, &settings, error);
 }
 
