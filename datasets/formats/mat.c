@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utf8proc.h>
 #include <zlib.h>
 
 #include "core/alloc.h"
@@ -175,19 +176,6 @@ static bool read_integers(const struct array *array, size_t count, int32_t *numb
     return true;
 }
 
-static size_t encode_utf8(unsigned character, char *target)
-{
-    if (character < 0x80) {
-        target[0] = (char)character;
-        return 1;
-    }
-    size_t size = character < 0x800 ? 2 : 3;
-    for (size_t i = size - 1; i > 0; i--, character >>= 6)
-        target[i] = (char)(0x80 | (character & 0x3f));
-    target[0] = (char)((size == 2 ? 0xc0 : 0xe0) | character);
-    return size;
-}
-
 /* A row of characters, appended as UTF-8; false when it is none. */
 static bool add_string(const struct array *array, struct strings *strings)
 {
@@ -208,7 +196,7 @@ static bool add_string(const struct array *array, struct strings *strings)
         if (unit == 0 || (wide && unit >= 0xd800 && unit <= 0xdfff))
             return false;
         if (wide)
-            size += encode_utf8(unit, text + size);
+            size += (size_t)utf8proc_encode_char((utf8proc_int32_t)unit, (utf8proc_uint8_t *)text + size);
         else
             text[size++] = (char)unit;
     }
@@ -218,38 +206,18 @@ static bool add_string(const struct array *array, struct strings *strings)
 
 /* --- variables ---------------------------------------------------------------------------------------------------- */
 
-/* Unpacks a compressed element into unpacked, whose data the caller frees. */
-static status inflate_element(const struct mat *mat, struct slice packed, struct slice *unpacked, struct error *error)
+/* The matrix in a compressed element. That it is whole is what counts: files are found whose compressed data lack their end. */
+static status inflate_element(struct mat *mat, struct slice packed, struct element *matrix, struct error *error)
 {
-    uint8_t tag[8];
-    z_stream stream = {
-        .next_in = (Bytef *)packed.data, .avail_in = (uInt)packed.size, .next_out = tag, .avail_out = sizeof tag};
-    uint8_t *data = NULL;
-    size_t size = 0;
-    *unpacked = (struct slice){0};
-    if (inflateInit(&stream) != Z_OK)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", mat->path);
-    int code = inflate(&stream, Z_SYNC_FLUSH);
-    bool good = (code == Z_OK || code == Z_STREAM_END) && stream.avail_out == 0 && read_uint32(tag) == TYPE_MATRIX;
-    if (good) {
-        size = read_uint32(tag + 4);
-        good = size <= UNPACKED_MOST && size / ZLIB_BEST_RATIO <= packed.size;
-    }
-    if (good) {
-        data = xmalloc(size);
-        stream.next_out = data;
-        stream.avail_out = (uInt)size;
-        code = size > 0 ? inflate(&stream, Z_SYNC_FLUSH) : Z_OK;
-        good = (code == Z_OK || code == Z_STREAM_END) && stream.avail_out == 0;
-    }
-    inflateEnd(&stream);
-    if (good) {
-        *unpacked = (struct slice){data, size};
+    uLongf size = packed.size < UNPACKED_MOST / ZLIB_BEST_RATIO ? packed.size * ZLIB_BEST_RATIO : UNPACKED_MOST;
+    mat->unpacked = xmalloc(size + 1);
+    errno = 0;
+    uncompress(mat->unpacked, &size, packed.data, packed.size);
+    if (read_element(&(struct slice){mat->unpacked, size}, matrix) && matrix->type == TYPE_MATRIX)
         return OK;
-    }
-    free(data);
-    return error_set(error, ERROR_FORMAT,
-                     "%s: a compressed variable is damaged, ends early or is larger than any dataset's", mat->path);
+    error_set(error, ERROR_FORMAT, "%s: a compressed variable is damaged, ends early or is larger than any dataset's",
+              mat->path);
+    return memory_blame(ERROR_FORMAT, mat->path, error);
 }
 
 /* array points into the file or into what was unpacked. */
@@ -258,19 +226,14 @@ static status find_variable(struct mat *mat, const char *name, struct array *arr
     struct slice rest = {mat->file.data + HEADER, mat->file.size - HEADER};
     while (rest.size > 0) {
         struct element element;
-        struct slice matrix;
         size_t position = mat->file.size - rest.size;
         if (!read_element(&rest, &element))
             return error_set(error, ERROR_FORMAT, "%s: ends inside the variable at byte %zu", mat->path, position);
-        matrix = element.data;
-        if (element.type == TYPE_COMPRESSED) {
-            errno = 0;
-            TRY(memory_blame(inflate_element(mat, element.data, &matrix, error), mat->path, error));
-            mat->unpacked = (uint8_t *)matrix.data;
-        } else if (element.type != TYPE_MATRIX) {
+        if (element.type == TYPE_COMPRESSED)
+            TRY(inflate_element(mat, element.data, &element, error));
+        if (element.type != TYPE_MATRIX)
             continue;
-        }
-        bool good = read_array(matrix, array);
+        bool good = read_array(element.data, array);
         if (good && array->name.size == strlen(name) && memcmp(array->name.data, name, array->name.size) == 0)
             return OK;
         free(mat->unpacked);
@@ -391,22 +354,18 @@ static status open_variable(struct mat *mat, const char *path, const char *varia
 {
     *mat = (struct mat){.path = path};
     TRY(file_read(path, FILE_MOST, &mat->file, error));
-    status result = check_header(mat, error);
-    NEXT(result, find_variable(mat, variable, array, error));
-    if (result != OK)
-        close_file(mat);
-    return result;
+    TRY(check_header(mat, error));
+    return find_variable(mat, variable, array, error);
 }
 
 status mat_read_numbers(const char *path, const char *variable, const char *field, struct mat_numbers *numbers,
                         struct error *error)
 {
-    struct mat mat;
+    SCOPED(close_file) struct mat mat = {0};
     struct array array;
     *numbers = (struct mat_numbers){0};
     TRY(open_variable(&mat, path, variable, &array, error));
     status result = collect_numbers(&mat, variable, field, &array, numbers, error);
-    close_file(&mat);
     if (result != OK)
         mat_numbers_free(numbers);
     return result;
@@ -415,12 +374,10 @@ status mat_read_numbers(const char *path, const char *variable, const char *fiel
 status mat_read_strings(const char *path, const char *variable, const char *field, struct strings *strings,
                         struct error *error)
 {
-    struct mat mat;
+    SCOPED(close_file) struct mat mat = {0};
     struct array array;
     TRY(open_variable(&mat, path, variable, &array, error));
-    status result = collect_strings(&mat, variable, field, &array, strings, error);
-    close_file(&mat);
-    return result;
+    return collect_strings(&mat, variable, field, &array, strings, error);
 }
 
 void mat_numbers_free(struct mat_numbers *numbers)
