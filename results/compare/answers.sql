@@ -292,6 +292,58 @@ WHERE a.task IN (0, (SELECT max(task) FROM tasks WHERE tasks.run = of_a.run)) AN
 LIMIT 1;
 
 -- each asked: INSERT INTO note (note) SELECT '{title} leaves out the first or the last task, another one where the order is another: such groups have means over different tasks' FROM ends WHERE {skips};
+-- === words
+-- What the numbers of two groups allow to be said, for people who do not read p-values every day.
+INSERT INTO words
+WITH told AS (
+    SELECT answer.*, request.unpaired AS unpaired, margin, iif(margin = 1, 'point', 'points') AS margin_points, detect,
+           iif(detect = 1, 'point', 'points') AS detect_points, title || coalesce(' on ' || dataset_name, '') || ': ' AS measure,
+           coalesce(p_holm <= 0.05, false) AS shown, coalesce(p <= 0.05, false) AS alone, coalesce(least * family > 0.05, false) AS limited,
+           coalesce(sd > 1e-9, false) AS spread, -- with less, rounding alone makes Student's p 0, or nearly
+           iif(p >= 1e-4, shortest(round(p * 1e4) / 1e4), format('%.1e', p)) AS said_p,
+           iif(p_holm >= 1e-4, shortest(round(p_holm * 1e4) / 1e4), format('%.1e', p_holm)) AS said_holm,
+           iif(p_seeds >= 1e-4, shortest(round(p_seeds * 1e4) / 1e4), format('%.1e', p_seeds)) AS said_seeds,
+           iif(p_t >= 1e-4, shortest(round(p_t * 1e4) / 1e4), format('%.1e', p_t)) AS said_t,
+           iif(p_equal >= 1e-4, shortest(round(p_equal * 1e4) / 1e4), format('%.1e', p_equal)) AS said_equal,
+           iif(equal_holm >= 1e-4, shortest(round(equal_holm * 1e4) / 1e4), format('%.1e', equal_holm)) AS said_equal_holm
+    FROM request
+    JOIN answer
+)
+SELECT place, measure || format('%s and %s have no seed in common, so that nothing is paired.', said_baseline, said_other)
+FROM told
+WHERE coalesce(runs, 0) = 0
+UNION ALL
+SELECT place, measure || said_other
+       || iif(difference = 0, ' is 0.00 points from ', format(' is %s points %s ', fixed(abs(difference), 2), iif(difference > 0, 'above', 'below')))
+       || said_baseline || iif(low IS NULL, '', format(' (95%% interval %s to %s)', fixed(low, 2, '+'), fixed(high, 2, '+')))
+       || CASE WHEN unpaired THEN format(' over %d runs that are not paired', runs)
+               WHEN contexts > 1 THEN format(' over %d pairs of runs of %d seed%s', runs, seeds, iif(seeds = 1, '', 's'))
+               ELSE format(' over %d common seed%s', runs, iif(runs = 1, '', 's')) END
+       || iif(contexts > 1, format(' in %d contexts, above in %d and below in %d', contexts, above, below), '') || '. '
+       -- No seeds, or runs, of this number can show a difference: the summary says how many can. What Student's test says stays.
+       || iif(limited AND NOT shown,
+              'Undecided' || iif(spread, format('; if %s are normally distributed, p is %s', iif(unpaired, 'results', 'differences'), said_t), '') || '.',
+              CASE WHEN shown THEN 'Supported' WHEN alone THEN 'Not established' ELSE 'No difference shown' END
+              || iif(shown AND seeds_holm > 0.05, ' if runs of one seed are independent of one another in different contexts', '')
+              || format(': %s p %s', iif(drawn, 'drawn', 'exact'), said_p)
+              || iif(family > 1 OR tier, format(', after Holm''s correction for %d %stest%s%s %s', family, iif(tier, 'secondary ', ''), iif(family = 1, '', 's'),
+                                                iif(tier, ' and the primary ones', ''), said_holm), '')
+              || iif(p_seeds IS NULL, '', format('; with one sign for each seed in all contexts p is %s', said_seeds))
+              || iif(shown OR alone OR low90 IS NOT NULL, '.', '; that is no proof of equality.'))
+       || CASE WHEN NOT coalesce(margin > 0, false) THEN ''
+               WHEN p_equal IS NULL OR NOT spread THEN format(' Whether it is within %.4g %s is not known without a spread.', margin, margin_points)
+               ELSE format(' %s within %.4g %s (90%% interval %s to %s): one-sided p %s', iif(equal_holm <= 0.05, 'Equal', 'Not shown to be equal'), margin,
+                           margin_points, fixed(low90, 2, '+'), fixed(high90, 2, '+'), said_equal)
+                    || iif(equal_family > 1, format(', after Holm''s correction for %d tests %s', equal_family, said_equal_holm), '') || '.' END
+       || CASE WHEN NOT detect > 0 THEN ''
+               WHEN NOT spread THEN format(' How many seeds would detect %.4g %s is not known without a spread.', detect, detect_points)
+               ELSE format(' To detect %.4g %s with 80%% power%s takes %s seeds%s with the observed standard deviation of %s, %s to %s with those of '
+                           || 'its 95%% interval.', detect, detect_points,
+                           iif(family > 1, format(' after a correction for %d tests', family), ''), coalesce(nullif(seeds_needed, 0), 'more than a million'),
+                           CASE WHEN unpaired THEN ' on each side' WHEN contexts > 1 THEN ' in each context' ELSE '' END, fixed(sd, 2),
+                           coalesce(nullif(seeds_low, 0), 'more than a million'), coalesce(nullif(seeds_high, 0), 'more than a million')) END
+FROM told
+WHERE runs > 0;
 -- === images
 -- The test images after the last task. both: tasks that two groups have, with as many images.
 CREATE TEMP TABLE both AS

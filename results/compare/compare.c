@@ -8,15 +8,24 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "results/compare/internal.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
 #include "results/query/question.h"
 #include "results/statistics/bootstrap.h"
+#include "results/store/store_internal.h"
 
 EMBEDDED_FILES(compare_stages);
 
 #define NAMES_SHOWN 12 /* groups that a message lists */
+
+/* A comparison in the making. Parts of SQL files, in the order of work(), lead from the table `chosen` to the answer by temporary
+ * tables. */
+struct compare {
+    struct store *store;
+    const struct comparison_request *request;
+    struct comparison *result;
+    struct text metrics; /* "transfer|last" */
+};
 
 /* A part of stages.sql or answers.sql. */
 static status run_stage(const struct compare *c, const char *name, struct error *error)
@@ -403,7 +412,7 @@ static status work(struct compare *c, struct error *error)
     TRY(check_baseline(c, error));
     TRY(run_stage(c, "questions.sql", error));
     TRY(run_stage(c, "answers.sql", error));
-    TRY(compare_say(c, error));
+    TRY(run_stage(c, "words.sql", error));
     if (c->request->detail == COMPARE_IMAGES) {
         TRY(run_stage(c, "images.sql", error));
         TRY(compare_images(c, error));

@@ -331,6 +331,18 @@ static void call_shortest(sqlite3_context *context, int count, sqlite3_value **a
     give_text(context, &digits);
 }
 
+/* fixed(value, decimals), and with a third argument with its sign: as printf of C rounds, which has all digits of a double where
+ * SQLite's format has 16. */
+static void call_fixed(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+    struct text digits = {0};
+    int decimals = sqlite3_value_int(argument[1]);
+    if (sqlite3_value_type(argument[0]) == SQLITE_NULL || decimals < 0 || decimals > 17)
+        return;
+    text_add(&digits, count == 3 ? "%+.*f" : "%.*f", decimals, sqlite3_value_double(argument[0]));
+    give_text(context, &digits);
+}
+
 /* plus_minus(mean, half, least, most): half or, where mean ± half leaves what can be, the interval as text, cut. */
 static void call_plus_minus(sqlite3_context *context, int count, sqlite3_value **argument)
 {
@@ -455,6 +467,8 @@ static const struct text_function {
 } texts[] = {
     {"holm", 2, call_holm, NULL, NULL},
     {"shortest", 1, call_shortest, NULL, NULL},
+    {"fixed", 2, call_fixed, NULL, NULL},
+    {"fixed", 3, call_fixed, NULL, NULL},
     {"plus_minus", 4, call_plus_minus, NULL, NULL},
     {"digest", 1, NULL, add_line, finish_lines},
     {"main_axes", 1, NULL, add_point, finish_points},
