@@ -172,20 +172,17 @@ status options_set(struct options *options, const char *name, const char *text, 
 status options_create(struct options **result, const struct option *table, struct error *error)
 {
     size_t count = table_size(table);
+    SCOPED(options_destroy_at)
     struct options *options = xcalloc(1, sizeof *options + count * sizeof options->values[0]);
     options->table = table;
     options->count = count;
     for (size_t i = 0; i < count; i++) {
         if (table[i].fallback == NULL)
             continue;
-        status set = options_set(options, table[i].name, table[i].fallback, "built-in default", error);
-        if (set != OK) {
-            options_destroy(options);
-            return set;
-        }
+        TRY(options_set(options, table[i].name, table[i].fallback, "built-in default", error));
         options->values[i].given = false;
     }
-    *result = options;
+    *result = TAKE(options);
     return OK;
 }
 

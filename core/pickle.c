@@ -463,7 +463,7 @@ static status run(struct machine *machine)
 status pickle_parse(struct pickle **pickle, const char *name, const void *bytes, size_t size,
                     const struct pickle_rules *rules, struct error *error)
 {
-    struct pickle *opened = xcalloc(1, sizeof *opened);
+    SCOPED(pickle_close_at) struct pickle *opened = xcalloc(1, sizeof *opened);
     *pickle = NULL;
     opened->booleans[0].kind = opened->booleans[1].kind = PICKLE_INTEGER;
     opened->booleans[1].integer = 1;
@@ -472,11 +472,8 @@ status pickle_parse(struct pickle **pickle, const char *name, const void *bytes,
     status result = run(&machine);
     free(machine.stack);
     free(machine.memo);
-    if (result != OK) {
-        pickle_close(opened);
-        return result;
-    }
-    *pickle = opened;
+    TRY(result);
+    *pickle = TAKE(opened);
     return OK;
 }
 

@@ -72,6 +72,7 @@ struct pickle;
 status pickle_parse(struct pickle **pickle, const char *name, const void *bytes, size_t size,
                     const struct pickle_rules *rules, struct error *error);
 void pickle_close(struct pickle *pickle); /* NULL is allowed */
+SCOPED_POINTER(struct pickle, pickle_close)
 
 const struct pickle_value *pickle_root(const struct pickle *pickle);
 

@@ -128,18 +128,14 @@ static status start_workers(struct threads *pool, struct error *error)
 
 status threads_create(struct threads **result, size_t count, struct error *error)
 {
-    struct threads *pool = xcalloc(1, sizeof *pool);
+    SCOPED(threads_destroy_at) struct threads *pool = xcalloc(1, sizeof *pool);
     pool->count = count > 0 ? count : threads_available();
     pool->handles = xcalloc(pool->count, sizeof *pool->handles);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
-    status result_code = start_workers(pool, error);
-    if (result_code != OK) {
-        threads_destroy(pool);
-        return result_code;
-    }
-    *result = pool;
+    TRY(start_workers(pool, error));
+    *result = TAKE(pool);
     return OK;
 }
 

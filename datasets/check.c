@@ -50,12 +50,10 @@ static void add_repeated(struct check *check, const struct work *work)
     for (size_t i = 1; i < work->same.count; i++) {
         if (images[i].split != images[i - 1].split || !same_image_is(&images[i], &images[i - 1]))
             continue;
-        char *name = dataset_item_name(work->dataset, (enum split)images[i].split, images[i].item),
-             *before = dataset_item_name(work->dataset, (enum split)images[i].split, images[i - 1].item);
+        OWNED char *name = dataset_item_name(work->dataset, (enum split)images[i].split, images[i].item),
+                   *before = dataset_item_name(work->dataset, (enum split)images[i].split, images[i - 1].item);
         if (strcmp(name, before) == 0)
             add_same(check, CHECK_REPEATED, work, (enum split)images[i].split, images[i].item, &images[i - 1]);
-        free(name);
-        free(before);
     }
 }
 

@@ -57,20 +57,19 @@ static status choose_folder(struct dataset *dataset, struct error *error)
 /* classnames.txt for the readers that find their classes in files. */
 static status override_classes(struct dataset *dataset, struct error *error)
 {
-    struct strings names = {0};
+    SCOPED(strings_free) struct strings names = {0};
     bool found;
     if (dataset->names_given)
         return OK;
-    status result = dataset_read_override(dataset, "classnames.txt", &names, &found, error);
-    if (result == OK && found && names.count != dataset->classes.count)
-        result = error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt: expected %zu names, one a class, found %zu",
-                           dataset->root, dataset->folder, dataset->classes.count, names.count);
-    if (result != OK || !found) {
-        strings_free(&names);
-        return result;
-    }
+    TRY(dataset_read_override(dataset, "classnames.txt", &names, &found, error));
+    if (!found)
+        return OK;
+    if (names.count != dataset->classes.count)
+        return error_set(error, ERROR_FORMAT, "%s/%s/classnames.txt: expected %zu names, one a class, found %zu",
+                         dataset->root, dataset->folder, dataset->classes.count, names.count);
     strings_free(&dataset->classes);
     dataset->classes = names;
+    names = (struct strings){0};
     dataset->names_given = true;
     return OK;
 }
@@ -284,21 +283,17 @@ status dataset_open(struct dataset **dataset, const char *name, const char *root
                     const struct log *log, struct error *error)
 {
     const struct dataset_reader *reader;
-    struct options *defaults = NULL;
+    SCOPED(options_destroy_at) struct options *defaults = NULL;
     *dataset = NULL;
     TRY(dataset_reader_find(&reader, name, error));
-    struct dataset *opened = xcalloc(1, sizeof *opened);
+    SCOPED(dataset_close_at) struct dataset *opened = xcalloc(1, sizeof *opened);
     opened->root = xstrdup(root != NULL ? root : ".");
     opened->reader = reader;
     opened->log = log;
-    status result = options != NULL ? OK : options_create(&defaults, reader->options, error);
-    NEXT(result, open_with(opened, options != NULL ? options : defaults, error));
-    options_destroy(defaults);
-    if (result != OK) {
-        dataset_close(opened);
-        return result;
-    }
-    *dataset = opened;
+    if (options == NULL)
+        TRY(options_create(&defaults, reader->options, error));
+    TRY(open_with(opened, options != NULL ? options : defaults, error));
+    *dataset = TAKE(opened);
     return OK;
 }
 

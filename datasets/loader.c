@@ -255,7 +255,7 @@ static status start_threads(struct loader *loader, struct error *error)
 
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error)
 {
-    struct loader *created = xcalloc(1, sizeof *created);
+    SCOPED(loader_destroy_at) struct loader *created = xcalloc(1, sizeof *created);
     *loader = NULL;
     created->settings = *settings;
     created->items = settings->items != NULL ? settings->item_count : dataset_size(settings->dataset, settings->split);
@@ -266,17 +266,12 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
     pthread_mutex_init(&created->mutex, NULL);
     pthread_cond_init(&created->work, NULL);
     pthread_cond_init(&created->finished, NULL);
-    status result = check_settings(created, error);
-    NEXT(result, cache_open(settings->cache, settings->dataset, settings->split,
-                            keeps_whole(settings) ? CACHE_WHOLE : settings->resolution, &created->cached, error));
-    if (result == OK)
-        create_slots(created);
-    NEXT(result, start_threads(created, error));
-    if (result != OK) {
-        loader_destroy(created);
-        return result;
-    }
-    *loader = created;
+    TRY(check_settings(created, error));
+    TRY(cache_open(settings->cache, settings->dataset, settings->split,
+                   keeps_whole(settings) ? CACHE_WHOLE : settings->resolution, &created->cached, error));
+    create_slots(created);
+    TRY(start_threads(created, error));
+    *loader = TAKE(created);
     return OK;
 }
 

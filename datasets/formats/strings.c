@@ -72,13 +72,11 @@ status strings_read_lines(struct strings *strings, const char *path, struct erro
     SCOPED(bytes_free) struct bytes bytes = {0};
     TRY(file_read(path, (size_t)1 << 30, &bytes, error));
     const uint8_t *nul = memchr(bytes.data, 0, bytes.size);
-    status result = OK;
     if (nul != NULL)
-        result = error_set(error, ERROR_FORMAT, "%s: expected a text file, found a NUL byte at %zu", path,
-                           (size_t)(nul - bytes.data));
-    else
-        strings_add_lines(strings, (const char *)bytes.data, bytes.size);
-    return result;
+        return error_set(error, ERROR_FORMAT, "%s: expected a text file, found a NUL byte at %zu", path,
+                         (size_t)(nul - bytes.data));
+    strings_add_lines(strings, (const char *)bytes.data, bytes.size);
+    return OK;
 }
 
 status strings_check_texts(const struct strings *strings, const char *path, const char *what, struct error *error)
@@ -142,11 +140,11 @@ status strings_list_files(struct strings *strings, const char *root, const char 
                           bool (*wanted)(const char *name), struct strings *left_out, struct error *error)
 {
     SCOPED(strings_free) struct strings folders = {0};
-    status result = list_tree(&folders, root, folder, 0, error);
+    TRY(list_tree(&folders, root, folder, 0, error));
     strings_sort(&folders);
-    for (size_t i = 0; result == OK && i < folders.count; i++)
-        result = list_files_in(strings, root, folders.items[i], wanted, left_out, error);
-    return result;
+    for (size_t i = 0; i < folders.count; i++)
+        TRY(list_files_in(strings, root, folders.items[i], wanted, left_out, error));
+    return OK;
 }
 
 status strings_list_folders(struct strings *strings, const char *path, struct error *error)

@@ -128,10 +128,8 @@ static status decode(GifFileType *gif, struct decoder *decoder, struct image *im
                              largest(gif->SHeight, frame->Top + frame->Height), decoder->file->name, error));
     uint8_t colors[256][3];
     list_colors(gif, colors);
-    GifPixelType *line = xmalloc((size_t)frame->Width);
-    int read = read_rows(gif, image, (const uint8_t(*)[3])colors, line);
-    free(line);
-    if (read == GIF_ERROR)
+    OWNED GifPixelType *line = xmalloc((size_t)frame->Width);
+    if (read_rows(gif, image, (const uint8_t(*)[3])colors, line) == GIF_ERROR)
         return refuse(decoder, gif->Error, error);
     fill_around(frame, image, colors[decoder->transparent != NO_TRANSPARENT_COLOR ? decoder->transparent : 0]);
     return OK;

@@ -124,13 +124,12 @@ static status refuse(const struct encoded *file, struct error *error)
     if (file->size == 0)
         return error_set(error, ERROR_FORMAT, "%s: the file is empty; expected a JPEG, PNG, GIF, WebP or BMP image",
                          file->name);
-    struct text first = {0};
+    SCOPED(text_free) struct text first = {0};
     for (size_t i = 0; i < file->size && i < 8; i++)
         text_add(&first, " %02x", file->data[i]);
     error_set(error, ERROR_FORMAT,
               "%s: expected a JPEG, PNG, GIF, WebP or BMP image, found a file of %zu bytes that begins with%s",
               file->name, file->size, first.data);
-    text_free(&first);
     return ERROR_FORMAT;
 }
 
@@ -186,10 +185,8 @@ status image_decode(struct image *image, const uint8_t *data, size_t size, const
 
 status image_decode_file(struct image *image, const char *path, struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     *image = (struct image){0};
     TRY(file_read(path, (size_t)1 << 30, &bytes, error)); /* the largest BMP has half of that */
-    status result = image_decode(image, bytes.data, bytes.size, path, error);
-    bytes_free(&bytes);
-    return result;
+    return image_decode(image, bytes.data, bytes.size, path, error);
 }

@@ -197,13 +197,11 @@ static status marker_check(const struct marker *marker, const char *path, struct
     SCOPED(bytes_free) struct bytes found = {0};
     TRY(file_read(path, 4096, &found, error));
     bool same = found.size == marker->line.size && memcmp(found.data, marker->line.data, found.size) == 0;
-    status result = OK;
-    if (!same)
-        result =
-            error_set(error, ERROR_ARGUMENT, "%s: expected %.*s, found %.*s; remove the folder or choose another one",
-                      path, (int)marker->line.size - 1, marker->line.data, (int)strcspn((const char *)found.data, "\n"),
-                      (const char *)found.data);
-    return result;
+    if (same)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT, "%s: expected %.*s, found %.*s; remove the folder or choose another one",
+                     path, (int)marker->line.size - 1, marker->line.data, (int)strcspn((const char *)found.data, "\n"),
+                     (const char *)found.data);
 }
 
 /* Refuses a root without a marker that has one of the folders. */

@@ -48,7 +48,7 @@ static status open_dtd(struct dataset *dataset, const struct options *options, s
 {
     static const char *const names[SPLITS] = {"train1", "test1"};
     struct listing list = {.dataset = dataset};
-    struct strings lines = {0};
+    SCOPED(strings_free) struct strings lines = {0};
     char path[DATASET_PATH];
     TRY(dataset_path(dataset, "labels", path, error));
     list.part = file_is_directory(path) ? coop_part : torchvision_part;
@@ -60,7 +60,6 @@ static status open_dtd(struct dataset *dataset, const struct options *options, s
             list_classes(dataset, &lines, &list.classes);
         NEXT(result, dataset_each_line(dataset, path, add_line, &list, error));
     }
-    strings_free(&lines);
     strings_free(&list.classes);
     return result;
 }

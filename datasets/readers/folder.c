@@ -135,19 +135,16 @@ static status refuse_parts(const struct dataset *dataset, const char *below, str
     TRY(dataset_path(dataset, below, path, error));
     OWNED char *train = find_part(path, SPLIT_TRAIN), *test = find_part(path, SPLIT_TEST);
     bool deeper = *below != 0, whole = strcmp(dataset->folder, ".") == 0;
-    status result = OK;
     bool usual = deeper && train != NULL && test != NULL && strcmp(train, "train") == 0 && strcmp(test, "test") == 0;
-    if (train != NULL && test != NULL && !usual) { /* the usual names are found by path alone */
-        char *own = path_format("%s%s%s", whole ? "" : dataset->folder, whole || !deeper ? "" : "/", below);
-        snprintf(found, sizeof found,
-                 "\"%s\" and \"%s\"%s%s%s; set train: %s and test: %s%s%s (of this task: tasks.NAME.train=%s "
-                 "tasks.NAME.test=%s)",
-                 train, test, deeper ? " within \"" : "", below, deeper ? "\"" : "", train, test,
-                 deeper ? " and path: " : "", deeper ? own : "", train, test);
-        free(own);
-        result = refuse(dataset, error, found);
-    }
-    return result;
+    if (train == NULL || test == NULL || usual) /* the usual names are found by path alone */
+        return OK;
+    OWNED char *own = path_format("%s%s%s", whole ? "" : dataset->folder, whole || !deeper ? "" : "/", below);
+    snprintf(found, sizeof found,
+             "\"%s\" and \"%s\"%s%s%s; set train: %s and test: %s%s%s (of this task: tasks.NAME.train=%s "
+             "tasks.NAME.test=%s)",
+             train, test, deeper ? " within \"" : "", below, deeper ? "\"" : "", train, test,
+             deeper ? " and path: " : "", deeper ? own : "", train, test);
+    return refuse(dataset, error, found);
 }
 
 static status check_classes(const struct dataset *dataset, const struct strings *names, struct error *error)

@@ -33,11 +33,11 @@ status dataset_each_line(const struct dataset *dataset, const char *name, datase
                          struct error *error)
 {
     SCOPED(strings_free) struct strings lines = {0};
-    status result = dataset_read_lines(dataset, name, &lines, error);
-    for (size_t i = 0; result == OK && i < lines.count; i++)
-        if ((result = take(context, lines.items[i], error)) != OK)
-            error_context(error, "%s/%s/%s:%zu", dataset->root, dataset->folder, name, i + 1);
-    return result;
+    TRY(dataset_read_lines(dataset, name, &lines, error));
+    for (size_t i = 0; i < lines.count; i++)
+        if (take(context, lines.items[i], error) != OK)
+            return error_context(error, "%s/%s/%s:%zu", dataset->root, dataset->folder, name, i + 1);
+    return OK;
 }
 
 void dataset_add_class(struct dataset *dataset, const char *name)

@@ -228,10 +228,9 @@ static status note_metrics(struct compare *c, struct error *error)
         TRY(database_run(database, INSERT("?1", "name = ?2"),
                          VALUES(value_integer((int64_t)i), value_text(r->metrics[i])), error));
     }
-    status result = query_sql(c->store, "SELECT group_concat(name, '|') FROM metric", &names, error);
-    if (result == OK)
-        text_add(&c->metrics, "%s", table_cell_at(&names, 0, 0)->text);
-    return result;
+    TRY(query_sql(c->store, "SELECT group_concat(name, '|') FROM metric", &names, error));
+    text_add(&c->metrics, "%s", table_cell_at(&names, 0, 0)->text);
+    return OK;
 }
 
 /* --- Images ---
@@ -419,11 +418,10 @@ static status work(struct compare *c, struct error *error)
         TRY(run_stage(c, "images-answer.sql", error));
     }
     TRY(run_stage(c, "parts.sql", error));
-    TRY(database_execute(c->store->database,
-                         "CREATE TEMP TABLE before AS SELECT name FROM made; DELETE FROM made; INSERT INTO made "
-                         "SELECT name FROM temp.sqlite_master WHERE name NOT IN (SELECT name FROM before)",
-                         error));
-    return OK;
+    return database_execute(c->store->database,
+                            "CREATE TEMP TABLE before AS SELECT name FROM made; DELETE FROM made; INSERT INTO made "
+                            "SELECT name FROM temp.sqlite_master WHERE name NOT IN (SELECT name FROM before)",
+                            error);
 }
 
 status compare_runs(struct store *store, const struct comparison_request *request, struct comparison *comparison,
@@ -484,12 +482,11 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
     snprintf(sql, sizeof sql, "SELECT * FROM answer_%s", views[part]);
     TRY(question_parse(&shown, views[part], views[part], part == COMPARE_GROUPS ? HEAD "-- block: block\n" : HEAD,
                        error));
-    status result = query_sql(comparison->store, sql, &rows, error);
-    if (result == OK)
-        name_column(&rows, comparison->by);
-    NEXT(result, query_show(&shown, &rows, 0, table_rows(&rows), NULL, table, error));
+    TRY(query_sql(comparison->store, sql, &rows, error));
+    name_column(&rows, comparison->by);
+    TRY(query_show(&shown, &rows, 0, table_rows(&rows), NULL, table, error));
     size_t compared = query_column(table, comparison->by);
     if (compared != SIZE_MAX)
         table->column[compared].extra = 0;
-    return result;
+    return OK;
 }

@@ -30,13 +30,12 @@ static status add_table(void *context, struct statement *row, struct error *erro
     OWNED char *name = path_format("%s.csv", statement_text(row, 0));
     OWNED char *sql = path_format("SELECT * FROM \"%s\" WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
                                   statement_text(row, 0));
-    status result = query_sql(files->store, sql, &table, error);
-    if (result == OK)
-        table_render(&table, TABLE_CSV, false, &csv);
-    NEXT(result, file_group_add(&files->group, name, csv.data, csv.size, error));
+    TRY(query_sql(files->store, sql, &table, error));
+    table_render(&table, TABLE_CSV, false, &csv);
+    TRY(file_group_add(&files->group, name, csv.data, csv.size, error));
     files->counts->files++;
     files->counts->rows += table_rows(&table);
-    return result;
+    return OK;
 }
 
 status export_csv(struct store *store, const struct query_filter *filter, const char *folder,

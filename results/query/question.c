@@ -186,17 +186,16 @@ static status include(struct reader *reader, const char *name, struct error *err
         return error_set(error, ERROR_ARGUMENT, "%s: there is no part \"%.*s\" to include", reader->where, (int)size,
                          name);
     SCOPED(text_free) struct text text = {0};
-    status result = OK;
     metrics_expand(&text, (const char *)part->data, NULL);
-    for (char *line = text.data, *end; result == OK && *line != 0; line = end + 1) {
+    for (char *line = text.data, *end; *line != 0; line = end + 1) {
         end = line + strcspn(line, "\n");
         *end = 0;
         if (strncmp(line, MARK, strlen(MARK)) == 0)
-            result = include(reader, line + strlen(MARK), error);
+            TRY(include(reader, line + strlen(MARK), error));
         else
             text_add(&reader->sql, "%s\n", line);
     }
-    return result;
+    return OK;
 }
 
 /* SQL goes to the statement that a line announced last, without the last line's end. */

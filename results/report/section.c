@@ -37,15 +37,14 @@ static status check_names(const struct part *part, const char *line, struct erro
 {
     const struct table *rows = part->rows;
     OWNED const char **names = xcalloc(rows->columns, sizeof *names);
-    status result = OK;
     for (size_t column = 0; column < rows->columns; column++)
         names[column] = rows->column[column].title;
-    for (const char *at = line; at != NULL && (at = strchr(at, '{')) != NULL && result == OK; at++) {
+    for (const char *at = line; at != NULL && (at = strchr(at, '{')) != NULL; at++) {
         const char *name = report_format(part->report, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
         if (query_column(rows, name) == SIZE_MAX)
-            result = error_unknown_word(error, line, "column", name, names, rows->columns);
+            return error_unknown_word(error, line, "column", name, names, rows->columns);
     }
-    return result;
+    return OK;
 }
 
 static status check_head(const struct part *part, struct error *error)
@@ -110,11 +109,10 @@ static void set_columns(const struct part *part, struct table *table)
 static status write_table(const struct part *part, bool with_files, struct error *error)
 {
     SCOPED(table_free) struct table table = {0};
-    status result = query_show(part->question, part->rows, part->first, part->end, NULL, &table, error);
+    TRY(query_show(part->question, part->rows, part->first, part->end, NULL, &table, error));
     set_columns(part, &table);
-    if (result == OK)
-        html_table(&part->report->body, part, &table, with_files);
-    return result;
+    html_table(&part->report->body, part, &table, with_files);
+    return OK;
 }
 
 /* The texts of the first column. */
@@ -154,15 +152,14 @@ static status draw(const struct part *part, struct error *error)
         return OK;
     }
     TRY(report_stopped(part->report, error));
-    status result = table ? OK : figure_read(&figure, part, error);
+    if (!table)
+        TRY(figure_read(&figure, part, error));
     files &= figure.panels > 0;
-    if (result == OK && (table || figure.in_table))
-        result = write_table(part, files, error);
-    else if (result == OK && figure.panels > 0)
+    if (table || figure.in_table)
+        TRY(write_table(part, files, error));
+    else if (figure.panels > 0)
         figure_show(page, &figure, files);
-    if (files)
-        NEXT(result, figure_write(&figure, error));
-    return result;
+    return files ? figure_write(&figure, error) : OK;
 }
 
 /* Whether a row continues the drawing. */

@@ -294,20 +294,17 @@ status database_open(struct database **opened, const char *path, enum store_mode
     *opened = NULL;
     if (mode != STORE_MEMORY)
         TRY(check_path(path, mode == STORE_WRITE, error));
-    struct database *database = xcalloc(1, sizeof *database);
+    SCOPED(database_close_at) struct database *database = xcalloc(1, sizeof *database);
     *database = (struct database){
         .path = xstrdup(path), .writable = mode != STORE_READ, .patience = DATABASE_PATIENCE, .stop = stop};
     int code = mode == STORE_MEMORY ? open_handle(database, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
                                     : SQLITE_OK;
-    status result = code != SQLITE_OK      ? database_fail(database, code, error)
-                    : mode == STORE_MEMORY ? OK
-                                           : open_file(database, error);
-    NEXT(result, configure(database, error));
-    if (result == OK)
-        *opened = database;
-    else
-        database_close(database);
-    return result;
+    TRY(code != SQLITE_OK      ? database_fail(database, code, error)
+        : mode == STORE_MEMORY ? OK
+                               : open_file(database, error));
+    TRY(configure(database, error));
+    *opened = TAKE(database);
+    return OK;
 }
 
 /* So that a copy of the file alone is complete, and no empty log is left. A writer moves the log into the file, unless

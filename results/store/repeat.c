@@ -21,21 +21,18 @@ static status compare_table(struct repeat *repeat, struct run_rows *sides, size_
     TRY(count_rows(repeat->second, compared->name, repeat->second_run, &rows[1], error));
     if (rows[0] == 0 && rows[1] == 0)
         return OK;
-    status result =
-        run_rows_compare_table(&sides[0], repeat->first_run, &sides[1], repeat->second_run, index, &difference, error);
-    if (result == OK) {
-        bool absent = (rows[0] == 0 || rows[1] == 0) && compared->optional;
-        const char *words = absent                              ? "kept in one of them alone"
-                            : difference.contradiction.size > 0 ? difference.contradiction.data
-                            : difference.only_first.size > 0    ? difference.only_first.data
-                                                                : difference.only_second.data;
-        table_add_text(table, compared->name);
-        table_add_integer(table, rows[0]);
-        table_add_integer(table, rows[1]);
-        table_add_text(table, words ? words : "the same");
-        repeat->agrees = repeat->agrees && (absent || words == NULL);
-    }
-    return result;
+    TRY(run_rows_compare_table(&sides[0], repeat->first_run, &sides[1], repeat->second_run, index, &difference, error));
+    bool absent = (rows[0] == 0 || rows[1] == 0) && compared->optional;
+    const char *words = absent                              ? "kept in one of them alone"
+                        : difference.contradiction.size > 0 ? difference.contradiction.data
+                        : difference.only_first.size > 0    ? difference.only_first.data
+                                                            : difference.only_second.data;
+    table_add_text(table, compared->name);
+    table_add_integer(table, rows[0]);
+    table_add_integer(table, rows[1]);
+    table_add_text(table, words ? words : "the same");
+    repeat->agrees = repeat->agrees && (absent || words == NULL);
+    return OK;
 }
 
 /* Possible causes of a difference, of the newest session. Inputs are compared by content, not by path. */
@@ -54,13 +51,11 @@ static status compare_machines(struct repeat *repeat, struct error *error)
 {
     SCOPED(statement_close_at) struct statement *first = NULL, *second = NULL, *row = NULL;
     TRY(database_row(repeat->first->database, machine_sql, VALUES(value_integer(repeat->first_run)), &first, error));
-    status result =
-        database_row(repeat->second->database, machine_sql, VALUES(value_integer(repeat->second_run)), &second, error);
-    NEXT(result, database_row(repeat->first->database, unlike_sql,
-                              VALUES(statement_value(first, 0), statement_value(second, 0)), &row, error));
-    if (result == OK)
-        text_add(&repeat->machines, "%s", statement_text(row, 0));
-    return result;
+    TRY(database_row(repeat->second->database, machine_sql, VALUES(value_integer(repeat->second_run)), &second, error));
+    TRY(database_row(repeat->first->database, unlike_sql, VALUES(statement_value(first, 0), statement_value(second, 0)),
+                     &row, error));
+    text_add(&repeat->machines, "%s", statement_text(row, 0));
+    return OK;
 }
 
 status repeat_compare(struct repeat *repeat, struct table *table, struct error *error)

@@ -38,14 +38,11 @@ static status open_access(struct run_rows *rows, size_t table, bool writes, stru
     if (access->text && (access->write || !writes))
         return OK;
     TRY(database_row(rows->database, access_sql, VALUES(value_text(store_tables[table].name)), &sql, error));
-    status result = OK;
     if (!access->text) {
-        result = statement_open(&access->read, rows->database, statement_text(sql, 0), error);
-        NEXT(result, statement_open(&access->text, rows->database, statement_text(sql, 2), error));
+        TRY(statement_open(&access->read, rows->database, statement_text(sql, 0), error));
+        TRY(statement_open(&access->text, rows->database, statement_text(sql, 2), error));
     }
-    if (writes)
-        NEXT(result, statement_open(&access->write, rows->database, statement_text(sql, 1), error));
-    return result;
+    return writes ? statement_open(&access->write, rows->database, statement_text(sql, 1), error) : OK;
 }
 
 static status first_row(struct statement *statement, int64_t run, bool *row, struct error *error)

@@ -11,7 +11,7 @@
 status statement_open(struct statement **opened, struct database *database, const char *sql, struct error *error)
 {
     *opened = NULL;
-    struct statement *statement = xcalloc(1, sizeof *statement);
+    SCOPED(statement_close_at) struct statement *statement = xcalloc(1, sizeof *statement);
     statement->database = database;
     const char *rest = "";
     int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->handle, &rest);
@@ -23,11 +23,9 @@ status statement_open(struct statement **opened, struct database *database, cons
         result = error_set(error, ERROR_ARGUMENT, "expected one SQL statement, found %s",
                            statement->handle ? "more behind it" : "none");
     sqlite3_finalize(more);
-    if (result == OK)
-        *opened = statement;
-    else
-        statement_close(statement);
-    return result;
+    TRY(result);
+    *opened = TAKE(statement);
+    return OK;
 }
 
 /* sqlite3_stmt_readonly accepts BEGIN, ATTACH and some PRAGMAs, so only the parts of a query are allowed here. A first use of

@@ -272,20 +272,19 @@ static status recognise(struct database *database, bool *empty, struct error *er
                      NO_VALUES, &row, error));
     const char *path = database_path(database);
     int64_t application = statement_integer(row, 0), version = statement_integer(row, 1);
-    status result = OK;
     *empty = application == 0 && version == 0 && statement_integer(row, 2) == 0;
     if (!*empty && application != SCHEMA_APPLICATION)
-        result = error_set(error, ERROR_FORMAT,
-                           "%s: expected a results database (application id %#x), found one of another program "
-                           "(application id %#" PRIx64 ", table \"%.60s\"); name another file",
-                           path, SCHEMA_APPLICATION, application, statement_text(row, 3));
-    else if (!*empty && version != SCHEMA_VERSION)
-        result = error_set(error, ERROR_FORMAT,
-                           "%s: expected schema %d, found %" PRId64
-                           ": a newer version of mtil wrote it, or another program changed "
-                           "PRAGMA user_version; use that version, set it back, or take the file from a backup",
-                           path, SCHEMA_VERSION, version);
-    return result;
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected a results database (application id %#x), found one of another program "
+                         "(application id %#" PRIx64 ", table \"%.60s\"); name another file",
+                         path, SCHEMA_APPLICATION, application, statement_text(row, 3));
+    if (!*empty && version != SCHEMA_VERSION)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected schema %d, found %" PRId64
+                         ": a newer version of mtil wrote it, or another program changed "
+                         "PRAGMA user_version; use that version, set it back, or take the file from a backup",
+                         path, SCHEMA_VERSION, version);
+    return OK;
 }
 
 /* The tables of an empty file, in one transaction with its version. */
@@ -340,16 +339,16 @@ static status use_views(struct database *database, bool replace, bool always, st
     SCOPED(text_free) struct text script = {0}, views = {0};
     metrics_expand(&views, (const char *)schema_files[1].data, NULL);
     digest_text(views.data, digest);
-    status result = database_ask(database, "SELECT value = ?1 FROM properties WHERE name = 'views'",
-                                 VALUES(value_text(digest)), &same, error);
-    for (size_t i = 0; i < STORE_TABLES && result == OK && (always || !same); i++)
-        result = add_table(database, store_tables[i].name, replace, &script, error);
+    TRY(database_ask(database, "SELECT value = ?1 FROM properties WHERE name = 'views'", VALUES(value_text(digest)),
+                     &same, error));
+    if (same && !always)
+        return OK;
+    for (size_t i = 0; i < STORE_TABLES; i++)
+        TRY(add_table(database, store_tables[i].name, replace, &script, error));
     write_views(&script, views.data, replace);
     if (replace)
         text_add(&script, ";\nINSERT OR REPLACE INTO properties VALUES ('views', '%s')", digest);
-    if (result == OK && (always || !same))
-        result = database_execute(database, script.data, error);
-    return result;
+    return database_execute(database, script.data, error);
 }
 
 status store_hide_views(struct store *store, struct error *error)
@@ -406,15 +405,13 @@ static status open_schema(struct store *store, enum store_mode mode, const struc
 status store_open_stoppable(struct store **opened, const char *path, enum store_mode mode, const struct stop *stop,
                             struct error *error)
 {
-    struct store *store = *opened = xcalloc(1, sizeof *store);
+    SCOPED(store_close_at) struct store *store = xcalloc(1, sizeof *store);
+    *opened = NULL;
     store->locks.descriptor = -1;
-    status result = database_open(&store->database, path, mode, stop, error);
-    NEXT(result, open_schema(store, mode, stop, error));
-    if (result != OK) {
-        store_close(store);
-        *opened = NULL;
-    }
-    return result;
+    TRY(database_open(&store->database, path, mode, stop, error));
+    TRY(open_schema(store, mode, stop, error));
+    *opened = TAKE(store);
+    return OK;
 }
 
 status store_open(struct store **opened, const char *path, enum store_mode mode, struct error *error)

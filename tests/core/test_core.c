@@ -15,6 +15,7 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "core/file_writer.h"
+#include "core/json.h"
 #include "core/option.h"
 #include "core/rng.h"
 #include "core/text.h"
@@ -576,6 +577,22 @@ ROOT_TEST(the_first_version_has_other_names)
     write_below("sys/fs/cgroup/memory/job/memory.stat",
                 "inactive_file 1\ntotal_inactive_file 102400\ntotal_active_file 102400\n");
     assert_int_equal(memory_available(scratch.path), 600 << 10);
+}
+
+/* --- JSON --- */
+
+ROOT_TEST(json_has_a_mark_and_each_key_once)
+{
+    SCOPED(json_decref_at) json_t *root = NULL;
+    scratch_write_text(&scratch, "marked", "\xef\xbb\xbf{\"a\": 1}");
+    scratch_write_text(&scratch, "twice", "{\"a\": 1,\n \"a\": 2}");
+    assert_ok(json_read(&root, "marked", 100, &error));
+    assert_int_equal(json_integer_value(json_object_get(root, "a")), 1);
+    json_decref(root);
+    assert_fails(json_read(&root, "twice", 100, &error), ERROR_FORMAT, "twice:2:");
+    assert_null(root);
+    assert_fails(json_read(&root, "twice", 5, &error), ERROR_FORMAT, "at most 5");
+    assert_fails(json_parse(&root, "[1", 2, "it", &error), ERROR_FORMAT, "it:1:2: expected JSON");
 }
 
 /* --- Digests of files, which are read once --- */
