@@ -466,6 +466,7 @@ struct all_reduce {
     X(layer_norm) X(layer_norm_backward) \
     X(activate) X(activate_backward) X(dropout) \
     X(attention) X(attention_backward) X(prefix_attention) X(prefix_attention_backward) \
+    X(gated_prefix) X(gated_prefix_backward) \
     X(patchify) \
     X(assemble_tokens) X(assemble_tokens_backward) \
     X(embed_tokens) X(embed_tokens_backward) \

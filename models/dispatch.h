@@ -291,3 +291,41 @@ struct prefix_attention_backward {
     void *dqkv;       /* its queries += … */
     float *dvalues;   /* like values, += …; NULL: not wanted */
 };
+
+/* Prefixes with a gate per token (DPW: Jang et al., "Enhancing Continual Learning of Vision-Language Models via Dynamic Prefix
+ * Weighting", CVPR 2026). With n values V and h heads of c columns, a row x at position i, its scores s and the output r of a delta:
+ *
+ *     g = σ(s + bias_i),   m = max(1, Σ g) per head
+ *     out += weight · (g / m · V + scale · (m − 1) · r)
+ *
+ * A sample whose weight is below `certain` keeps a g / m only where it is above 1 − weight, or with `mean` above 1 − σ(log
+ * N(s + bias; mean, variance)) of its first row. One without a router (−1) gets nothing. Heads from *used on do not count, and
+ * their gradients are 0. The sums are in f32 whatever the precision. */
+struct gated_prefix_operands {
+    size_t batch, positions, width, heads, length; /* heads: the most there may be, a divisor of width; length: n */
+    enum tensor_type type;                         /* of out and its gradient */
+    const int32_t *rows;                           /* as in struct attention */
+    size_t rows_per_sample;
+    const int32_t *router; /* [B] */
+    const float *weights;  /* [B]; NULL: 1 */
+    const float *used;     /* 1 value: h, a divisor of width */
+    const float *scores;   /* [B · R, heads · n] */
+    const float *bias;     /* [at least L, heads · n] */
+    const float *values;   /* [n, width] */
+    const float *residual; /* [B · R, width]: r */
+    float scale, certain;
+    const float *mean, *variance; /* [heads · n]; NULL: none */
+};
+struct gated_prefix {
+    struct gated_prefix_operands prefix;
+    void *out;   /* [B, R, width] */
+    float *seen; /* [B, heads · n]: s + bias of each sample's first row; NULL: not wanted */
+};
+struct gated_prefix_backward {
+    struct gated_prefix_operands prefix;
+    const void *dout; /* [B, R, width] */
+    float *dscores;   /* like scores: set, like dresidual */
+    float *dresidual; /* like residual */
+    float *dvalues;   /* like values: +=, like dbias */
+    float *dbias;     /* like bias */
+};

@@ -51,7 +51,18 @@ status proof_compare(const char *operation, const float *cpu, const float *devic
 
 /* --- Operands: the same ones on both sides --- */
 
-enum { TAKEN = 96, ROUTERS = 2, PREFIX = 7, SIDE = 14, PATCH = 7, PATCHES = 4, COLOURS = 3, WORDS = 11, CROWD = 8200 };
+enum {
+    TAKEN = 112,
+    ROUTERS = 2,
+    PREFIX = 7,
+    GATES = 2 * PREFIX,
+    SIDE = 14,
+    PATCH = 7,
+    PATCHES = 4,
+    COLOURS = 3,
+    WORDS = 11,
+    CROWD = 8200
+};
 
 /* What memory holds before an operation: numbers drawn anew for each, POSITIVE ones, or what it was given. All are compared after
  * it, but those that a backend keeps as it likes. */
@@ -81,7 +92,8 @@ static const struct shape shapes[] = {{7, 9, 2, 144, 5, 3, 20, ACTIVATION_QUICK_
     X(noise, ROUTERS * d * e) X(dnoise, ROUTERS * d * e) X(logits, samples * e) X(dlogits, samples * e) \
     X(noise_logits, samples * e) X(drawn, samples * e) X(gates, choices) X(dgates, choices) \
     X(keys, ROUTERS * 2 * PREFIX * d) X(dkeys, ROUTERS * 2 * PREFIX * d) X(table, WORDS * d) X(position, l * d) \
-    X(patches, samples * PATCHES * COLOURS * PATCH * PATCH) X(tokens, rows * d) X(moments, rows * d) \
+    X(scores, rows * GATES) X(dscores, rows * GATES) X(opening, l * GATES) X(dopening, l * GATES) \
+    X(residual, rows * d) X(dresidual, rows * d) X(seen, samples * GATES) X(means, GATES) X(patches, samples * PATCHES * COLOURS * PATCH * PATCH) X(tokens, rows * d) X(moments, rows * d) \
     X(first, e * m * d) X(first_bias, e * m) X(second, e * d * m) X(second_bias, e * d) X(dfirst, e * m * d) \
     X(dfirst_bias, e * m) X(dsecond, e * d * m) X(dsecond_bias, e * d)
 /* Name, how many, and first + i * step modulo `below`, less `less`. */
@@ -112,7 +124,7 @@ struct side {
     OPERANDS(MATRIX)
     VALUES(FLOATS)
     INTEGERS(WHOLE) void *kept, *dkept, *offsets, *state; /* kept: hidden units as a backend likes them */
-    float *lse, *squares, *infinite;
+    float *lse, *squares, *infinite, *heads;
     struct dispatch given, routed, parted; /* parted: the crowd's */
     struct error failed;                   /* the first that could not be taken; then pointers are NULL */
 };
@@ -200,6 +212,7 @@ static status take_all(struct side *s, const struct shape *z, struct error *erro
     s->state = take(s, TENSOR_U8, sizeof state, AS_IT_LIKES, &state);
     s->offsets = take(s, TENSOR_U8, sizeof offsets, AS_IT_LIKES, offsets);
     s->infinite = take(s, TENSOR_F32, 3, GIVEN, (const float[]){1, -2, INFINITY});
+    s->heads = take(s, TENSOR_F32, 1, GIVEN, (const float[]){2});
     s->squares = take(s, TENSOR_F32, rows * d, POSITIVE, NULL);
     s->given = take_dispatch(s, samples, e, z->top_k);
     s->routed = take_dispatch(s, samples, e, z->top_k);
@@ -270,6 +283,14 @@ PROVE_AFTER(prove_attention, attention_backward, SUMS, ROUNDED, HEADS, .out = s-
 PROVE(prefix_attention, SUMS, ROUNDED, PREFIXES, .out = s->y.data)
 PROVE(prefix_attention_backward, SUMS, ROUNDED, PREFIXES, .routers = ROUTERS, .dout = s->dy.data,
       .dqkv = s->dwide.data, .dvalues = s->dkeys)
+#define GATED \
+    .prefix = {.batch = s->z.samples, .positions = s->z.positions, .width = s->z.width, .heads = 2, .length = PREFIX, \
+    .type = s->y.type, .router = s->router, .weights = s->averages, .used = s->heads, .scores = s->scores, \
+    .bias = s->opening, .values = s->keys, .residual = s->residual, .scale = 0.5f, .certain = 0.5f, .mean = s->means, \
+    .variance = s->squares}
+PROVE(gated_prefix, SUMS, ROUNDED, GATED, .out = s->y.data, .seen = s->seen)
+PROVE(gated_prefix_backward, SUMS, ROUNDED, GATED, .dout = s->dy.data, .dscores = s->dscores,
+      .dresidual = s->dresidual, .dvalues = s->dkeys, .dbias = s->dopening)
 PROVE(patchify, SUMS, SUMS, .images = &(struct tensor){s->pixels, TENSOR_U8, 4, {s->z.samples, SIDE, SIDE, COLOURS},
       "pixels"}, .patch = PATCH, .per_image = PATCHES, .mean = {0.5f, 0.4f, 0.3f}, .std = {0.2f, 0.3f, 0.4f},
       .out = s->patches)

@@ -141,6 +141,10 @@ static double bytes_of(enum operation operation, const void *operands)
               3 * typed(o->prefix.type) * (double)(o->prefix.batch * o->prefix.positions * o->prefix.width))
         BYTES(prefix_attention_backward,
               4 * typed(o->prefix.type) * (double)(o->prefix.batch * o->prefix.positions * o->prefix.width))
+        BYTES(gated_prefix, (2 * typed(o->prefix.type) + floats(1)) *
+                                (double)(o->prefix.batch * o->prefix.positions * o->prefix.width))
+        BYTES(gated_prefix_backward, (2 * typed(o->prefix.type) + 2 * floats(1)) *
+                                         (double)(o->prefix.batch * o->prefix.positions * o->prefix.width))
         BYTES(sparse_softmax, of(o->x) + of(o->y))
         BYTES(sparse_softmax_backward, of(o->y) + of(o->dy) + of(o->dx))
         BYTES(patchify,

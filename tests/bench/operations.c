@@ -186,6 +186,32 @@ PREPARE(prefix_attention_backward, multiplied(10.0 * (double)b->values * LENGTH)
         .dout = operand(b, b->rows, s->width).data, .dqkv = operand(b, b->rows, 3 * s->width).data,
         .dvalues = floats(b, 2 * LENGTH * s->width))
 
+static struct gated_prefix_operands gates(struct bench *b)
+{
+    const struct size *s = b->size;
+    return (struct gated_prefix_operands){.batch = s->images,
+                                          .positions = s->positions,
+                                          .width = s->width,
+                                          .heads = s->heads,
+                                          .length = LENGTH,
+                                          .type = b->type,
+                                          .router = integers(b, s->images, 0, 1),
+                                          .used = uploaded(b, &(float){(float)s->heads}, sizeof(float)),
+                                          .scores = floats(b, b->rows * s->heads * LENGTH),
+                                          .bias = floats(b, s->positions * s->heads * LENGTH),
+                                          .values = floats(b, LENGTH * s->width),
+                                          .residual = floats(b, b->rows * s->width),
+                                          .scale = 0.05f};
+}
+
+PREPARE(gated_prefix, multiplied(2.0 * (double)b->values * LENGTH), .prefix = gates(b),
+        .out = operand(b, b->rows, s->width).data)
+
+PREPARE(gated_prefix_backward, multiplied(4.0 * (double)b->values * LENGTH), .prefix = gates(b),
+        .dout = operand(b, b->rows, s->width).data, .dscores = floats(b, b->rows * s->heads * LENGTH),
+        .dresidual = floats(b, b->rows * s->width), .dvalues = floats(b, LENGTH * s->width),
+        .dbias = floats(b, s->positions * s->heads * LENGTH))
+
 /* Rank-one experts of 16 a task, 11 tasks. */
 enum { RANK_ONE_KEPT = 16, RANK_ONE = 11 * RANK_ONE_KEPT };
 
