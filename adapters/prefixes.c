@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "adapters/gated_prefixes.h"
 #include "core/alloc.h"
 #include "core/rng.h"
 
@@ -29,24 +30,26 @@ static struct prefix_operands operands(const struct prefix_layer *layer, const s
 }
 
 static status forward(void *state, const struct block_context *context, const struct block *block,
-                      const struct tensor *qkv, const struct tensor *attended, struct error *error)
+                      const struct attention_values *values, struct error *error)
 {
     return context->backend->ops->prefix_attention(
         context->backend,
-        &(struct prefix_attention){.prefix = operands(state, context, block, qkv), .out = attended->data}, error);
+        &(struct prefix_attention){.prefix = operands(state, context, block, &values->qkv),
+                                   .out = values->attended.data},
+        error);
 }
 
 static status backward(void *state, const struct block_context *context, const struct block *block,
-                       const struct tensor *qkv, const struct tensor *dattended, const struct tensor *dqkv,
+                       const struct attention_values *values, const struct attention_values *gradients,
                        struct error *error)
 {
     const struct prefix_layer *layer = state;
     return context->backend->ops->prefix_attention_backward(
         context->backend,
-        &(struct prefix_attention_backward){.prefix = operands(layer, context, block, qkv),
+        &(struct prefix_attention_backward){.prefix = operands(layer, context, block, &values->qkv),
                                             .routers = layer->prefixes->settings.tasks,
-                                            .dout = dattended->data,
-                                            .dqkv = dqkv->data,
+                                            .dout = gradients->attended.data,
+                                            .dqkv = gradients->qkv.data,
                                             .dvalues =
                                                 parameters_weight(layer->prefixes->parameters, layer->index).gradient},
         error);
@@ -67,6 +70,10 @@ static status declare(struct prefixes *p, enum tower tower, size_t width, struct
     for (size_t b = 0; s->length[tower] > 0 && b < s->blocks[tower]; b++) {
         struct prefix_layer *layer = &p->towers[tower].layers[b];
         *layer = (struct prefix_layer){.prefixes = p, .tower = tower, .block = b};
+        if (s->heads[tower] > 0) {
+            TRY(gated_layer_declare(layer, width, &p->towers[tower].hooks[b], error));
+            continue;
+        }
         snprintf(name, sizeof name, PREFIX_NAME, tower == TOWER_IMAGE ? "visual." : "", b);
         TRY(parameters_add(p->parameters, name, 4, (size_t[]){s->tasks, 2, s->length[tower], width}, s->tasks, 0,
                            &layer->index, error));
@@ -84,6 +91,7 @@ status prefixes_create(struct prefixes **result, struct backend *backend, struct
     p->backend = backend;
     p->settings = *settings;
     p->text_weight = 1;
+    p->tested = -1;
     p->towers[TOWER_IMAGE].blocks = n->image_blocks;
     p->towers[TOWER_TEXT].blocks = n->text_blocks;
     parameters_create(&p->parameters, backend);
@@ -136,6 +144,7 @@ status prefixes_begin_task(struct prefixes *p, size_t task, struct error *error)
     struct parameters *group = p->parameters;
     int32_t *flags = xcalloc(group->flags_count, sizeof *flags);
     flags[task] = 1;
+    p->trained = (int)task;
     status result = parameters_reset(group, error);
     NEXT(result, p->backend->ops->upload(p->backend, group->flags, flags, group->flags_count * sizeof *flags, error));
     free(flags);
@@ -172,14 +181,18 @@ static status read_settings(const struct safetensors *file, const struct clip *c
     for (int tower = 0; tower < TOWERS; tower++) {
         enum tower t = (enum tower)tower;
         const struct safetensor *first = find(file, t, 0, 0);
-        if (first != NULL && (first->rank != 3 || first->shape[1] == 0))
-            return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected shape [2, keys, width], found %s",
+        bool gated = first != NULL && first->rank == 2;
+        if (first != NULL && ((first->rank != 3 && !gated) || first->shape[first->rank - 2] == 0))
+            return error_set(error, ERROR_FORMAT,
+                             "%s: tensor %s: expected shape [2, keys, width] or [values, width], found %s",
                              safetensors_path(file), first->name, shape_text(first->rank, first->shape).text);
-        s->length[t] = first != NULL ? first->shape[1] : 0;
+        s->length[t] = first != NULL ? first->shape[first->rank - 2] : 0;
         while (s->blocks[t] < clip->towers[t].count && find(file, t, s->blocks[t], 0) != NULL)
             s->blocks[t]++;
         while (s->tasks < TASKS_MOST && find(file, t, 0, s->tasks) != NULL)
             s->tasks++;
+        if (gated)
+            TRY(gated_settings_read(file, t, s, error));
     }
     return OK;
 }

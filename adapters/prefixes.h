@@ -9,6 +9,8 @@
  *     TRY(prefixes_begin_task(prefixes, task, error));
  *     encoding.attention = prefixes_hooks(prefixes, TOWER_IMAGE);           // and encoding.router
  *
+ * Prefixes with gates (adapters/gated_prefixes.h) take part in all of this but prefixes_initialize.
+ *
  *     TRY(prefixes_save(prefixes, &extra, "adapters.safetensors", error));
  *     if (prefix_file_is(file))
  *         TRY(prefixes_open(&prefixes, clip, &arena, file, error));
@@ -21,13 +23,31 @@
 
 struct prefix_settings {
     size_t tasks, length[TOWERS], blocks[TOWERS]; /* length: keys of a task; blocks: the first ones, 0: none */
+    size_t heads[TOWERS], rank; /* gates: the most heads of a task, 0: keys and softmax; rank of the deltas */
+    size_t positions[TOWERS];   /* of a sample, where there are gates */
+    float dropout;              /* of the deltas, in training */
+};
+
+/* The tensors of a block with gates; of all tasks but for `down`, which they share. n: length, h: heads. */
+enum gated_tensor {
+    GATED_VALUES,   /* [tasks, n, width] */
+    GATED_SCORES,   /* [tasks, h · n, width] */
+    GATED_BIAS,     /* [tasks, positions, h · n] */
+    GATED_UP,       /* [tasks, width, rank] */
+    GATED_UP_BIAS,  /* [tasks, width] */
+    GATED_DOWN,     /* [1, rank, width], not trained like those that follow */
+    GATED_HEADS,    /* [tasks, 1] in use */
+    GATED_MEAN,     /* [tasks, h · n] */
+    GATED_VARIANCE, /* likewise */
+    GATED_TENSORS
 };
 
 /* One block. */
 struct prefix_layer {
     struct prefixes *prefixes;
     enum tower tower;
-    size_t block, index; /* index: of its tensor [tasks, 2, length, width], keys and values */
+    size_t block,
+        index; /* index: of its tensor [tasks, 2, length, width], keys and values; with gates of the first one */
 };
 
 struct prefixes {
@@ -40,7 +60,9 @@ struct prefixes {
         struct attention_hook *hooks; /* [blocks] */
         const float *weights;         /* device [B], of the samples that are encoded next; NULL: 1 */
     } towers[TOWERS];
-    float text_weight; /* of prompts in evaluation; 1 at first */
+    float text_weight;   /* of prompts in evaluation; 1 at first */
+    int trained, tested; /* with gates, the task of all samples: tested, or −1, then trained */
+    float *seen; /* device [image blocks, B, heads · length]: receives the scores of class tokens; NULL: not wanted */
 };
 
 /* ERROR_ARGUMENT where a tower has fewer blocks. */

@@ -63,18 +63,25 @@ struct linear_tap {
     status (*see)(struct linear_tap *tap, struct backend *backend, struct matrix x, struct error *error);
 };
 
-/* Further keys and values of a block, which queries attend to beside the sample's own positions. */
+/* The values around a block's attention, or their gradients: ln_1's output [B, L, d], qkv [B, L, 3d] (struct attention), and the
+ * attention before the projection of the output [B, R, d], R as in struct block_saved. */
+struct attention_values {
+    struct tensor normal, qkv, attended;
+};
+
+/* What is added to a block's attention: by further keys and values, which queries attend to beside the sample's own positions, or
+ * from ln_1's output. */
 struct attention_hook {
     void *state;
-    bool trained; /* it has weights that need gradients */
-    /* attended += … from the queries, before the projection of the output. qkv [B, L, 3d] (struct attention); attended
-     * [B, R, d], R as in struct block_saved. What it takes from the arena is released after it, in training, too; the backward
-     * pass may call it again. */
+    bool trained;      /* it has weights that need gradients */
+    bool reads_normal; /* it reads ln_1's output instead of qkv */
+    /* attended += … What it takes from the arena is released after it, in training, too; the backward pass may call it again. */
     status (*forward)(void *state, const struct block_context *context, const struct block *block,
-                      const struct tensor *qkv, const struct tensor *attended, struct error *error);
-    /* dqkv += …, like qkv, and the gradients of its weights, from dattended. */
+                      const struct attention_values *values, struct error *error);
+    /* The gradient of qkv, or of normal, += …, and those of its weights, from that of attended. That of normal has no data where
+     * nothing below is trained. */
     status (*backward)(void *state, const struct block_context *context, const struct block *block,
-                       const struct tensor *qkv, const struct tensor *dattended, const struct tensor *dqkv,
+                       const struct attention_values *values, const struct attention_values *gradients,
                        struct error *error);
 };
 

@@ -23,11 +23,15 @@ void group_tensor_slice(struct group_tensor *t, struct parameters *group, size_t
 struct group_tensor *group_tensors_of_tasks(struct parameters *group, size_t tasks, size_t *count)
 {
     struct group_tensor *list = xcalloc(group->count * tasks + 1, sizeof *list);
-    *count = group->count * tasks;
-    for (size_t i = 0; i < *count; i++) {
+    *count = 0;
+    for (size_t i = 0; i < group->count * tasks; i++) {
         size_t number = i % group->count, task = i / group->count;
-        group_tensor_slice(&list[i], group, number, task);
-        snprintf(list[i].name, sizeof list[i].name, "%s.%zu", group->list[number].name, task);
+        struct group_tensor *tensor = &list[*count];
+        if (task >= group->list[number].shape[0])
+            continue;
+        group_tensor_slice(tensor, group, number, task);
+        snprintf(tensor->name, sizeof tensor->name, "%s.%zu", group->list[number].name, task);
+        ++*count;
     }
     return list;
 }

@@ -22,7 +22,8 @@ struct group_tensor {
 /* Fills in all but name and routing: slice number `slice` along the first axis of a tensor of the group; of a vector, [1]. */
 void group_tensor_slice(struct group_tensor *tensor, struct parameters *group, size_t number, size_t slice);
 
-/* The slices of all tensors, of task 0, task 1 and so on, with the task's number behind the tensor's name. The caller frees. */
+/* The slices of all tensors, of task 0, task 1 and so on, with the task's number behind the tensor's name; one that has a single slice
+ * for all tasks is there once. The caller frees. */
 struct group_tensor *group_tensors_of_tasks(struct parameters *group, size_t tasks, size_t *count);
 
 status group_tensor_download(const struct group_tensor *tensor, float *values, struct error *error);

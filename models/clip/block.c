@@ -286,7 +286,8 @@ static status scatter(const struct block_context *context, const struct tensor *
 /* What the output's projection reads: saved->attended, or a copy to which the block's attention hook has added. The backward
  * pass of the attention needs its own output alone. */
 static status whole_attention(const struct block_context *context, const struct block *block,
-                              const struct block_saved *saved, struct tensor *whole, struct error *error)
+                              const struct block_saved *saved, const struct tensor *normal, struct tensor *whole,
+                              struct error *error)
 {
     const struct attention_hook *hook = context->attention;
     *whole = saved->attended;
@@ -294,7 +295,7 @@ static status whole_attention(const struct block_context *context, const struct 
         return OK;
     TRY(take_operand_like(whole, context, &saved->attended, block->width, "attention with prefixes", error));
     TRY(context->backend->ops->copy(context->backend, whole->data, saved->attended.data, tensor_bytes(whole), error));
-    return hook->forward(hook->state, context, block, &saved->qkv, whole, error);
+    return hook->forward(hook->state, context, block, &(struct attention_values){*normal, saved->qkv, *whole}, error);
 }
 
 static struct attention_operands attention_of(const struct block_context *context, const struct block *block,
@@ -335,7 +336,7 @@ static status attention_half(const struct block_context *context, const struct b
         TRY(take_like(&stream, context, &saved->x_mid, block->width, "residual stream", error));
         TRY(gather(context, x, &stream, error));
     }
-    TRY(whole_attention(context, block, saved, &whole, error));
+    TRY(whole_attention(context, block, saved, &normal, &whole, error));
     TRY(linear_forward(backend, &block->out_proj,
                        &(struct linear_forward){.x = matrix_of(&whole),
                                                 .y = matrix_of(&saved->x_mid),
@@ -455,13 +456,17 @@ static status attention_half_backward(const struct block_context *context, const
 {
     struct backend *backend = context->backend;
     const struct attention_hook *hook = context->attention;
-    struct tensor dattended, dqkv, dnormal, normal, dout, whole = saved->attended;
-    struct matrix x = {0};
+    struct tensor dattended, dqkv, dnormal, normal = {0}, dout, whole = saved->attended;
+    bool reads = hook != NULL && hook->reads_normal, wanted = below || block->ln_1.gain.gradient != NULL;
     TRY(take_operand_like(&dattended, context, &saved->x_mid, block->width, "gradient of the attention", error));
     TRY(take_operand_like(&dqkv, context, &saved->x, 3 * block->width, "gradient of query, key and value", error));
     TRY(drop_backward(context, DROPOUT_ATTENTION, dmid, &dout, error));
+    if (reads || reads_input(&block->in_proj)) {
+        TRY(take_operand_like(&normal, context, &saved->x, block->width, "layer norm again", error));
+        TRY(layer_norm_forward(backend, &block->ln_1, matrix_of(&saved->x), NULL, matrix_of(&normal), error));
+    }
     if (reads_input(&block->out_proj))
-        TRY(whole_attention(context, block, saved, &whole, error));
+        TRY(whole_attention(context, block, saved, &normal, &whole, error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&whole), matrix_of(&dout), error));
     TRY(linear_backward(backend, &block->out_proj,
                         &(struct linear_backward){.x = matrix_of(&whole),
@@ -470,10 +475,10 @@ static status attention_half_backward(const struct block_context *context, const
                                                   .arena = context->arena},
                         error));
     dnormal = dattended;
-    if (context->rows != NULL) {
+    if (reads || context->rows != NULL)
         TRY(take_operand_like(&dnormal, context, &saved->x, block->width, "gradient of ln_1", error));
+    if (context->rows != NULL)
         TRY(scatter(context, dmid, dx, error));
-    }
     TRY(backend->ops->attention_backward(
         backend,
         &(struct attention_backward){.operands = attention_of(context, block, &saved->x, &saved->qkv),
@@ -482,21 +487,21 @@ static status attention_half_backward(const struct block_context *context, const
                                      .lse = saved->lse,
                                      .dqkv = dqkv.data},
         error));
-    if (hook != NULL)
-        TRY(hook->backward(hook->state, context, block, &saved->qkv, &dattended, &dqkv, error));
-    if (reads_input(&block->in_proj)) {
-        TRY(take_operand_like(&normal, context, &saved->x, block->width, "layer norm again", error));
-        x = matrix_of(&normal);
-        TRY(layer_norm_forward(backend, &block->ln_1, matrix_of(&saved->x), NULL, x, error));
+    const struct attention_values values = {normal, saved->qkv, saved->attended},
+                                  gradients = {wanted ? dnormal : (struct tensor){0}, dqkv, dattended};
+    if (hook != NULL && !reads)
+        TRY(hook->backward(hook->state, context, block, &values, &gradients, error));
+    struct matrix x = normal.data != NULL ? matrix_of(&normal) : (struct matrix){0};
+    if (reads_input(&block->in_proj))
         TRY(linear_backward_weights(backend, &block->in_proj, x, matrix_of(&dqkv), error));
-    }
-    bool wanted = below || block->ln_1.gain.gradient != NULL;
     TRY(linear_backward(backend, &block->in_proj,
                         &(struct linear_backward){.x = x,
                                                   .dy = matrix_of(&dqkv),
                                                   .dx = wanted ? matrix_of(&dnormal) : (struct matrix){0},
                                                   .arena = context->arena},
                         error));
+    if (hook != NULL && reads) /* after dnormal was set */
+        TRY(hook->backward(hook->state, context, block, &values, &gradients, error));
     if (!wanted)
         return OK;
     return layer_norm_backward(backend, &block->ln_1,
