@@ -113,7 +113,7 @@ static status drop(const struct prefix_layer *layer, const struct block_context 
     enum { PLACES = 4, NUMBERS = 40 }; /* as in block_drop, behind the numbers of both towers */
     uint64_t number = ((uint64_t)(TOWERS + layer->tower) << 16 | layer->block) * PLACES;
     float probability = layer->prefixes->settings.dropout;
-    if (!context->training || probability == 0)
+    if (!context->training || probability == 0 || samples == 0)
         return OK;
     return context->backend->ops->dropout(
         context->backend,
@@ -290,6 +290,9 @@ status gated_layer_declare(struct prefix_layer *layer, size_t width, struct atte
     struct prefixes *p = layer->prefixes;
     const struct prefix_settings *s = &p->settings;
     size_t t = s->tasks, n = s->length[layer->tower], scores = scores_of(s, layer->tower);
+    if (width % s->heads[layer->tower] != 0)
+        return error_set(error, ERROR_ARGUMENT, "prefixes of %zu heads: expected a divisor of the width, %zu",
+                         s->heads[layer->tower], width);
     const struct {
         int rank;
         size_t shape[TENSOR_RANK];
@@ -363,28 +366,20 @@ static void take_columns(const struct svd *svd, size_t width, size_t count, doub
             rows[r * width + k] = (float)(factor * svd->u[k * width + r]);
 }
 
-static status write_all(const struct prefix_layer *layer, enum gated_tensor which, const float *values,
-                        struct error *error)
-{
-    for (size_t t = 0; t < tensor_of(layer, which)->shape[0]; t++)
-        TRY(write(layer, which, t, values, error));
-    return OK;
-}
-
-/* n values of a constant; number: of the numbers for up. */
-static status fill(const struct prefix_layer *layer, enum gated_tensor which, float value, struct error *error)
+static status fill(const struct prefix_layer *layer, enum gated_tensor which, size_t task, float value,
+                   struct error *error)
 {
     const struct parameter *p = tensor_of(layer, which);
     size_t n = p->size / p->shape[0];
     float *values = xmalloc(array_size(n, sizeof *values));
     for (size_t i = 0; i < n; i++)
         values[i] = value;
-    status result = write_all(layer, which, values, error);
+    status result = write(layer, which, task, values, error);
     free(values);
     return result;
 }
 
-static status initialize_layer(const struct prefix_layer *layer, struct decomposed *d, uint64_t seed,
+static status initialize_layer(const struct prefix_layer *layer, const struct decomposed *d, size_t task, uint64_t seed,
                                struct error *error)
 {
     const struct prefix_settings *s = &layer->prefixes->settings;
@@ -393,25 +388,25 @@ static status initialize_layer(const struct prefix_layer *layer, struct decompos
     struct rng rng = rng_make(seed, RNG_INIT, GATE_NUMBERS, (uint32_t)layer->index);
     float *rows = xmalloc(array_size(width, (scores + s->rank) * sizeof *rows));
     take_columns(&d->scores, width, scores, 1, rows);
-    status result = write_all(layer, GATED_SCORES, rows, error);
+    status result = write(layer, GATED_SCORES, task, rows, error);
     take_columns(&d->values, width, s->length[layer->tower], d->norm, rows);
-    NEXT(result, write_all(layer, GATED_VALUES, rows, error));
+    NEXT(result, write(layer, GATED_VALUES, task, rows, error));
     for (size_t i = 0; i < s->rank * width; i++)
         rows[i] = (float)d->values.vt[i];
-    NEXT(result, write_all(layer, GATED_DOWN, rows, error));
+    NEXT(result, write(layer, GATED_DOWN, task, rows, error));
     for (size_t i = 0; i < up; i++)
         rows[i] = 0.02f * rng_normal(&rng, i);
-    NEXT(result, write_all(layer, GATED_UP, rows, error));
+    NEXT(result, write(layer, GATED_UP, task, rows, error));
     free(rows);
-    NEXT(result, fill(layer, GATED_UP_BIAS, 0, error));
-    NEXT(result, fill(layer, GATED_BIAS, image ? -4.0f : -2.0f, error));
-    NEXT(result, fill(layer, GATED_HEADS, 1, error));
+    NEXT(result, fill(layer, GATED_UP_BIAS, task, 0, error));
+    NEXT(result, fill(layer, GATED_BIAS, task, image ? -4.0f : -2.0f, error));
+    NEXT(result, fill(layer, GATED_HEADS, task, 1, error));
     if (image)
-        NEXT(result, fill(layer, GATED_VARIANCE, 1, error));
+        NEXT(result, fill(layer, GATED_VARIANCE, task, 1, error));
     return result;
 }
 
-static status initialize_block(struct prefixes *p, const struct clip *clip, enum tower tower, size_t block,
+static status initialize_block(struct prefixes *p, const struct clip *clip, enum tower tower, size_t block, size_t task,
                                struct threads *pool, uint64_t seed, struct error *error)
 {
     struct decomposed d = {.width = clip->towers[tower].width};
@@ -420,19 +415,19 @@ static status initialize_block(struct prefixes *p, const struct clip *clip, enum
     status result = p->backend->ops->download(
         p->backend, d.weight, clip->towers[tower].blocks[block].in_proj.weight.value, values * sizeof *d.weight, error);
     NEXT(result, decompose(&d, pool, error));
-    NEXT(result, initialize_layer(&p->towers[tower].layers[block], &d, seed, error));
+    NEXT(result, initialize_layer(&p->towers[tower].layers[block], &d, task, seed, error));
     free(d.weight);
     svd_free(&d.scores);
     svd_free(&d.values);
     return result;
 }
 
-status gated_prefixes_initialize(struct prefixes *p, const struct clip *clip, struct threads *pool, uint64_t seed,
-                                 struct error *error)
+status gated_prefixes_initialize(struct prefixes *p, const struct clip *clip, size_t task, struct threads *pool,
+                                 uint64_t seed, struct error *error)
 {
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < p->settings.blocks[t]; b++)
-            TRY(initialize_block(p, clip, (enum tower)t, b, pool, seed, error));
+            TRY(initialize_block(p, clip, (enum tower)t, b, task, pool, seed, error));
     return OK;
 }
 
@@ -504,4 +499,23 @@ status gated_settings_read(const struct safetensors *file, enum tower tower, str
                : error_set(error, ERROR_FORMAT, "%s: tensor %s: expected a bias for each of %zu values, found %s",
                            safetensors_path(file), bias->name, settings->length[tower],
                            shape_text(bias->rank, bias->shape).text);
+}
+
+status gated_heads_check(const struct prefixes *p, const struct safetensors *file, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t i = 0; p->settings.heads[t] > 0 && i < p->settings.blocks[t] * p->settings.tasks; i++) {
+            const struct prefix_layer *layer = &p->towers[t].layers[i / p->settings.tasks];
+            const struct parameter *heads = tensor_of(layer, GATED_HEADS), *up = tensor_of(layer, GATED_UP_BIAS);
+            size_t width = up->shape[1], task = i % p->settings.tasks;
+            float found;
+            TRY(p->backend->ops->download(p->backend, &found, p->parameters->values + heads->offset + task,
+                                          sizeof found, error));
+            bool whole = found >= 0 && found <= (float)p->settings.heads[t] && found == floorf(found);
+            if (!whole || (found > 0 && width % (size_t)found != 0)) /* 0: not trained yet */
+                return error_set(error, ERROR_FORMAT,
+                                 "%s: tensor %s.%zu: expected a divisor of %zu up to %zu, found %g",
+                                 safetensors_path(file), heads->name, task, width, p->settings.heads[t], (double)found);
+        }
+    return OK;
 }

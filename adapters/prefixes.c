@@ -210,5 +210,6 @@ status prefixes_open(struct prefixes **prefixes, const struct clip *clip, struct
     struct group_tensor *list = group_tensors_of_tasks(group, (*prefixes)->settings.tasks, &count);
     status result = group_tensors_load(list, count, file, "", GROUP_COMPLETE, error);
     free(list);
+    NEXT(result, gated_heads_check(*prefixes, file, error));
     return result;
 }

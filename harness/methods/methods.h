@@ -38,6 +38,7 @@
     X(rapf)                                                                                                            \
     X(engine)                                                                                                          \
     X(diki)                                                                                                            \
+    X(dpw)                                                                                                             \
     X(supervised)                                                                                                      \
     X(seed)                                                                                                            \
     X(dml)                                                                                                             \

@@ -276,6 +276,8 @@ bool trained_group_at(const struct model *model, size_t index, struct trained_gr
 
 static bool is_trained(const struct model *model, const struct parameters *group, size_t flag)
 {
+    if (model->prefixes != NULL && group == model->prefixes->parameters)
+        return flag < model->prefixes->settings.tasks;
     bool tower = group == model->clip->parameters || (model->peer != NULL && group == model->peer->parameters);
     return !tower || (flag == CLIP_FLAG_IMAGE && model->groups & GROUP_IMAGE_TOWER) ||
            (flag == CLIP_FLAG_TEXT && model->groups & GROUP_TEXT_TOWER);

@@ -22,6 +22,7 @@ status routed_encoding_begin(struct routed_encoding *routed, struct model *model
     *routed = (struct routed_encoding){.model = model, .tower = tower, .count = count};
     *encoding = (struct encoding){.arena = &model->step_memory, .state = model->state};
     if (router >= 0 && model->prefixes != NULL) {
+        model->prefixes->tested = router;
         encoding->attention = prefixes_hooks(model->prefixes, tower);
         return model_fill(model, &model->step_memory, count, router, &encoding->router, error);
     }
@@ -56,6 +57,8 @@ void routed_encoding_end(struct routed_encoding *routed)
 {
     if (routed->choices.data != NULL)
         adapters_keep_choices(routed->model->adapters, routed->tower, NULL, NULL);
+    if (routed->model->prefixes != NULL)
+        routed->model->prefixes->tested = -1;
     if (routed->weighs)
         routed->model->prefixes->towers[routed->tower].weights = NULL;
 }

@@ -68,7 +68,7 @@ static void choose(const char *words[WORDS_MOST], const struct small_run *run, c
         words[count++] = small_run_format("method.reference_images=%s/pictures", run->scratch.path);
         words[count++] = small_run_format("method.reference_texts=%s/texts.txt", run->scratch.path);
     }
-    if (setting->one_space && strcmp(method->name, "diki") == 0)
+    if (setting->one_space && (strcmp(method->name, "diki") == 0 || strcmp(method->name, "dpw") == 0))
         words[count++] = "selector.kind=task_gaussian";
 }
 

@@ -20,7 +20,8 @@ RUN_TEST(all_that_is_trained_is_trained_together, NULL)
                                            {"method.name=continual_ft", "training.optimizer=lamb"},
                                            {"method.name=icarl", "method.exemplars=7", "method.reference_batch=5"},
                                            {"method.name=replay", "method.exemplars=7", "method.replayed=5"},
-                                           {"method.name=diki", "training.optimizer=sgd"}};
+                                           {"method.name=diki", "training.optimizer=sgd"},
+                                           {"method.name=dpw", "training.optimizer=sgd", "method.prefix_rank=4"}};
     const size_t most = small_run_gpus() < 3 ? 2 : 3;
     if (small_run_gpus() < 2)
         skip();
