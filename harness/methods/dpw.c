@@ -37,7 +37,7 @@ static const struct option options[] = {
     OPTION_NUMBER(INTEGER, "prefix_blocks", 1, CLIP_BLOCKS_MOST, "12",
                   "blocks of each tower that have them, from the first on; more than there are: all"),
     OPTION_NUMBER(INTEGER, "prefix_heads", 1, 256, "32",
-                  "the most heads of a task; fewer where a tower's width does not suffice"),
+                  "heads of a task, at most; fewer where a tower's width does not suffice"),
     OPTION_NUMBER(INTEGER, "prefix_rank", 4, 1024, "64", "rank of a task's deltas, in fours; at most a tower's width"),
     OPTION_NUMBER(REAL, "prefix_dropout", 0, 0.9, "0.1", "dropout within the deltas"),
     {0}};
