@@ -132,18 +132,15 @@ static void bias_rows(struct cpu *cpu, const void *operation, size_t first, size
                 cpu->vector->axpy(all, 1, s->o->dscores + i * all, s->o->dbias + position * all);
 }
 
-status cpu_gated_prefix_backward(struct backend *backend, const struct gated_prefix_backward *o, struct error *error)
+status cpu_gated_prefix_backward(struct cpu *cpu, const struct gated_prefix_backward *o, struct error *error)
 {
-    struct cpu *cpu = cpu_of(backend);
     const struct gated_prefix_operands *p = &o->prefix;
     size_t rows = rows_of(p), all = p->heads * p->length;
-    struct arena_mark mark = arena_mark(&cpu->scratch);
     struct gate_slopes slopes = {.o = o};
     check(p);
     TRY(cpu_scratch(cpu, rows * all * sizeof(float), &slopes.shares, error));
     cpu_run_rows(cpu, rows, 4 * p->length * p->width, slope_rows, &slopes);
     cpu_run_rows(cpu, p->length, rows * p->width, value_rows, &slopes);
     cpu_run_rows(cpu, p->positions, rows, bias_rows, &slopes);
-    arena_release(&cpu->scratch, mark);
     return OK;
 }

@@ -109,18 +109,15 @@ static unsigned int warps_of(const struct gated_prefix_operands *p)
     return blocks_for(p->batch * gate_rows(p) * p->heads, BLOCK / WARP);
 }
 
-status cuda_gated_prefix(struct backend *backend, const struct gated_prefix *o, struct error *error)
+status cuda_gated_prefix(struct cuda *cuda, const struct gated_prefix *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
     if (warps_of(&o->prefix) > 0)
         CUDA_LAUNCH(cuda, attend_with_gates, warps_of(&o->prefix), BLOCK, 0, *o);
-    return cuda_finish(cuda, "gated_prefix", error);
+    return OK;
 }
 
-status cuda_gated_prefix_backward(struct backend *backend, const struct gated_prefix_backward *o, struct error *error)
+status cuda_gated_prefix_backward(struct cuda *cuda, const struct gated_prefix_backward *o, struct error *error)
 {
-    struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     const struct gated_prefix_operands *p = &o->prefix;
     size_t all = p->heads * p->length, n = p->batch * gate_rows(p) * all;
     void *shares;
@@ -132,6 +129,5 @@ status cuda_gated_prefix_backward(struct backend *backend, const struct gated_pr
                     (const float *)shares);
         CUDA_LAUNCH(cuda, gate_bias_gradients, blocks_for(p->positions * all, BLOCK), BLOCK, 0, *o);
     }
-    arena_release(&cuda->scratch, mark);
-    return cuda_finish(cuda, "gated_prefix_backward", error);
+    return OK;
 }
