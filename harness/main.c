@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
 #include "harness/run/program.h"
@@ -44,7 +45,7 @@ static int print_error(const struct error *error, const struct stop *stop)
 static status run_command(const struct command *command, const struct command_line *line, struct stop *stop,
                           struct error *error)
 {
-    struct progress *progress;
+    SCOPED(progress_destroy_at) struct progress *progress = NULL;
     struct progress_settings settings = {.stream = stderr, .style = line->quiet ? PROGRESS_QUIET : PROGRESS_AUTOMATIC};
     progress_create(&progress, &settings);
     struct log log = progress_log(progress, line->quiet ? LOG_WARN : line->verbose ? LOG_DEBUG : LOG_INFO);
@@ -56,9 +57,7 @@ static status run_command(const struct command *command, const struct command_li
                                 .log = &log,
                                 .progress = progress,
                                 .stop = stop};
-    status result = command->run(&call, error);
-    progress_destroy(progress);
-    return result;
+    return command->run(&call, error);
 }
 
 /* A full disk behind stdout shows at the latest when it is flushed. */
@@ -78,15 +77,12 @@ static status dispatch(int argc, char **argv, struct stop *stop, struct error *e
     const struct command *command;
     size_t used;
     TRY(command_find((const char *const *)argv, (size_t)argc, &command, &used, error));
-    struct command_line line = {0};
+    SCOPED(command_line_free) struct command_line line = {0};
     TRY(command_parse(command, argc - (int)used + 1, argv + used - 1, &line, error));
-    status result = OK;
-    if (line.help)
-        command_help(command, stdout);
-    else
-        result = run_command(command, &line, stop, error);
-    command_line_free(&line);
-    return result;
+    if (!line.help)
+        return run_command(command, &line, stop, error);
+    command_help(command, stdout);
+    return OK;
 }
 
 static status print_help(int argc, char **argv, struct error *error)

@@ -3,6 +3,7 @@
 #include <argp.h>
 #undef option
 
+#include "core/scope.h"
 #include "harness/commands/command.h"
 
 #include <errno.h>
@@ -167,13 +168,11 @@ static const char *last_word(const struct command *command)
 
 static status missing_subcommand(const struct command *command, struct error *error)
 {
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     for (size_t i = 0; command->subcommands[i] != NULL; i++)
         text_add(&names, "%s%s", i > 0 ? ", " : "", last_word(command->subcommands[i]));
-    error_set(error, ERROR_ARGUMENT, "command line: %s: expected one of: %s right after it; see mtil %s --help",
-              command->name, names.data, command->name);
-    text_free(&names);
-    return ERROR_ARGUMENT;
+    return error_set(error, ERROR_ARGUMENT, "command line: %s: expected one of: %s right after it; see mtil %s --help",
+                     command->name, names.data, command->name);
 }
 
 static status check_arguments(const struct command *command, const struct command_line *line, struct error *error)
@@ -191,9 +190,9 @@ status command_parse(const struct command *command, int argc, char **argv, struc
                      struct error *error)
 {
     struct error cause = {.code = OK};
-    struct parser parser = {.command = command, .line = line, .error = &cause};
     *line = (struct command_line){0};
     TRY(options_create(&line->options, command->options, error));
+    SCOPED(parser_free) struct parser parser = {.command = command, .line = line, .error = &cause};
     status result = OK;
     parser_create(&parser);
     struct argp argp = {.options = parser.options, .parser = parse_option};
@@ -206,7 +205,6 @@ status command_parse(const struct command *command, int argc, char **argv, struc
         result = wrong_option(&parser, argv, error);
     else if (!line->help)
         result = check_arguments(command, line, error);
-    parser_free(&parser);
     if (result != OK)
         command_line_free(line);
     return result;
@@ -220,7 +218,7 @@ void command_line_free(struct command_line *line)
 
 void command_help(const struct command *command, FILE *out)
 {
-    struct parser parser = {.command = command};
+    SCOPED(parser_free) struct parser parser = {.command = command};
     parser_create(&parser);
     char name[64];
     snprintf(name, sizeof name, "mtil %s", command->name);
@@ -235,7 +233,6 @@ void command_help(const struct command *command, FILE *out)
     argp_help(&argp, out, ARGP_HELP_LONG, name);
     /* The example is printed here, because argp would wrap lines that are meant to be copied. */
     fprintf(out, "\nExample:\n%s", command->example);
-    parser_free(&parser);
 }
 
 static status find_in(const struct command *const *table, const char *kind, const char *word,

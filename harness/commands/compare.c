@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/scope.h"
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
 #include "harness/run/settings.h"
@@ -72,9 +73,9 @@ static status print_part(const struct command_call *call, const struct compariso
 {
     const char *format = options_text(call->options, "format");
     bool prose = strcmp(format, "csv") != 0;
-    struct table table = {0};
-    status result = compare_table(comparison, part->part, &table, error);
-    bool filled = result == OK && table_rows(&table) > 0;
+    SCOPED(table_free) struct table table = {0};
+    TRY(compare_table(comparison, part->part, &table, error));
+    bool filled = table_rows(&table) > 0;
     if (filled && *any)
         fputc('\n', call->out);
     *any |= filled;
@@ -82,8 +83,7 @@ static status print_part(const struct command_call *call, const struct compariso
         print_sentences(call, &table, part->part);
     else if (filled)
         output_table(call, &table);
-    table_free(&table);
-    return result;
+    return OK;
 }
 
 static status print_parts(const struct command_call *call, const struct comparison *comparison, struct error *error)
@@ -94,45 +94,38 @@ static status print_parts(const struct command_call *call, const struct comparis
             TRY(print_part(call, comparison, &parts[i], &any, error));
     if (any)
         return OK;
-    struct table notes = {0}; /* the reason why there is no answer */
-    status result = compare_table(comparison, COMPARE_NOTES, &notes, error);
-    for (size_t i = 0; result == OK && i < table_rows(&notes); i++)
+    SCOPED(table_free) struct table notes = {0}; /* the reason why there is no answer */
+    TRY(compare_table(comparison, COMPARE_NOTES, &notes, error));
+    for (size_t i = 0; i < table_rows(&notes); i++)
         log_info(call->log, "%s", table_cell_at(&notes, i, 0)->text);
-    table_free(&notes);
-    return result;
+    return OK;
 }
 
 /* One object with a list of rows per part, including empty parts. */
 static status print_json(const struct command_call *call, const struct comparison *comparison, struct error *error)
 {
-    struct text text = {0};
-    status result = OK;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && result == OK; i++) {
-        struct table table = {0};
+    SCOPED(text_free) struct text text = {0};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        SCOPED(table_free) struct table table = {0};
         if (!is_shown(call, &parts[i]))
             continue;
-        result = compare_table(comparison, parts[i].part, &table, error);
+        TRY(compare_table(comparison, parts[i].part, &table, error));
         text_add(&text, "%s\"%s\": ", text.size ? ",\n" : "{", parts[i].name);
         table_render(&table, TABLE_JSON, false, &text);
         while (text.size > 0 && text.data[text.size - 1] == '\n')
             text.data[--text.size] = 0;
-        table_free(&table);
     }
-    if (result == OK)
-        fprintf(call->out, "%s}\n", text.data);
-    text_free(&text);
-    return result;
+    fprintf(call->out, "%s}\n", text.data);
+    return OK;
 }
 
 static status compare(const struct command_call *call, struct store *store, struct comparison_request *request,
                       struct error *error)
 {
-    struct comparison comparison;
+    SCOPED(comparison_free) struct comparison comparison = {0};
     TRY(compare_runs(store, request, &comparison, error));
-    status result = strcmp(options_text(call->options, "format"), "json") == 0 ? print_json(call, &comparison, error)
-                                                                               : print_parts(call, &comparison, error);
-    comparison_free(&comparison);
-    return result;
+    return strcmp(options_text(call->options, "format"), "json") == 0 ? print_json(call, &comparison, error)
+                                                                      : print_parts(call, &comparison, error);
 }
 
 /* --show images implies --per-image. */

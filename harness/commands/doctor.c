@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "core/threads.h"
 #include "datasets/dataset.h"
@@ -28,14 +29,13 @@ static void print_row(const struct command_call *call, const char *name, const c
 /* Only opening one shows whether it works. */
 static void print_backend(const struct command_call *call, const char *row, const char *name, enum precision precision)
 {
-    struct backend *backend;
+    SCOPED(backend_close_at) struct backend *backend = NULL;
     struct error error;
     if (backend_open(&backend, &(struct backend_settings){.name = name, .precision = precision}, &error) != OK) {
         print_row(call, row, error.message);
         return;
     }
     print_row(call, row, backend->description);
-    backend_close(backend);
 }
 
 /* What a GPU computes, beside the CPU. */
@@ -140,7 +140,7 @@ static void describe(const struct dataset *dataset, char *value, size_t size)
 /* Opening a dataset reads its lists and looks for its files, so "found" means that a run can use it. */
 static void print_dataset(const struct command_call *call, const struct dataset_reader *reader, const char *root)
 {
-    struct dataset *dataset;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
     struct error error;
     if (reader->folders[0] == NULL)
         return;
@@ -155,13 +155,12 @@ static void print_dataset(const struct command_call *call, const struct dataset_
     char value[128];
     describe(dataset, value, sizeof value);
     print_row(call, reader->name, value);
-    dataset_close(dataset);
 }
 
 /* What the reader "folder" makes of a folder of class folders. */
 static void print_folder(const struct command_call *call, const char *root, const char *path)
 {
-    struct dataset *dataset;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
     struct error error;
     char value[128];
     struct dataset_choice choice = {.name = "folder", .root = root, .path = path};
@@ -169,7 +168,6 @@ static void print_folder(const struct command_call *call, const char *root, cons
     if (result == OK)
         describe(dataset, value, sizeof value);
     print_row(call, path, result == OK ? value : error.message);
-    dataset_close(dataset);
 }
 
 /* A folder of such folders, as the sessions of CORe50 and the domains of DomainNet are. */
@@ -177,7 +175,7 @@ static void print_domains(const struct command_call *call, const char *root, con
 {
     struct directory found, others;
     char value[128];
-    char *path = path_format("%s/%s", root, name);
+    OWNED char *path = path_format("%s/%s", root, name);
     if (dataset_find_folders(path, &found, &others, NULL) == OK) {
         snprintf(value, sizeof value, "%zu folders of class folders, for train and test: %s%s", found.count,
                  found.count > 0 ? found.names[0] : "", found.count > 1 ? ", …" : "");
@@ -186,12 +184,11 @@ static void print_domains(const struct command_call *call, const char *root, con
         directory_free(&found);
         directory_free(&others);
     }
-    free(path);
 }
 
 static void print_folders(const struct command_call *call, const char *root)
 {
-    struct directory found, others;
+    SCOPED(directory_free) struct directory found = {0}, others = {0};
     if (dataset_find_folders(root, &found, &others, NULL) != OK)
         return;
     fputs("folders of images there, for reader: folder\n", call->out);
@@ -199,8 +196,6 @@ static void print_folders(const struct command_call *call, const char *root)
         print_folder(call, root, found.names[i]);
     for (size_t i = 0; i < others.count; i++)
         print_domains(call, root, others.names[i]);
-    directory_free(&found);
-    directory_free(&others);
 }
 
 static void print_datasets(const struct command_call *call, const char *root)

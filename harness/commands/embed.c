@@ -1,11 +1,12 @@
 /* mtil embed: the normalised features of images or texts, for checks and other programs. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/file_writer.h"
+#include "core/json.h"
+#include "core/scope.h"
 #include "datasets/formats/strings.h"
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"
@@ -85,6 +86,14 @@ struct work {
     float *features;            /* [inputs, width] */
 };
 
+static void close_work(struct work *work)
+{
+    image_reader_close(&work->reader);
+    free(work->tokens);
+    free(work->features);
+    strings_free(&work->inputs.names);
+}
+
 static status embed_images(struct work *work, size_t first, size_t count, float *features, struct error *error)
 {
     struct image_reader *reader = &work->reader;
@@ -146,39 +155,32 @@ static status embed_all(struct work *work, struct error *error)
 /* The names as a JSON array; the caller frees. */
 static status names_as_json(const struct inputs *inputs, char **text, struct error *error)
 {
-    json_t *array = json_array();
-    status result = OK;
-    for (size_t i = 0; result == OK && i < inputs->names.count; i++)
+    SCOPED(json_decref_at) json_t *array = json_array();
+    for (size_t i = 0; i < inputs->names.count; i++)
         if (json_array_append_new(array, json_string(inputs->names.items[i])) != 0)
-            result = error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename the file",
-                               inputs->path, i + 1, inputs->names.items[i]);
-    *text = result == OK ? json_dumps(array, JSON_COMPACT) : NULL;
-    json_decref(array);
-    return result;
+            return error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename the file", inputs->path,
+                             i + 1, inputs->names.items[i]);
+    *text = json_dumps(array, JSON_COMPACT);
+    return OK;
 }
 
 static status write_features(const struct work *work, struct error *error)
 {
     const struct options *given = work->call->options;
     const char *router = options_text(given, "router");
-    char *names, *model = path_stem(options_text(given, "weights"));
-    status result = names_as_json(&work->inputs, &names, error);
-    if (result == OK) {
-        struct safetensor tensor = {.name = "features",
-                                    .type = SAFETENSOR_F32,
-                                    .rank = 2,
-                                    .shape = {work->inputs.names.count, encoder_width(work->encoder)},
-                                    .data = work->features};
-        const struct safetensors_metadata metadata[] = {{"kind", work->inputs.images ? "images" : "texts"},
-                                                        {"model", model},
-                                                        {"router", router != NULL ? router : "none"},
-                                                        {"names", names}};
-        result = safetensors_write(options_text(given, "out"), &tensor, 1, metadata, sizeof metadata / sizeof *metadata,
-                                   error);
-        free(names);
-    }
-    free(model);
-    return result;
+    OWNED char *names = NULL, *model = path_stem(options_text(given, "weights"));
+    TRY(names_as_json(&work->inputs, &names, error));
+    struct safetensor tensor = {.name = "features",
+                                .type = SAFETENSOR_F32,
+                                .rank = 2,
+                                .shape = {work->inputs.names.count, encoder_width(work->encoder)},
+                                .data = work->features};
+    const struct safetensors_metadata metadata[] = {{"kind", work->inputs.images ? "images" : "texts"},
+                                                    {"model", model},
+                                                    {"router", router != NULL ? router : "none"},
+                                                    {"names", names}};
+    return safetensors_write(options_text(given, "out"), &tensor, 1, metadata, sizeof metadata / sizeof *metadata,
+                             error);
 }
 
 static status allocate(struct work *work, struct error *error)
@@ -192,18 +194,6 @@ static status allocate(struct work *work, struct error *error)
         return image_reader_open(&work->reader, work->call, NULL, d->resolution, clip_squashes(d), BATCH, error);
     work->tokens = xmalloc(array_size(BATCH, d->context * sizeof *work->tokens));
     return OK;
-}
-
-static status embed(struct work *work, struct error *error)
-{
-    status result = allocate(work, error);
-    NEXT(result, embed_all(work, error));
-    progress_end(work->call->progress);
-    NEXT(result, write_features(work, error));
-    image_reader_close(&work->reader);
-    free(work->tokens);
-    free(work->features);
-    return result;
 }
 
 /* --- Command line --- */
@@ -273,32 +263,23 @@ static status check_output(const char *path, struct error *error)
     return OK;
 }
 
-static status embed_with(const struct command_call *call, const struct adapter_choice *adapters, struct error *error)
-{
-    struct encoder_settings settings;
-    struct encoder encoder;
-    struct work work = {.call = call, .encoder = &encoder};
-    TRY(read_settings(&settings, adapters, call, error));
-    status result = read_inputs(&work.inputs, call->options, error);
-    NEXT(result, check_inputs(call->options, &work.inputs, options_text(call->options, "out"), error));
-    NEXT(result, check_output(options_text(call->options, "out"), error));
-    NEXT(result, encoder_open(&encoder, &settings, error));
-    if (result == OK) {
-        log_info(call->log, "computing on %s", encoder.model.backend->description);
-        result = embed(&work, error);
-        encoder_close(&encoder);
-    }
-    strings_free(&work.inputs.names);
-    return result;
-}
-
 static status run(const struct command_call *call, struct error *error)
 {
-    struct adapter_choice adapters;
+    SCOPED(adapter_choice_free) struct adapter_choice adapters = {0};
+    SCOPED(encoder_close) struct encoder encoder = {0};
+    SCOPED(close_work) struct work work = {.call = call, .encoder = &encoder};
+    struct encoder_settings settings;
     TRY(adapter_choice_read(&adapters, call->options, ROUTER_WORDS_ONE, error));
-    status result = embed_with(call, &adapters, error);
-    adapter_choice_free(&adapters);
-    return result;
+    TRY(read_settings(&settings, &adapters, call, error));
+    TRY(read_inputs(&work.inputs, call->options, error));
+    TRY(check_inputs(call->options, &work.inputs, options_text(call->options, "out"), error));
+    TRY(check_output(options_text(call->options, "out"), error));
+    TRY(encoder_open(&encoder, &settings, error));
+    log_info(call->log, "computing on %s", encoder.model.backend->description);
+    TRY(allocate(&work, error));
+    TRY(embed_all(&work, error));
+    progress_end(call->progress);
+    return write_features(&work, error);
 }
 
 const struct command command_embed = {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
@@ -30,6 +31,7 @@ static const struct option options[] = {
 
 struct evaluation {
     const struct command_call *call;
+    struct suite *suite;
     struct run *run;
     struct evaluator *evaluator;
     struct selector *selector; /* --router auto; otherwise NULL */
@@ -39,6 +41,18 @@ struct evaluation {
     struct classifier_choice classifier; /* of these weights */
     size_t *zero_shot;                   /* [tasks] correct answers of zero-shot CLIP */
 };
+
+static void close_evaluation(struct evaluation *v)
+{
+    evaluator_destroy(v->evaluator);
+    selector_destroy(v->selector);
+    run_close(v->run);
+    suite_destroy(v->suite);
+    free(v->zero_shot);
+    free(v->routers);
+    classifier_choice_free(&v->classifier);
+    adapter_choice_free(&v->choice);
+}
 
 static status own_router(const struct evaluation *v, const char *task, int *router, struct error *error)
 {
@@ -96,11 +110,10 @@ static status open_adapters(struct evaluation *v, struct error *error)
 static status open_weights(struct evaluation *v, struct error *error)
 {
     struct model *model = &v->run->model;
-    char *path = v->weights != NULL ? weights_path(v->weights) : NULL;
-    status result = path != NULL ? clip_reload(model->clip, path, error)
-                                 : saved_adapters_load(&v->choice.saved, model, NULL, 0, error);
-    free(path);
-    return result == OK ? evaluator_refresh(v->evaluator, error) : result;
+    OWNED char *path = v->weights != NULL ? weights_path(v->weights) : NULL;
+    TRY(path != NULL ? clip_reload(model->clip, path, error)
+                     : saved_adapters_load(&v->choice.saved, model, NULL, 0, error));
+    return evaluator_refresh(v->evaluator, error);
 }
 
 static void report(const struct evaluation *v, const char *activity, size_t j)
@@ -160,7 +173,7 @@ static void add_averages(const struct evaluation *v, struct table *table)
 
 static void show(const struct evaluation *v)
 {
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     table_add_column(&table, &(struct table_column){.title = "dataset"});
     table_add_column(&table, &(struct table_column){.title = "images"});
     table_add_column(&table, &(struct table_column){.title = "correct"});
@@ -179,7 +192,6 @@ static void show(const struct evaluation *v)
     if (!v->classifier.is_one) /* which has one dataset */
         add_averages(v, &table);
     output_table(v->call, &table);
-    table_free(&table);
 }
 
 /* A dataset with the same number of other classes would get meaningless answers. */
@@ -242,42 +254,31 @@ static void add_own_words(struct strings *words, const struct evaluation *v)
 /* Loads the suite with these words, then the command line's. */
 static status load_suite(struct evaluation *v, struct suite **suite, struct error *error)
 {
-    struct strings words = {0};
+    SCOPED(strings_free) struct strings words = {0};
     if (v->classifier.is_one)
         add_own_words(&words, v);
     suite_words_add(&words, v->call);
-    status result = suite_words_load(suite, v->call, &words, error);
-    strings_free(&words);
-    return result;
+    return suite_words_load(suite, v->call, &words, error);
 }
 
 static status evaluate_suite(struct evaluation *v, struct error *error)
 {
     const struct command_call *call = v->call;
-    struct suite *suite;
-    TRY(load_suite(v, &suite, error));
-    status result = check_head(v, suite, error);
-    NEXT(result, run_open_frozen(&v->run, suite, 0, call->log, error));
-    if (result == OK) {
-        log_info(call->log, "computing on %s", v->run->model.backend->description);
-        struct cache_progress decoding = {call->progress, call->stop};
-        cache_progress_begin(v->run->data.cache, &decoding);
-        result = surveyor_leave_out_unreadable(v->run, call->progress, call->stop, error);
-        NEXT(result, evaluate(v, error));
-        progress_end(call->progress);
-        evaluator_destroy(v->evaluator);
-        selector_destroy(v->selector);
-        run_close(v->run);
-        free(v->zero_shot);
-        free(v->routers);
-    }
-    suite_destroy(suite);
+    struct cache_progress decoding = {call->progress, call->stop};
+    TRY(load_suite(v, &v->suite, error));
+    TRY(check_head(v, v->suite, error));
+    TRY(run_open_frozen(&v->run, v->suite, 0, call->log, error));
+    log_info(call->log, "computing on %s", v->run->model.backend->description);
+    cache_progress_begin(v->run->data.cache, &decoding);
+    status result = surveyor_leave_out_unreadable(v->run, call->progress, call->stop, error);
+    NEXT(result, evaluate(v, error));
+    cache_progress_end(v->run->data.cache);
     return result;
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct evaluation v = {.call = call, .weights = options_text(call->options, "weights")};
+    SCOPED(close_evaluation) struct evaluation v = {.call = call, .weights = options_text(call->options, "weights")};
     bool adapters = options_text(call->options, "adapters") != NULL;
     const char *selectors = options_text(call->options, "selector");
     if (selectors != NULL && (adapters || v.weights != NULL || options_text(call->options, "router") != NULL))
@@ -291,12 +292,9 @@ static status run(const struct command_call *call, struct error *error)
                          "command line: eval: expected either --adapters FILE or --weights FILE, found %s",
                          adapters ? "both" : "neither");
     TRY(adapter_choice_read(&v.choice, call->options, ROUTER_WORDS_ALL, error));
-    status result =
-        v.weights != NULL ? classifier_choice_read(&v.classifier, v.weights, &(struct clip_stated){0}, error) : OK;
-    NEXT(result, evaluate_suite(&v, error));
-    classifier_choice_free(&v.classifier);
-    adapter_choice_free(&v.choice);
-    return result;
+    if (v.weights != NULL)
+        TRY(classifier_choice_read(&v.classifier, v.weights, &(struct clip_stated){0}, error));
+    return evaluate_suite(&v, error);
 }
 
 const struct command command_eval = {

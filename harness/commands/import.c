@@ -5,6 +5,8 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/json.h"
+#include "core/scope.h"
 #include "datasets/formats/json.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
@@ -32,25 +34,22 @@ static bool is_word(const char *argument)
 
 static status add_settings(struct strings *words, const char *path, struct error *error)
 {
-    struct bytes bytes;
-    json_t *settings, *value;
+    SCOPED(bytes_free) struct bytes bytes = {0};
+    SCOPED(json_decref_at) json_t *settings = NULL;
+    json_t *value;
     const char *key;
     TRY(file_read(path, FILE_LIMIT, &bytes, error));
-    status result = json_parse(&settings, bytes.data, bytes.size, path, error);
-    bytes_free(&bytes);
-    TRY(result);
+    TRY(json_parse(&settings, bytes.data, bytes.size, path, error));
     if (!json_is_object(settings))
-        result = error_set(error, ERROR_FORMAT, "%s: expected an object of JSON", path);
+        return error_set(error, ERROR_FORMAT, "%s: expected an object of JSON", path);
     json_object_foreach(settings, key, value)
     {
-        char *text = json_is_string(value)
-                         ? xstrdup(json_string_value(value))
-                         : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
+        OWNED char *text = json_is_string(value)
+                               ? xstrdup(json_string_value(value))
+                               : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
         strings_format(words, "method.options.%s=%s", key, text != NULL ? text : "");
-        free(text);
     }
-    json_decref(settings);
-    return result;
+    return OK;
 }
 
 static status make_words(const struct command_call *call, struct strings *words, struct error *error)
@@ -99,18 +98,16 @@ static status read_files(const struct command_call *call, struct imported *impor
 static status record(const struct command_call *call, const struct imported *imported, struct run *run,
                      struct error *error)
 {
-    struct store *store;
+    SCOPED(store_close_at) struct store *store = NULL;
     struct imported_result found;
     if (imported->inexact > 0)
         log_warn(call->log, "%zu accuracies are no multiple of one image (%s); the nearest is stored",
                  imported->inexact, imported->first);
     TRY(store_open_stoppable(&store, call->arguments[0], STORE_WRITE, call->stop, error));
-    status result = imported_record(imported, run, store, call->stop, &found, error);
-    if (result == OK && found.known)
+    TRY(imported_record(imported, run, store, call->stop, &found, error));
+    if (found.known)
         log_info(call->log, "run %" PRId64 " has these results already: nothing was changed", found.run);
-    NEXT(result, output_end_of_run(call, store, found.run, error));
-    store_close(store);
-    return result;
+    return output_end_of_run(call, store, found.run, error);
 }
 
 /* Without the data, the numbers of images have to be known otherwise. */
@@ -145,33 +142,21 @@ static status open_data(const struct command_call *call, const struct imported *
     return run_open_data(run, suite, seed, DATA_COUNTED, call->log, &ignored) == OK ? OK : opened;
 }
 
-static status import_run(const struct command_call *call, struct imported *imported, const struct suite *suite,
-                         struct error *error)
-{
-    struct run *run;
-    TRY(open_data(call, imported, suite, &run, error));
-    status result = check_images(call, run, error);
-    NEXT(result, imported_place(imported, run, error));
-    NEXT(result, record(call, imported, run, error));
-    run_close(run);
-    return result;
-}
-
 static status run(const struct command_call *call, struct error *error)
 {
     const struct command_call loading = {
         .options = call->options, .arguments = call->arguments + 1, .argument_count = 1};
-    struct imported imported = {0};
-    struct strings words = {0};
-    struct suite *suite = NULL;
-    status result = read_files(call, &imported, error);
-    NEXT(result, make_words(call, &words, error));
-    NEXT(result, suite_words_load(&suite, &loading, &words, error));
-    NEXT(result, import_run(call, &imported, suite, error));
-    suite_destroy(suite);
-    strings_free(&words);
-    imported_free(&imported);
-    return result;
+    SCOPED(imported_free) struct imported imported = {0};
+    SCOPED(strings_free) struct strings words = {0};
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
+    SCOPED(run_close_at) struct run *own = NULL;
+    TRY(read_files(call, &imported, error));
+    TRY(make_words(call, &words, error));
+    TRY(suite_words_load(&suite, &loading, &words, error));
+    TRY(open_data(call, &imported, suite, &own, error));
+    TRY(check_images(call, own, error));
+    TRY(imported_place(&imported, own, error));
+    return record(call, &imported, own, error);
 }
 
 const struct command command_import = {

@@ -1,4 +1,5 @@
 /* mtil layers: which blocks gain most from experts. */
+#include "core/scope.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/run/layer_choice.h"
@@ -28,7 +29,7 @@ static void add_block(struct table *table, const struct layer_scores *scores, en
 /* A block of rows per tower, the best first. */
 static void show(const struct command_call *call, const struct run *run, const struct layer_scores *scores)
 {
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     add_columns(&table, run);
     for (int t = 0; t < TOWERS; t++) {
         if (scores->blocks[t] > 0 && table_rows(&table) > 0)
@@ -39,22 +40,18 @@ static void show(const struct command_call *call, const struct run *run, const s
                     add_block(&table, scores, (enum tower)t, block);
     }
     output_table(call, &table);
-    table_free(&table);
 }
 
 static status score(const struct command_call *call, const struct suite *suite, struct error *error)
 {
-    struct run *run;
-    struct layer_scores scores = {0};
+    SCOPED(run_close_at) struct run *run = NULL;
+    SCOPED(layer_scores_free) struct layer_scores scores = {0};
     TRY(run_open(&run, suite, settings_seed(suite, 0), call->log, error));
     run->model.stop = call->stop;
-    status result = layer_choice_score(run, call->progress, &scores, error);
+    TRY(layer_choice_score(run, call->progress, &scores, error));
     progress_end(call->progress);
-    if (result == OK)
-        show(call, run, &scores);
-    layer_scores_free(&scores);
-    run_close(run);
-    return result;
+    show(call, run, &scores);
+    return OK;
 }
 
 static status run(const struct command_call *call, struct error *error)
@@ -62,15 +59,12 @@ static status run(const struct command_call *call, struct error *error)
     /* blocks and sharing of the suite and of the command line are overridden: the last word counts */
     static const char *const own[] = {"adapter.blocks=by_score_1", "adapter.share_across_blocks=0",
                                       "adapter.share_routing=0"};
-    struct strings words = {0};
-    struct suite *suite = NULL;
+    SCOPED(strings_free) struct strings words = {0};
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     suite_words_add(&words, call);
     strings_copy(&words, own, sizeof own / sizeof *own);
-    status result = suite_words_load(&suite, call, &words, error);
-    NEXT(result, score(call, suite, error));
-    suite_destroy(suite);
-    strings_free(&words);
-    return result;
+    TRY(suite_words_load(&suite, call, &words, error));
+    return score(call, suite, error);
 }
 
 const struct command command_layers = {

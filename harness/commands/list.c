@@ -3,6 +3,7 @@
 
 #include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
+#include "core/scope.h"
 #include "datasets/dataset.h"
 #include "harness/commands/output.h"
 #include "harness/config/suite.h"
@@ -19,35 +20,32 @@
 
 static void add_name(struct table *table, const struct suite_key *key)
 {
-    struct text name = {0};
+    SCOPED(text_free) struct text name = {0};
     text_add(&name, "%s.%s%s", key->section->name, key->section->each_of != NULL ? "NAME." : "", key->option->name);
     table_add_text(table, name.data);
-    text_free(&name);
 }
 
 static void add_default(struct table *table, const struct suite_key *key)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     if (key->inherits != NULL)
         text_add(&text, "%s.%s", key->inherits->name, key->option->name);
     else if (key->option->fallback != NULL)
         text_add(&text, "%s", *key->option->fallback != 0 ? key->option->fallback : "\"\"");
     table_add_text(table, text.data);
-    text_free(&text);
 }
 
 static void add_with(struct table *table, const struct suite_key *key)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     if (key->with.size > 0)
         text_add(&text, "%s: %s", key->section->chooser, key->with.data);
     table_add_text(table, text.data);
-    text_free(&text);
 }
 
 static void add_key(struct table *table, const struct suite_key *key)
 {
-    struct text range = {0};
+    SCOPED(text_free) struct text range = {0};
     option_add_range(&range, key->option);
     add_name(table, key);
     table_add_text(table, option_type_name(key->option));
@@ -55,7 +53,6 @@ static void add_key(struct table *table, const struct suite_key *key)
     add_default(table, key);
     add_with(table, key);
     table_add_text(table, key->option->help);
-    text_free(&range);
 }
 
 /* Adds the keys of one section, or of all sections (NULL). */
@@ -80,11 +77,9 @@ static void fill(struct table *table, const struct suite_keys *keys, const struc
 static status print_table(const struct command_call *call, const struct suite_keys *keys,
                           const struct suite_section *section, struct error *error)
 {
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     fill(&table, keys, section);
-    status result = output_chosen(call, &table, error);
-    table_free(&table);
-    return result;
+    return output_chosen(call, &table, error);
 }
 
 static status print_page(const struct command_call *call, const struct suite_keys *keys, struct error *error)
@@ -125,12 +120,10 @@ static status list_keys(const struct command_call *call, const char *name, struc
     const struct suite_section *section = name != NULL ? find_section(name, error) : NULL;
     if (name != NULL && section == NULL)
         return ERROR_ARGUMENT;
-    struct suite_keys keys;
+    SCOPED(suite_keys_free) struct suite_keys keys = {0};
     suite_keys_read(&keys, settings_sections);
     bool page = section == NULL && strcmp(options_text(call->options, "format"), "markdown") == 0;
-    status result = page ? print_page(call, &keys, error) : print_table(call, &keys, section, error);
-    suite_keys_free(&keys);
-    return result;
+    return page ? print_page(call, &keys, error) : print_table(call, &keys, section, error);
 }
 
 /* --- The kinds --- */
@@ -308,13 +301,12 @@ static void list_optimizers(struct listing *listing)
 
 static void list_questions(struct listing *listing)
 {
-    struct questions questions;
+    SCOPED(questions_close) struct questions questions = {0};
     questions_open(&questions, NULL, NULL); /* those that ship can be read */
     for (size_t i = 0; i < questions.count; i++)
         if (*questions.question[i].title != 0)
             add_entry(listing,
                       &(struct entry){.name = questions.question[i].name, .about = questions.question[i].title});
-    questions_close(&questions);
 }
 
 static void list_selectors(struct listing *listing)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/commands/output.h"
 #include "results/store/join.h"
 
@@ -15,7 +16,7 @@ static const struct option options[] = {
 static void show(const struct command_call *call, const struct join_counts *counts)
 {
     static const char *const titles[] = {"database", "runs", "added", "already there", "completed", "conflicts"};
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         table_add_column(&table, &(struct table_column){.title = titles[i]});
     for (size_t i = 1; i < call->argument_count; i++) {
@@ -28,19 +29,17 @@ static void show(const struct command_call *call, const struct join_counts *coun
         table_add_integer(&table, (int64_t)of->conflicts);
     }
     output_table(call, &table);
-    table_free(&table);
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
     struct join_settings settings = {
         .keep_first = options_boolean(call->options, "keep-first"), .log = call->log, .stop = call->stop};
-    struct join_counts *counts = xcalloc(call->argument_count, sizeof *counts);
+    OWNED struct join_counts *counts = xcalloc(call->argument_count, sizeof *counts);
     status result =
         join_databases(call->arguments[0], call->arguments + 1, call->argument_count - 1, &settings, counts, error);
     if (result == OK)
         show(call, counts);
-    free(counts);
     return result;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/commands/output.h"
 #include "models/files/weights_file.h"
 
@@ -98,7 +99,7 @@ static status add_file(struct table *table, const char *path, struct error *erro
 {
     static const char *const words[PARTS] = {"weight", "bias"};
     struct vectors parts[PARTS] = {0};
-    struct safetensors *file;
+    SCOPED(safetensors_close_at) struct safetensors *file = NULL;
     TRY(weights_file_open(&file, path, WEIGHTS_WHOLE, error));
     status result = OK;
     for (size_t part = 0; part < PARTS; part++)
@@ -111,14 +112,13 @@ static status add_file(struct table *table, const char *path, struct error *erro
     for (size_t part = 0; part < PARTS; part++)
         for (size_t block = 0; block < BLOCKS_MOST; block++)
             free(parts[part].values[block]);
-    safetensors_close(file);
     return result;
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
     static const char *const titles[] = {"weights", "block", "gain", "bias"};
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     status result = OK;
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         table_add_column(&table, &(struct table_column){.title = titles[i], .decimals = 4, .once = i == 0});
@@ -129,7 +129,6 @@ static status run(const struct command_call *call, struct error *error)
     }
     if (result == OK)
         output_table(call, &table);
-    table_free(&table);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/terminal/screen.h"
 #include "results/query.h"
@@ -13,10 +14,9 @@ enum { ROWS_OF_A_TABLE = 10000 };
 
 void output_words(const struct command_call *call, const char *words)
 {
-    struct text visible = {0};
+    SCOPED(text_free) struct text visible = {0};
     text_add_visible(&visible, words);
     fputs(visible.data, call->out);
-    text_free(&visible);
 }
 
 static enum table_format format_of(const struct command_call *call)
@@ -46,7 +46,7 @@ void output_table_as(const struct command_call *call, const struct table *table,
     const char *plain = getenv("NO_COLOR");
     bool colour = screen_obeys(call->out) && (plain == NULL || *plain == 0);
     int width = format == TABLE_TEXT && !chooses(call) ? screen_columns(call->out) : 0;
-    struct text text = {0}, left_out = {0};
+    SCOPED(text_free) struct text text = {0}, left_out = {0};
     if (width > 0)
         table_render_within(table, (size_t)width, colour, &text, &left_out);
     else
@@ -56,8 +56,6 @@ void output_table_as(const struct command_call *call, const struct table *table,
     if (left_out.size > 0)
         log_info(call->log, "in %d columns there is no room for %s%s", width, left_out.data,
                  has_columns(call) ? "; --columns chooses, --columns all prints all" : "");
-    text_free(&left_out);
-    text_free(&text);
 }
 
 /* Marks the columns of a name, which every table with it has. */
@@ -76,28 +74,23 @@ static bool choose(const struct table *table, const char *name, bool *keep)
 
 static status unknown_column(const struct table *table, const char *name, struct error *error)
 {
-    const char **titles = xcalloc(table->columns + 1, sizeof *titles);
+    OWNED const char **titles = xcalloc(table->columns + 1, sizeof *titles);
     for (size_t i = 0; i < table->columns; i++)
         titles[i] = table->column[i].title;
-    status result = error_unknown_word(error, "command line: --columns", "column", name, titles, table->columns);
-    free(titles);
-    return result;
+    return error_unknown_word(error, "command line: --columns", "column", name, titles, table->columns);
 }
 
 status output_chosen(const struct command_call *call, struct table *table, struct error *error)
 {
     size_t count = chooses(call) ? options_list_size(call->options, "columns") : 0;
-    bool *keep = xcalloc(table->columns + 1, sizeof *keep);
-    status result = OK;
-    for (size_t i = 0; result == OK && i < count; i++)
+    OWNED bool *keep = xcalloc(table->columns + 1, sizeof *keep);
+    for (size_t i = 0; i < count; i++)
         if (!choose(table, options_list_item(call->options, "columns", i), keep))
-            result = unknown_column(table, options_list_item(call->options, "columns", i), error);
-    if (result == OK && count > 0)
+            return unknown_column(table, options_list_item(call->options, "columns", i), error);
+    if (count > 0)
         table_keep(table, keep);
-    if (result == OK)
-        output_table(call, table);
-    free(keep);
-    return result;
+    output_table(call, table);
+    return OK;
 }
 
 /* --- Long tables --- */
@@ -128,13 +121,12 @@ static void print_json(const struct output_stream *stream, const char *text, siz
 
 static void print_part(const struct output_stream *stream, bool end)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     table_render(&stream->table, stream->format, false, &text);
     if (stream->format == TABLE_CSV)
         fputs(stream->printed > 0 ? strchr(text.data, '\n') + 1 : text.data, stream->call->out); /* the header once */
     else
         print_json(stream, text.data, text.size, end);
-    text_free(&text);
 }
 
 status output_stream_print(struct output_stream *stream, bool end, struct error *error)
@@ -160,10 +152,8 @@ status output_stream_print(struct output_stream *stream, bool end, struct error 
 
 status output_end_of_run(const struct command_call *call, struct store *store, int64_t run, struct error *error)
 {
-    struct table table = {0};
-    status result = query_named(store, "end-of-run", &(struct query_filter){.run = run}, &table, error);
-    if (result == OK)
-        output_table(call, &table);
-    table_free(&table);
-    return result;
+    SCOPED(table_free) struct table table = {0};
+    TRY(query_named(store, "end-of-run", &(struct query_filter){.run = run}, &table, error));
+    output_table(call, &table);
+    return OK;
 }

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"
@@ -57,6 +58,19 @@ struct work {
     struct answer *answers;    /* [batch] */
     struct answer_rank *ranks; /* [batch, top] */
 };
+
+static void close_work(struct work *work)
+{
+    image_reader_close(&work->reader);
+    output_stream_close(&work->output);
+    free(work->ranks);
+    free(work->answers);
+    predictor_close(work->predictor);
+    adapter_metadata_free(&work->given);
+    classifier_choice_free(&work->classifier);
+    adapter_choice_free(&work->choice);
+    strings_free(&work->classes);
+}
 
 static const struct adapter_metadata *metadata_of(const struct work *work)
 {
@@ -301,22 +315,6 @@ static status predict(struct work *work, struct error *error)
     return answer_all(work, error);
 }
 
-static status classify(const struct command_call *call, struct error *error)
-{
-    struct work work = {.call = call, .top = (size_t)options_integer(call->options, "top")};
-    status result = predict(&work, error);
-    image_reader_close(&work.reader);
-    output_stream_close(&work.output);
-    free(work.ranks);
-    free(work.answers);
-    predictor_close(work.predictor);
-    adapter_metadata_free(&work.given);
-    classifier_choice_free(&work.classifier);
-    adapter_choice_free(&work.choice);
-    strings_free(&work.classes);
-    return result;
-}
-
 /* --- A run of a database in place of its files --- */
 
 /* Options that a run's rows stand for. A classifier has no texts. */
@@ -347,51 +345,45 @@ static status read_option(struct options *own, const struct table *rows, size_t 
 
 static status read_options(struct options *own, struct store *store, int64_t run, struct error *error)
 {
-    struct table rows = {0};
-    struct run_row about;
+    SCOPED(table_free) struct table rows = {0};
+    SCOPED(run_row_free) struct run_row about = {0};
     bool files = false;
     TRY(store_read_run(store, run, &about, error));
-    char *sql = path_format(OF_RUN, (long long)run, (long long)run);
-    status result = query_sql(store, sql, &rows, error);
-    for (size_t row = 0; result == OK && row < table_rows(&rows); row++) {
+    OWNED char *sql = path_format(OF_RUN, (long long)run, (long long)run);
+    TRY(query_sql(store, sql, &rows, error));
+    for (size_t row = 0; row < table_rows(&rows); row++) {
         files |= strcmp(table_cell_at(&rows, row, 0)->text, "weights") == 0;
-        result = read_option(own, &rows, row, error);
+        TRY(read_option(own, &rows, row, error));
     }
-    if (result == OK && !files)
-        result =
-            error_set(error, ERROR_ARGUMENT, "%s: run %lld (%s, %s) has saved no weights; mtil query runs lists others",
-                      store_path(store), (long long)run, about.suite, about.status);
-    table_free(&rows);
-    run_row_free(&about);
-    free(sql);
-    return result;
+    if (!files)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: run %lld (%s, %s) has saved no weights; mtil query runs lists others", store_path(store),
+                         (long long)run, about.suite, about.status);
+    return OK;
 }
 
 /* The options of the call, with those that a run stands for. */
 static status of_run(struct options **own, const struct options *given, struct error *error)
 {
-    struct store *store = NULL;
+    SCOPED(store_close_at) struct store *store = NULL;
     const struct option *table = options_table(given);
     TRY(options_create(own, table, error));
-    status result = OK;
-    for (; result == OK && table->name != NULL; table++)
+    for (; table->name != NULL; table++)
         if (options_given(given, table->name))
-            result = options_set(*own, table->name, options_as_text(given, table->name), "command line", error);
-    NEXT(result, store_open(&store, options_text(given, "database"), STORE_READ, error));
-    NEXT(result, read_options(*own, store, options_integer(given, "run"), error));
-    store_close(store);
-    return result;
+            TRY(options_set(*own, table->name, options_as_text(given, table->name), "command line", error));
+    TRY(store_open(&store, options_text(given, "database"), STORE_READ, error));
+    return read_options(*own, store, options_integer(given, "run"), error);
 }
 
 static status run(const struct command_call *given, struct error *error)
 {
     struct command_call own = *given;
-    struct options *taken = NULL;
-    status result = options_given(given->options, "run") ? of_run(&taken, given->options, error) : OK;
+    SCOPED(options_destroy_at) struct options *taken = NULL;
+    if (options_given(given->options, "run"))
+        TRY(of_run(&taken, given->options, error));
     own.options = taken != NULL ? taken : given->options;
-    NEXT(result, classify(&own, error));
-    options_destroy(taken);
-    return result;
+    SCOPED(close_work) struct work work = {.call = &own, .top = (size_t)options_integer(own.options, "top")};
+    return predict(&work, error);
 }
 
 const struct command command_predict = {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/inputs/test_files.h"
 #include "harness/commands/output.h"
@@ -103,16 +104,15 @@ static status check_option(const struct request *request, const char *option, co
 {
     if (option == NULL || question_uses(&request->questions, request->question, word))
         return OK;
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     for (size_t i = 0; i < request->questions.count; i++) {
         const struct question *other = &request->questions.question[i];
         if (*other->title != 0 && question_uses(&request->questions, other, word))
             text_add(&names, "%s%s", names.size > 0 ? ", " : "", other->name);
     }
-    error_set(error, ERROR_ARGUMENT, "command line: query: --%s is for questions that read %s (%s), found %.200s",
-              option, word, names.data != NULL ? names.data : "", request->what);
-    text_free(&names);
-    return ERROR_ARGUMENT;
+    return error_set(error, ERROR_ARGUMENT,
+                     "command line: query: --%s is for questions that read %s (%s), found %.200s", option, word,
+                     names.data != NULL ? names.data : "", request->what);
 }
 
 static status ask(const struct command_call *call, struct store *store, const struct request *request,
@@ -143,24 +143,18 @@ static void say_whole_runs(const struct command_call *call, const struct store *
 
 static status answer(const struct command_call *call, const struct request *request, struct error *error)
 {
-    struct store *store;
+    SCOPED(store_close_at) struct store *store = NULL;
     TRY(request->database != NULL ? store_open_stoppable(&store, request->database, STORE_READ, call->stop, error)
                                   : store_open(&store, "published numbers", STORE_MEMORY, error));
-    struct table table = {0};
-    struct text note = {0};
-    struct test_files files = {.store = store};
-    status result = test_files_attach(&files, error);
-    NEXT(result, ask(call, store, request, &table, &note, error));
-    if (result == OK && note.size > 0)
+    SCOPED(table_free) struct table table = {0};
+    SCOPED(text_free) struct text note = {0};
+    SCOPED(test_files_close) struct test_files files = {.store = store};
+    TRY(test_files_attach(&files, error));
+    TRY(ask(call, store, request, &table, &note, error));
+    if (note.size > 0)
         log_info(call->log, "%s: %s", store_path(store), note.data);
-    if (result == OK)
-        say_whole_runs(call, store, request);
-    NEXT(result, output_chosen(call, &table, error));
-    text_free(&note);
-    table_free(&table);
-    store_close(store);
-    test_files_close(&files);
-    return result;
+    say_whole_runs(call, store, request);
+    return output_chosen(call, &table, error);
 }
 
 static status run(const struct command_call *call, struct error *error)

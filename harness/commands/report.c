@@ -1,6 +1,7 @@
 /* mtil report: a results database as one page, and its figures for papers. mtil export: its tables as files of other programs. */
 #include <stdlib.h>
 
+#include "core/scope.h"
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
@@ -30,14 +31,12 @@ static void log_outcome(const struct command_call *call, const struct report_req
 static status write_report(const struct command_call *call, struct report_request *request, struct error *error)
 {
     struct report_outcome outcome;
-    struct store *store;
+    SCOPED(store_close_at) struct store *store = NULL;
     TRY(store_open_stoppable(&store, call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE, STORE_READ,
                              call->stop, error));
-    status result = report_write(store, request, &outcome, error);
-    store_close(store);
-    if (result == OK)
-        log_outcome(call, request, &outcome);
-    return result;
+    TRY(report_write(store, request, &outcome, error));
+    log_outcome(call, request, &outcome);
+    return OK;
 }
 
 static status run_report(const struct command_call *call, struct error *error)
@@ -52,11 +51,9 @@ static status run_report(const struct command_call *call, struct error *error)
     };
     if (request.folder == NULL)
         return error_set(error, ERROR_ARGUMENT, "command line: report: expected --out FOLDER, the folder to write");
-    const char **by = options_list_items(call->options, "by", &request.by_count);
+    OWNED const char **by = options_list_items(call->options, "by", &request.by_count);
     request.by = by;
-    status result = write_report(call, &request, error);
-    free((void *)by);
-    return result;
+    return write_report(call, &request, error);
 }
 
 const struct command command_report = {
@@ -92,14 +89,12 @@ static status run_export(const struct command_call *call, struct error *error)
                          "command line: export: expected --csv FOLDER, found no folder; see mtil export --help");
     struct query_filter filter = filter_read(call->options);
     struct export_counts counts;
-    struct store *store;
+    SCOPED(store_close_at) struct store *store = NULL;
     TRY(store_open_stoppable(&store, database, STORE_READ, call->stop, error));
-    status result = query_check_filter(store, &filter, error);
-    NEXT(result, export_csv(store, &filter, folder, &counts, error));
-    if (result == OK)
-        log_info(call->log, "%zu files with %zu rows in %s", counts.files, counts.rows, folder);
-    store_close(store);
-    return result;
+    TRY(query_check_filter(store, &filter, error));
+    TRY(export_csv(store, &filter, folder, &counts, error));
+    log_info(call->log, "%zu files with %zu rows in %s", counts.files, counts.rows, folder);
+    return OK;
 }
 
 const struct command command_export = {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/file_writer.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/commands/inputs/run_list.h"
 #include "harness/commands/inputs/suite_words.h"
@@ -49,11 +50,9 @@ static status make_folder(struct rerun *r, struct error *error)
         return OK;
     }
     parent = parent != NULL && parent[0] != 0 ? parent : "/tmp";
-    char *target = path_format("%s/mtil-rerun", parent);
+    OWNED char *target = path_format("%s/mtil-rerun", parent);
     temporary_clear(parent);
-    status result = temporary_create_folder(&r->temporary, target, error);
-    free(target);
-    TRY(result);
+    TRY(temporary_create_folder(&r->temporary, target, error));
     r->folder = xstrdup(r->temporary.path);
     r->database = path_format("%s/results.db", r->folder);
     return OK;
@@ -63,28 +62,24 @@ static status make_folder(struct rerun *r, struct error *error)
 static status read_suite(struct rerun *r, struct error *error)
 {
     const struct command_call *call = r->call;
-    struct strings words = {0};
+    SCOPED(strings_free) struct strings words = {0};
     strings_copy(&words, call->arguments + 2, call->argument_count - 2);
     strings_format(&words, "run.folder=%s", r->folder);
     strings_format(&words, "run.database=%s", r->database);
     strings_format(&words, "run.checkpoints=none");
-    status result = suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections,
-                                       (const char *const *)words.items, words.count, error);
-    NEXT(result, suite_words_consent(call, r->suite, &words, error));
-    strings_free(&words);
-    return result;
+    TRY(suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections,
+                           (const char *const *)words.items, words.count, error));
+    return suite_words_consent(call, r->suite, &words, error);
 }
 
 static status read_run(struct rerun *r, struct error *error)
 {
-    struct run_list list;
-    status result = run_list_read(&list, r->call->arguments + 1, 1, error);
-    if (result == OK && list.count != 1)
-        result = error_set(error, ERROR_ARGUMENT, "command line: rerun: expected one run, found %zu", list.count);
-    NEXT(result, store_open(&r->store, r->call->arguments[0], STORE_READ, error));
-    NEXT(result, store_read_run(r->store, list.runs[0], &r->run, error));
-    run_list_free(&list);
-    TRY(result);
+    SCOPED(run_list_free) struct run_list list = {0};
+    TRY(run_list_read(&list, r->call->arguments + 1, 1, error));
+    if (list.count != 1)
+        return error_set(error, ERROR_ARGUMENT, "command line: rerun: expected one run, found %zu", list.count);
+    TRY(store_open(&r->store, r->call->arguments[0], STORE_READ, error));
+    TRY(store_read_run(r->store, list.runs[0], &r->run, error));
     return strcmp(r->run.status, "finished") == 0
                ? OK
                : error_set(error, ERROR_ARGUMENT, "%s: expected a finished run, found run %" PRId64 " %s",
@@ -94,12 +89,11 @@ static status read_run(struct rerun *r, struct error *error)
 static status remove_files(const struct rerun *r, const struct run *run, struct error *error)
 {
     struct run_files files;
-    char *folder = run_folder(run);
+    OWNED char *folder = run_folder(run);
     status result = run_files_find(&files, folder, r->run.seed, error);
     NEXT(result, run_files_remove(&files, error));
     run_files_close(&files);
     rmdir(r->folder); /* unless another repetition has files there */
-    free(folder);
     return result;
 }
 
@@ -107,50 +101,47 @@ static status remove_files(const struct rerun *r, const struct run *run, struct 
 static status repeat(struct rerun *r, int64_t *id, struct error *error)
 {
     const struct command_call *call = r->call;
-    struct run *run;
+    SCOPED(run_close_at) struct run *run = NULL;
     TRY(store_open(&r->repetition, r->database, STORE_WRITE, error));
     TRY(run_open(&run, r->suite, (uint64_t)r->run.seed, call->log, error));
     struct sequence sequence = {.run = run, .store = r->repetition, .progress = call->progress, .stop = call->stop};
     status result = sequence_run(&sequence, error);
     progress_end(call->progress);
     *id = sequence.id;
-    NEXT(result, remove_files(r, run, error));
-    run_close(run);
-    if (result == OK && sequence.finished_before)
-        result = error_set(error, ERROR_ARGUMENT, "%s: already has this run; name another database", r->database);
-    return result;
+    TRY(result);
+    TRY(remove_files(r, run, error));
+    if (sequence.finished_before)
+        return error_set(error, ERROR_ARGUMENT, "%s: already has this run; name another database", r->database);
+    return OK;
 }
 
 static status compare(struct rerun *r, int64_t run, struct error *error)
 {
     struct repeat both = {.first = r->store, .first_run = r->run.run, .second = r->repetition, .second_run = run};
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     status result = repeat_compare(&both, &table, error);
-    if (result == OK)
-        output_table(r->call, &table);
-    if (result == OK && both.machines.size > 0)
-        log_info(r->call->log, "run %" PRId64 " was computed under other conditions: %s", r->run.run,
-                 both.machines.data);
-    if (result == OK && !both.agrees)
-        result = error_set(error, ERROR_FORMAT, "%s: the rows of run %" PRId64 " differ from those of its repetition",
-                           r->call->arguments[0], r->run.run);
-    text_free(&both.machines);
-    table_free(&table);
-    return result;
+    SCOPED(text_free) struct text machines = both.machines;
+    TRY(result);
+    output_table(r->call, &table);
+    if (machines.size > 0)
+        log_info(r->call->log, "run %" PRId64 " was computed under other conditions: %s", r->run.run, machines.data);
+    if (!both.agrees)
+        return error_set(error, ERROR_FORMAT, "%s: the rows of run %" PRId64 " differ from those of its repetition",
+                         r->call->arguments[0], r->run.run);
+    return OK;
 }
 
 static status run_rerun(const struct command_call *call, struct error *error)
 {
-    struct rerun r = {.call = call, .temporary = {.lock = -1}};
+    SCOPED(close_rerun) struct rerun r = {.call = call, .temporary = {.lock = -1}};
     int64_t run = 0;
-    status result = read_run(&r, error);
-    NEXT(result, make_folder(&r, error));
-    NEXT(result, read_suite(&r, error));
-    NEXT(result, repeat(&r, &run, error));
+    TRY(read_run(&r, error));
+    TRY(make_folder(&r, error));
+    TRY(read_suite(&r, error));
+    status result = repeat(&r, &run, error);
     if (result == ERROR_STOPPED && r.temporary.path == NULL)
         error_context(error, "the same command resumes the repetition");
     NEXT(result, compare(&r, run, error));
-    close_rerun(&r);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/inputs/suite_words.h"
@@ -37,25 +38,30 @@ static void show_start(const struct command_call *call, const struct run *run)
              run->model.settings.method->name, run->model.backend->description);
     if (run->data.cut == NULL)
         return;
-    struct text means = {0};
+    SCOPED(text_free) struct text means = {0};
     label_split_add_means(&means, run->data.cut);
     log_info(call->log, "%s in %zu tasks: mean cosine of class names %s", run->data.whole.settings.name,
              run->data.task_count, means.data);
-    text_free(&means);
 }
 
-/* Logs the files that mtil predict and eval take. */
-static status show_files(const struct command_call *call, const struct run *run, const struct sequence *sequence,
-                         struct error *error)
+/* The results, and the files that mtil predict and eval take. */
+static status show_end(const struct command_call *call, const struct run *run, const struct sequence *sequence,
+                       struct error *error)
 {
     unsigned groups = run->model.groups;
-    struct run_row row;
+    SCOPED(run_row_free) struct run_row row = {0};
+    if (sequence->iterations > 0)
+        log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", trained_values(&run->model),
+                 (double)trained_values(&run->model) * 4.0 / (1 << 20),
+                 sequence->training_seconds / (double)sequence->iterations);
+    if (sequence->finished_before)
+        log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)run->model.seed);
+    TRY(output_end_of_run(call, sequence->store, sequence->id, error));
     if (groups == GROUPS_NONE || run->model.settings.checkpoints == CHECKPOINTS_NONE)
         return OK;
     TRY(store_read_run(sequence->store, sequence->id, &row, error));
     if (row.folder != NULL)
         log_info(call->log, "the %s lie in %s", groups_beside_towers(groups) ? "adapters" : "weights", row.folder);
-    run_row_free(&row);
     return OK;
 }
 
@@ -67,12 +73,15 @@ static status open_store(const struct command_call *call, const struct suite *su
 }
 
 /* *store: opened unless it is, when there is something to write. */
-static status run_opened(const struct command_call *call, struct run *run, double start, struct store **store,
-                         struct error *error)
+static status run_seed(const struct command_call *call, const struct suite *suite, struct store **store, uint64_t seed,
+                       struct error *error)
 {
+    SCOPED(run_close_at) struct run *run = NULL;
+    double start = clock_seconds();
+    TRY(run_open(&run, suite, seed, call->log, error));
     if (stop_requested(call->stop))
         return error_set(error, ERROR_STOPPED, "stopped before the run started");
-    TRY(open_store(call, run->suite, store, error));
+    TRY(open_store(call, suite, store, error));
     show_start(call, run);
     struct sequence sequence = {.run = run,
                                 .store = *store,
@@ -85,41 +94,21 @@ static status run_opened(const struct command_call *call, struct run *run, doubl
     if (result != ERROR_STOPPED)
         stop_release(call->stop);
     progress_end(call->progress);
-    if (result == OK && sequence.iterations > 0)
-        log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", trained_values(&run->model),
-                 (double)trained_values(&run->model) * 4.0 / (1 << 20),
-                 sequence.training_seconds / (double)sequence.iterations);
-    if (result == OK && sequence.finished_before)
-        log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)run->model.seed);
-    NEXT(result, output_end_of_run(call, *store, sequence.id, error));
-    NEXT(result, show_files(call, run, &sequence, error));
+    NEXT(result, show_end(call, run, &sequence, error));
     if (result == ERROR_STOPPED)
         error_context(error, "the same command resumes the run");
-    return result;
-}
-
-static status run_seed(const struct command_call *call, const struct suite *suite, struct store **store, uint64_t seed,
-                       struct error *error)
-{
-    struct run *run;
-    double start = clock_seconds();
-    TRY(run_open(&run, suite, seed, call->log, error));
-    status result = run_opened(call, run, start, store, error);
-    run_close(run);
     return result;
 }
 
 /* A database that is there is looked at first; one that is not appears when a run begins. */
 static status run_seeds(const struct command_call *call, const struct suite *suite, struct error *error)
 {
-    struct store *store = NULL;
-    status result = OK;
+    SCOPED(store_close_at) struct store *store = NULL;
     if (file_exists(options_text(suite_options(suite, "run"), "database")))
-        result = open_store(call, suite, &store, error);
-    for (size_t i = 0; result == OK && i < settings_seeds(suite); i++)
-        result = run_seed(call, suite, &store, settings_seed(suite, i), error);
-    store_close(store);
-    return result;
+        TRY(open_store(call, suite, &store, error));
+    for (size_t i = 0; i < settings_seeds(suite); i++)
+        TRY(run_seed(call, suite, &store, settings_seed(suite, i), error));
+    return OK;
 }
 
 /* Without data or weights, only the settings are shown. */
@@ -133,7 +122,7 @@ static void show_settings_alone(const struct command_call *call, const struct su
 /* What mtil data get has to fetch. */
 static void show_archives(const struct run *run, FILE *out)
 {
-    struct text by_hand = {0};
+    SCOPED(text_free) struct text by_hand = {0};
     double bytes = 0;
     for (size_t k = 0; k < run->data.task_count; k++)
         for (const struct fetch_source *source = fetch_sources; source->name != NULL; source++) {
@@ -147,7 +136,6 @@ static void show_archives(const struct run *run, FILE *out)
     if (bytes > 0 || by_hand.size > 0)
         fprintf(out, "# archives about %.1f GB to fetch (mtil data get)%s\n", bytes / 1e9,
                 by_hand.size > 0 ? by_hand.data : "");
-    text_free(&by_hand);
 }
 
 /* Classes taken from the wrong folders are seen here before they are trained. */
@@ -157,7 +145,7 @@ static void show_tasks(const struct run *run, FILE *out)
     for (size_t k = 0; k < run->data.task_count; k++) {
         const struct dataset *dataset = run->data.tasks[k].dataset;
         size_t classes = dataset_classes(dataset);
-        struct text line = {0};
+        SCOPED(text_free) struct text line = {0};
         text_add(&line, "# ");
         text_add_visible(&line, run->data.tasks[k].settings.name);
         text_add(&line, ": %zu images to train on, %zu to test on, %zu class%s: ", dataset_size(dataset, SPLIT_TRAIN),
@@ -172,7 +160,6 @@ static void show_tasks(const struct run *run, FILE *out)
                 run->data.tasks[k].planned ? " (published sizes)"
                 : classes > NAMED          ? ", …"
                                            : "");
-        text_free(&line);
     }
 }
 
@@ -189,23 +176,20 @@ static void show_planned(const struct command_call *call, const struct run *run,
 /* What another program takes is not known. */
 static status show_own(const struct command_call *call, const struct suite *suite, struct run *run, struct error *error)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     fprintf(call->out, "%s\n", suite_text(suite));
     show_tasks(run, call->out);
-    status result = run->model.settings.method->own->describe(&run->method, &text, error);
-    if (result == OK) {
-        fprintf(call->out, "# method.command: %s\n# it would be sent: ",
-                options_as_text(suite_options(suite, "method"), "command"));
-        output_words(call, text.data);
-        fputs("\n", call->out);
-    }
-    text_free(&text);
-    return result;
+    TRY(run->model.settings.method->own->describe(&run->method, &text, error));
+    fprintf(call->out,
+            "# method.command: %s\n# it would be sent: ", options_as_text(suite_options(suite, "method"), "command"));
+    output_words(call, text.data);
+    fputs("\n", call->out);
+    return OK;
 }
 
 static status dry_run(const struct command_call *call, const struct suite *suite, struct error *error)
 {
-    struct run *run;
+    SCOPED(run_close_at) struct run *run = NULL;
     status opened = run_open(&run, suite, settings_seed(suite, 0), call->log, error);
     const struct error missing = *error;
     bool planned = opened == ERROR_IO;
@@ -215,66 +199,55 @@ static status dry_run(const struct command_call *call, const struct suite *suite
         show_settings_alone(call, suite, &missing);
     if (opened != OK)
         return opened == ERROR_IO ? OK : opened;
+    if (run->model.settings.method->own != NULL)
+        return show_own(call, suite, run, error);
     const struct estimate estimate = workload_estimate(run);
     struct rates rates = {0};
-    status result =
-        run->model.settings.method->own != NULL ? show_own(call, suite, run, error) : rates_measure(&rates, run, error);
-    if (result == OK && run->model.settings.method->own == NULL) {
-        fputs(suite_text(suite), call->out);
-        fputs("\n", call->out);
-        if (run->data.cut != NULL)
-            label_split_print(run->data.cut, run->data.whole.dataset, call->out);
-        show_tasks(run, call->out);
-        fprintf(call->out, "# %zu trained parameters\n", trained_values(&run->model));
-        if (planned)
-            show_planned(call, run, &missing);
-        rates_print(&rates, &estimate, settings_seeds(suite), call->out);
-    }
-    run_close(run);
-    return result;
+    TRY(rates_measure(&rates, run, error));
+    fputs(suite_text(suite), call->out);
+    fputs("\n", call->out);
+    if (run->data.cut != NULL)
+        label_split_print(run->data.cut, run->data.whole.dataset, call->out);
+    show_tasks(run, call->out);
+    fprintf(call->out, "# %zu trained parameters\n", trained_values(&run->model));
+    if (planned)
+        show_planned(call, run, &missing);
+    rates_print(&rates, &estimate, settings_seeds(suite), call->out);
+    return OK;
 }
 
 /* A word of the command line that changes nothing, as merge.every=3 with policy=none, is pointed out. */
 static status note_unread(const struct command_call *call, const struct suite *suite, const char *word,
                           struct error *error)
 {
-    char *key;
-    struct text needed = {0};
-    status result = suite_word_key(&key, word, error);
-    if (result == OK && !suite_reads(suite, key, &needed))
+    OWNED char *key = NULL;
+    SCOPED(text_free) struct text needed = {0};
+    TRY(suite_word_key(&key, word, error));
+    if (!suite_reads(suite, key, &needed))
         log_info(call->log, "%s changes nothing: %s%s", key,
                  needed.size > 0 ? "it is read only with " : "nothing reads it with these settings",
                  needed.size > 0 ? needed.data : "");
-    text_free(&needed);
-    free(key);
-    return result;
+    return OK;
 }
 
 static status run_suite(const struct command_call *call, const struct strings *words, struct error *error)
 {
-    struct suite *suite;
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     TRY(suite_words_load(&suite, call, words, error));
     struct settings settings;
-    status result = suite_words_consent(call, suite, words, error);
-    NEXT(result, settings_read(&settings, suite, error));
-    if (result == OK)
-        settings_warn(&settings, suite, call->log);
+    TRY(suite_words_consent(call, suite, words, error));
+    TRY(settings_read(&settings, suite, error));
+    settings_warn(&settings, suite, call->log);
     for (size_t i = 0; i < words->count; i++)
-        NEXT(result, note_unread(call, suite, words->items[i], error));
-    if (result == OK)
-        result =
-            options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
-    suite_destroy(suite);
-    return result;
+        TRY(note_unread(call, suite, words->items[i], error));
+    return options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct strings words = {0};
+    SCOPED(strings_free) struct strings words = {0};
     suite_words_add(&words, call);
-    status result = run_suite(call, &words, error);
-    strings_free(&words);
-    return result;
+    return run_suite(call, &words, error);
 }
 
 const struct command command_run = {
@@ -303,29 +276,20 @@ static void add_classifier_words(struct strings *words, const struct command_cal
     suite_words_add(words, call);
 }
 
-static status classify_dataset(const struct command_call *call, const char *name, struct error *error)
-{
-    struct strings words = {0};
-    add_classifier_words(&words, call);
-    strings_format(&words, "data.order=%s", name);
-    status result = run_suite(call, &words, error);
-    strings_free(&words);
-    return result;
-}
-
 static status classify(const struct command_call *call, struct error *error)
 {
-    struct strings words = {0};
-    struct suite *suite = NULL;
+    SCOPED(strings_free) struct strings words = {0};
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     add_classifier_words(&words, call);
-    status result = suite_words_load(&suite, call, &words, error);
-    strings_free(&words);
-    TRY(result);
+    TRY(suite_words_load(&suite, call, &words, error));
     const struct options *data = suite_options(suite, "data");
-    for (size_t i = 0; result == OK && i < options_list_size(data, "order"); i++)
-        result = classify_dataset(call, options_list_item(data, "order", i), error);
-    suite_destroy(suite);
-    return result;
+    for (size_t i = 0; i < options_list_size(data, "order"); i++) {
+        SCOPED(strings_free) struct strings own = {0};
+        add_classifier_words(&own, call);
+        strings_format(&own, "data.order=%s", options_list_item(data, "order", i));
+        TRY(run_suite(call, &own, error));
+    }
+    return OK;
 }
 
 const struct command command_classify = {

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "harness/commands/inputs/run_list.h"
 #include "harness/commands/output.h"
 #include "harness/run/run.h"
@@ -123,32 +124,25 @@ static status delete_run(const struct command_call *call, struct store *store, s
     return OK;
 }
 
-static status delete_runs(const struct command_call *call, struct removal *removal, struct error *error)
-{
-    bool agreed;
-    TRY(store_open(&removal->store, call->arguments[0], STORE_WRITE, error));
-    TRY(run_list_read(&removal->list, call->arguments + 1, call->argument_count - 1, error));
-    TRY(prepare(call, removal, error));
-    TRY(ask(call, removal, &agreed, error));
-    if (!agreed)
-        log_info(call->log, "nothing was removed");
-    for (size_t i = 0; agreed && i < removal->prepared; i++) {
-        if (stop_requested(call->stop))
-            return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu runs; the same command removes the others",
-                             i, removal->prepared);
-        TRY(delete_run(call, removal->store, &removal->doomed[i], error));
-    }
-    return OK;
-}
-
 static status run_delete(const struct command_call *call, struct error *error)
 {
-    struct removal removal = {0};
+    SCOPED(release) struct removal removal = {0};
+    bool agreed;
     if (!file_exists(call->arguments[0]))
         return error_set(error, ERROR_IO, "%s: there is no such file", call->arguments[0]);
-    status result = delete_runs(call, &removal, error);
-    release(&removal);
-    return result;
+    TRY(store_open(&removal.store, call->arguments[0], STORE_WRITE, error));
+    TRY(run_list_read(&removal.list, call->arguments + 1, call->argument_count - 1, error));
+    TRY(prepare(call, &removal, error));
+    TRY(ask(call, &removal, &agreed, error));
+    if (!agreed)
+        log_info(call->log, "nothing was removed");
+    for (size_t i = 0; agreed && i < removal.prepared; i++) {
+        if (stop_requested(call->stop))
+            return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu runs; the same command removes the others",
+                             i, removal.prepared);
+        TRY(delete_run(call, removal.store, &removal.doomed[i], error));
+    }
+    return OK;
 }
 
 static const struct command command_runs_delete = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
@@ -30,14 +31,13 @@ struct command_trials {
 
 static void read_words(struct command_trials *c)
 {
-    struct strings words = {0};
+    SCOPED(strings_free) struct strings words = {0};
     suite_words_add(&words, c->call);
     for (size_t i = 1; i < words.count; i++) { /* the first one is the run */
         const char *word = words.items[i];
         bool selectors = strncmp(word, own_section, sizeof own_section - 1) == 0;
         strings_copy(selectors ? &c->selector_words : &c->other_words, &word, 1);
     }
-    strings_free(&words);
 }
 
 /* The run's suite; the words may say where things are, not what is computed. */
@@ -70,20 +70,17 @@ static status check_inputs(const struct command_trials *c, struct error *error)
 {
     const struct command_call *call = c->call;
     struct run *run = c->run;
-    struct surveyor surveyor;
-    struct inputs inputs = {0};
+    SCOPED(surveyor_close) struct surveyor surveyor = {0};
+    SCOPED(inputs_free) struct inputs inputs = {0};
     TRY(surveyor_open(&surveyor, &run->model.settings, call->log, call->progress, call->stop, error));
-    status result = surveyor_tasks(run, &surveyor, error);
-    NEXT(result, inputs_read(&inputs, &surveyor, c->suite, run, error));
-    surveyor_close(&surveyor);
-    if (result == OK && strcmp(inputs.hash, c->source.run.suite_hash) != 0)
-        result =
-            error_set(error, ERROR_ARGUMENT,
-                      "run %" PRId64 ": its weights, vocabulary or images are not those that it was computed from; "
-                      "`mtil query inputs` shows them",
-                      c->id);
-    inputs_free(&inputs);
-    return result;
+    TRY(surveyor_tasks(run, &surveyor, error));
+    TRY(inputs_read(&inputs, &surveyor, c->suite, run, error));
+    if (strcmp(inputs.hash, c->source.run.suite_hash) != 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "run %" PRId64 ": its weights, vocabulary or images are not those that it was computed from; "
+                         "`mtil query inputs` shows them",
+                         c->id);
+    return OK;
 }
 
 /* --- A selector --- */
@@ -92,19 +89,14 @@ static status digest_folder(const struct command_trials *c, const char *path, ch
                             struct error *error)
 {
     const struct command_call *call = c->call;
-    struct surveyor surveyor;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
+    SCOPED(surveyor_close) struct surveyor surveyor = {0};
     struct survey survey;
-    struct dataset *dataset;
     TRY(dataset_of_images(&dataset, path, error));
-    status result = surveyor_open(&surveyor, &c->run->model.settings, call->log, call->progress, call->stop, error);
-    if (result == OK) {
-        result = surveyor_look(&surveyor, &survey, dataset, &(struct surveyor_subject){.name = "unrelated"}, error);
-        surveyor_close(&surveyor);
-    }
-    dataset_close(dataset);
-    if (result == OK)
-        memcpy(digest, survey.splits[SPLIT_TRAIN].digest, DIGEST_SIZE);
-    return result;
+    TRY(surveyor_open(&surveyor, &c->run->model.settings, call->log, call->progress, call->stop, error));
+    TRY(surveyor_look(&surveyor, &survey, dataset, &(struct surveyor_subject){.name = "unrelated"}, error));
+    memcpy(digest, survey.splits[SPLIT_TRAIN].digest, DIGEST_SIZE);
+    return OK;
 }
 
 /* Its settings as lines; files and folders stand for their contents, if the kind reads them at all. */
@@ -139,35 +131,31 @@ static status try_settings(struct command_trials *c, const struct suite *suite, 
                             .source = &c->source,
                             .progress = c->call->progress,
                             .stop = c->call->stop};
-    struct text keys = {0};
-    status result = selector_settings_check(&settings, error);
-    NEXT(result, selector_settings_look(&settings, error));
-    if (result == OK && settings.kind->route == ROUTE_ONE)
-        result = error_set(error, ERROR_ARGUMENT,
-                           "command line: --selector none: expected one that chooses; run %" PRId64 " has a router per "
-                           "task",
-                           c->id);
-    NEXT(result, write_keys(c, options, settings.kind->features == FEATURES_PIXELS, &keys, error));
-    NEXT(result, trials_run(&trials, &settings, keys.data, error));
-    text_free(&keys);
+    SCOPED(text_free) struct text keys = {0};
+    TRY(selector_settings_check(&settings, error));
+    TRY(selector_settings_look(&settings, error));
+    if (settings.kind->route == ROUTE_ONE)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: --selector none: expected one that chooses; run %" PRId64 " has a router per "
+                         "task",
+                         c->id);
+    TRY(write_keys(c, options, settings.kind->features == FEATURES_PIXELS, &keys, error));
+    TRY(trials_run(&trials, &settings, keys.data, error));
     progress_end(c->call->progress);
-    return result;
+    return OK;
 }
 
 /* The defaults, and the command line's words: what the run's own selector was told is another's. */
 static status try_name(struct command_trials *c, const char *name, struct error *error)
 {
     static const char empty[] = "selector: {kind: clip}\n";
-    struct strings words = {0};
-    struct suite *suite = NULL;
+    SCOPED(strings_free) struct strings words = {0};
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     strings_copy(&words, (const char *const *)c->selector_words.items, c->selector_words.count);
     strings_format(&words, "%skind=%s", own_section, name);
-    status result = suite_parse(&suite, empty, sizeof empty - 1, "command line", settings_sections,
-                                (const char *const *)words.items, words.count, error);
-    NEXT(result, try_settings(c, suite, error));
-    suite_destroy(suite);
-    strings_free(&words);
-    return result;
+    TRY(suite_parse(&suite, empty, sizeof empty - 1, "command line", settings_sections,
+                    (const char *const *)words.items, words.count, error));
+    return try_settings(c, suite, error);
 }
 
 static status try_all(struct command_trials *c, const char *names, struct error *error)
@@ -178,25 +166,22 @@ static status try_all(struct command_trials *c, const char *names, struct error 
             return error_set(error, ERROR_ARGUMENT,
                              "command line: eval: %s: --selector names the kind, here %s; leave out selector.kind",
                              c->selector_words.items[i], names);
-    char *copy = xstrdup(names), *rest = copy;
-    status result = OK;
-    for (char *name; result == OK && (name = strsep(&rest, ",")) != NULL;)
-        result = try_name(c, name, error);
-    free(copy);
-    return result;
+    OWNED char *copy = xstrdup(names);
+    char *rest = copy;
+    for (char *name; (name = strsep(&rest, ",")) != NULL;)
+        TRY(try_name(c, name, error));
+    return OK;
 }
 
 /* --- All of it --- */
 
 static status show(const struct command_trials *c, struct error *error)
 {
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     struct query_filter filter = {.run = c->id};
-    status result = query_named(c->store, "selector", &filter, &table, error);
-    if (result == OK)
-        output_table(c->call, &table);
-    table_free(&table);
-    return result;
+    TRY(query_named(c->store, "selector", &filter, &table, error));
+    output_table(c->call, &table);
+    return OK;
 }
 
 static status work(struct command_trials *c, const char *names, struct error *error)

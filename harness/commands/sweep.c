@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
@@ -147,33 +148,28 @@ static void note_lines(const struct command_call *call, struct text *text)
 /* With --dry-run the table is the answer; otherwise it is a note, because standard output is for the results. */
 static void show_plan(const struct command_call *call, const struct sweep *sweep, const struct placement *placement)
 {
-    struct table table = {0};
-    struct text text = {0};
+    SCOPED(table_free) struct table table = {0};
+    SCOPED(text_free) struct text text = {0};
     sweep_tables_plan(sweep, placement, &table);
     if (asked(call, "dry-run"))
         output_table(call, &table);
     else
         table_render(&table, TABLE_TEXT, false, &text);
-    table_free(&table);
     describe(call, sweep, placement, &text);
     note_lines(call, &text);
-    text_free(&text);
 }
 
 /* --- The runs --- */
 
 static status show_results(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
-    struct store *store;
-    struct table table = {0};
+    SCOPED(store_close_at) struct store *store = NULL;
+    SCOPED(table_free) struct table table = {0};
     TRY(store_open_stoppable(&store, sweep->database, STORE_READ, call->stop, error));
-    status result = sweep_look(sweep, store, error);
-    NEXT(result, sweep_tables_results(sweep, store, &table, error));
-    store_close(store);
-    if (result == OK)
-        output_table(call, &table);
-    table_free(&table);
-    return result;
+    TRY(sweep_look(sweep, store, error));
+    TRY(sweep_tables_results(sweep, store, &table, error));
+    output_table(call, &table);
+    return OK;
 }
 
 static status report_failures(const struct command_call *call, const struct sweep *sweep, struct error *error)
@@ -228,21 +224,20 @@ static status open_results(const struct command_call *call, const struct sweep *
 /* Joins the cluster's finished runs first, so that nothing is computed twice. */
 static status collect(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
-    struct store *store;
-    TRY(open_results(call, sweep, &store, error));
-    status result = look(call, sweep, store, error);
-    store_close(store);
-    return result == OK ? sweep_parts_collect(sweep, call->log, error) : result;
+    {
+        SCOPED(store_close_at) struct store *store = NULL;
+        TRY(open_results(call, sweep, &store, error));
+        TRY(look(call, sweep, store, error));
+    }
+    return sweep_parts_collect(sweep, call->log, error);
 }
 
 static status look_and_estimate(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
-    struct store *store;
+    SCOPED(store_close_at) struct store *store = NULL;
     TRY(open_results(call, sweep, &store, error));
-    status result = look(call, sweep, store, error);
-    NEXT(result, sweep_cost_estimate(sweep, store, call->log, call->progress, error));
-    store_close(store);
-    return result;
+    TRY(look(call, sweep, store, error));
+    return sweep_cost_estimate(sweep, store, call->log, call->progress, error);
 }
 
 /* --- On a cluster --- */
@@ -250,7 +245,7 @@ static status look_and_estimate(const struct command_call *call, struct sweep *s
 static status submit(const struct command_call *call, const struct sweep *sweep, const struct sweep_request *request,
                      struct error *error)
 {
-    struct text jobs = {0};
+    SCOPED(text_free) struct text jobs = {0};
     const struct options *given = call->options;
     struct slurm_options slurm = {.request = request,
                                   .partition = options_text(given, "partition"),
@@ -263,12 +258,8 @@ static status submit(const struct command_call *call, const struct sweep *sweep,
         log_info(call->log, "nothing is left to submit; the same command with --collect shows the results");
         return OK;
     }
-    status result = slurm_submit(sweep, &slurm, &jobs, error);
-    if (result == OK)
-        log_info(call->log, "job %s: %s/batch.sh; squeue --jobs %s shows its state", jobs.data, sweep->folder,
-                 jobs.data);
-    text_free(&jobs);
-    TRY(result);
+    TRY(slurm_submit(sweep, &slurm, &jobs, error));
+    log_info(call->log, "job %s: %s/batch.sh; squeue --jobs %s shows its state", jobs.data, sweep->folder, jobs.data);
     log_info(call->log, "a job after it joins the results into %s; so does the same command with --collect",
              sweep->database);
     return OK;
@@ -299,14 +290,12 @@ static status warn(const struct command_call *call, const struct sweep *sweep, c
 {
     bool warned = false;
     for (size_t i = 0; i < sweep->configuration_count; i++) {
-        struct suite *suite;
+        SCOPED(suite_destroy_at) struct suite *suite = NULL;
         struct settings settings;
         TRY(sweep_suite(sweep, i, &suite, error));
-        status read = suite_words_consent(call, suite, words, error);
-        NEXT(read, settings_read(&settings, suite, error));
-        warned = warned || (read == OK && settings_warn(&settings, suite, call->log));
-        suite_destroy(suite);
-        TRY(read);
+        TRY(suite_words_consent(call, suite, words, error));
+        TRY(settings_read(&settings, suite, error));
+        warned = warned || settings_warn(&settings, suite, call->log);
     }
     return OK;
 }
@@ -331,8 +320,8 @@ static status run_sweep(const struct command_call *call, struct sweep *sweep, co
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct sweep *sweep = NULL;
-    struct strings words = {0};
+    SCOPED(sweep_close_at) struct sweep *sweep = NULL;
+    SCOPED(strings_free) struct strings words = {0};
     TRY(check_options(call, error));
     suite_words_add(&words, call);
     struct sweep_request request = {.suite = call->arguments[0],
@@ -342,11 +331,8 @@ static status run(const struct command_call *call, struct error *error)
                                     .values = asked(call, "grid") ? GRID_EXPAND : GRID_LITERAL,
                                     .progress = call->progress,
                                     .stop = call->stop};
-    status result = sweep_open(&sweep, &request, error);
-    NEXT(result, run_sweep(call, sweep, &request, &words, error));
-    strings_free(&words);
-    sweep_close(sweep);
-    return result;
+    TRY(sweep_open(&sweep, &request, error));
+    return run_sweep(call, sweep, &request, &words, error);
 }
 
 const struct command command_sweep = {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "harness/commands/inputs/run_list.h"
 #include "harness/commands/output.h"
 #include "harness/methods/methods.h"
@@ -58,7 +59,7 @@ static void sum_up(const struct table *faults, struct table *kinds, struct table
 /* People see a line per kind and some examples, programs and --verbose all of them. */
 static void show_faults(const struct command_call *call, const struct table *faults)
 {
-    struct table kinds = {0}, examples = {0};
+    SCOPED(table_free) struct table kinds = {0}, examples = {0};
     if (strcmp(options_text(call->options, "format"), "table") != 0) {
         output_table(call, faults);
         return;
@@ -70,8 +71,6 @@ static void show_faults(const struct command_call *call, const struct table *fau
     if (!call->verbose && table_rows(&examples) < table_rows(faults))
         log_info(call->log, "%zu of %zu faults are shown; --verbose shows all", table_rows(&examples),
                  table_rows(faults));
-    table_free(&kinds);
-    table_free(&examples);
 }
 
 static status show(const struct command_call *call, const char *database, const struct verification *verification,
@@ -100,22 +99,19 @@ static bool names_database(const char *word)
 
 static status run_verify(const struct command_call *call, struct error *error)
 {
-    struct run_list list;
+    SCOPED(run_list_free) struct run_list list = {0};
     struct store *store;
     size_t given = call->argument_count > 0 && names_database(call->arguments[0]);
     const char *database = given > 0 ? call->arguments[0] : SETTINGS_DATABASE;
-    status result = run_list_read(&list, call->arguments + given, call->argument_count - given, error);
-    NEXT(result, store_open(&store, database, STORE_READ, error));
-    if (result == OK) {
-        struct verification verification = {
-            .runs = list.runs, .count = list.count, .cells = cells_of, .incidental = settings_incidental};
-        result = verify_database(store, &verification, error);
-        NEXT(result, show(call, database, &verification, error));
-        verification_free(&verification);
-        store_close(store);
-    }
-    run_list_free(&list);
-    return result;
+    TRY(run_list_read(&list, call->arguments + given, call->argument_count - given, error));
+    TRY(store_open(&store, database, STORE_READ, error));
+    struct verification verification = {
+        .runs = list.runs, .count = list.count, .cells = cells_of, .incidental = settings_incidental};
+    TRY(verify_database(store, &verification, error));
+    TRY(show(call, database, &verification, error));
+    verification_free(&verification);
+    store_close(store);
+    return OK;
 }
 
 const struct command command_verify = {

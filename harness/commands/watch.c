@@ -1,6 +1,7 @@
 /* mtil watch: shows the progress of running runs. */
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
 #include "harness/run/settings.h"
@@ -17,7 +18,7 @@ static const struct option options[] = {
 static status add_answer(struct store *store, const char *question, const char *standing, struct text *text,
                          struct error *error)
 {
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     status result = query_named(store, question, &(struct query_filter){.status = standing}, &table, error);
     if (result == OK && standing == NULL)
         text_add(text, "%s", table_cell_at(&table, 0, 0)->text);
@@ -25,7 +26,6 @@ static status add_answer(struct store *store, const char *question, const char *
         text_add(text, "\n");
         table_render(&table, TABLE_TEXT, false, text);
     }
-    table_free(&table);
     return result;
 }
 
@@ -43,18 +43,16 @@ static status look(struct store *store, struct text *text, struct error *error)
 
 static status print_once(const struct command_call *call, struct store *store, struct error *error)
 {
-    struct text text = {0};
-    status result = look(store, &text, error);
-    if (result == OK)
-        fputs(text.data, call->out);
-    text_free(&text);
-    return result;
+    SCOPED(text_free) struct text text = {0};
+    TRY(look(store, &text, error));
+    fputs(text.data, call->out);
+    return OK;
 }
 
 static status keep_looking(const struct command_call *call, struct store *store, struct error *error)
 {
-    struct text text = {0};
-    struct screen screen = {.out = call->out};
+    SCOPED(text_free) struct text text = {0};
+    SCOPED(screen_close) struct screen screen = {.out = call->out};
     double seconds = options_real(call->options, "every");
     struct stat file = {0};
     status result;
@@ -64,20 +62,15 @@ static status keep_looking(const struct command_call *call, struct store *store,
         if (result == OK)
             screen_show(&screen, text.data);
     } while (result == OK && screen_wait(&screen, seconds, call->stop));
-    screen_close(&screen);
-    text_free(&text);
     return result == ERROR_STOPPED ? OK : result; /* Ctrl-C is the normal way to leave */
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct store *store;
+    SCOPED(store_close_at) struct store *store = NULL;
     TRY(store_open_stoppable(&store, call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE, STORE_READ,
                              call->stop, error));
-    status result =
-        options_boolean(call->options, "once") ? print_once(call, store, error) : keep_looking(call, store, error);
-    store_close(store);
-    return result;
+    return options_boolean(call->options, "once") ? print_once(call, store, error) : keep_looking(call, store, error);
 }
 
 const struct command command_watch = {

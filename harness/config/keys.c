@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "harness/config/internal.h"
 
 /* --- All keys --- */
@@ -172,13 +173,12 @@ status suite_key_check(const struct suite *suite, const char *word, const char *
 /* The key that has the whole name, one that depends on another's value ("data.parts" on data.split_by), too; NULL: none. */
 static char *key_called(const struct suite_section *sections, const char *name)
 {
-    struct suite_keys keys;
+    SCOPED(suite_keys_free) struct suite_keys keys = {0};
     char *key = NULL;
     suite_keys_read(&keys, sections);
     for (size_t i = 0; i < keys.count && key == NULL; i++)
         if (keys.list[i].section->each_of == NULL && strcmp(keys.list[i].option->name, name) == 0)
             key = whole_key(keys.list[i].section, name);
-    suite_keys_free(&keys);
     return key;
 }
 

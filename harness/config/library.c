@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "harness/config/internal.h"
 
 enum { FILE_SIZE = 256 * 1024 /* at most, of a suite */ };
@@ -80,16 +81,14 @@ static void find_near_shipped(const char *word, size_t *least, char **near)
 
 static void find_near_file(const char *path, const char *word, size_t *least, char **near)
 {
-    char *folder = path_parent(path);
-    struct directory files = {0};
+    OWNED char *folder = path_parent(path);
+    SCOPED(directory_free) struct directory files = {0};
     if (folder != NULL && directory_list(&files, folder, NULL) == OK)
         for (size_t i = 0; i < files.count; i++)
             if (files.names[i][stem_length(files.names[i])] != 0 && is_nearer(word, files.names[i], least)) {
                 free(*near);
                 *near = path_format("%.*s%s", (int)(word - path), path, files.names[i]);
             }
-    directory_free(&files);
-    free(folder);
 }
 
 /* The suite that ships, or the .yaml file in the same folder, with the nearest name; of two equally near, the one of
@@ -110,27 +109,25 @@ static char *find_near(const char *name_or_path)
 
 static status missing_file(const char *path, struct error *error)
 {
-    char *near = find_near(path);
-    error_set(error, ERROR_IO,
-              "%s: there is no such suite%s%s%s; mtil list suites shows those that ship, mtil init writes one", path,
-              near != NULL ? " (did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?)" : "");
-    free(near);
-    return ERROR_IO;
+    OWNED char *near = find_near(path);
+    return error_set(error, ERROR_IO,
+                     "%s: there is no such suite%s%s%s; mtil list suites shows those that ship, mtil init writes one",
+                     path, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
+                     near != NULL ? "\"?)" : "");
 }
 
 status suite_unknown(const char *where, const char *name, bool files, struct error *error)
 {
-    char *near = NULL;
+    OWNED char *near = NULL;
     size_t least = (stem_length(name) + 1) / 3 + 1;
     if (files)
         near = find_near(name);
     else
         find_near_shipped(name, &least, &near);
-    error_set(error, ERROR_ARGUMENT, "%s: unknown suite \"%s\"%s%s%s; expected one that mtil list suites shows%s",
-              where, name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
-              near != NULL ? "\"?)" : "", files ? ", or the path of a .yaml file" : "");
-    free(near);
-    return ERROR_ARGUMENT;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: unknown suite \"%s\"%s%s%s; expected one that mtil list suites shows%s", where, name,
+                     near != NULL ? " (did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?)" : "",
+                     files ? ", or the path of a .yaml file" : "");
 }
 
 status suite_file_open(struct suite_file *file, const char *name_or_path, struct error *error)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
 #include "harness/config/suite.h"
@@ -54,13 +55,12 @@ status suite_source_unknown(const struct suite_source *source, const char *where
     names[count++] = suite_rows_section.name;
     const char *near = nearest_word(word, names, count);
     size_t distance;
-    char *key = suite_key_near(source->sections, word, &distance);
+    OWNED char *key = suite_key_near(source->sections, word, &distance);
     bool is_key = key != NULL && 2 * distance < strlen(word) && (near == NULL || distance < edit_distance(word, near));
     for (size_t i = 0; i < count; i++)
         if (strlen(word) >= SHORT_FORM && strncmp(names[i], word, strlen(word)) == 0)
             near = names[i], is_key = false; /* "train" is short for "training", although delta.train is a key */
     error_unknown_word_near(error, where, "section or key", word, is_key ? key : near, names, count);
-    free(key);
     return ERROR_ARGUMENT;
 }
 
@@ -192,17 +192,14 @@ static status set_back(struct suite_source *source, size_t first, const struct a
 static status add_path(struct suite_source *source, size_t first, const char *where, const char *path, size_t size,
                        struct assignment *assignment, struct error *error)
 {
-    char *left = xstrndup(path, size);
-    status result = split_path(source, where, left, assignment, error);
-    if (result == OK && strlen(left) + strlen(assignment->key) >= KEY_LENGTH)
-        result = error_set(error, ERROR_ARGUMENT, "%s: a key of more than %d characters", where, KEY_LENGTH - 1);
-    char *list = result == OK ? inside_brackets(assignment) : NULL;
+    OWNED char *left = xstrndup(path, size);
+    TRY(split_path(source, where, left, assignment, error));
+    if (strlen(left) + strlen(assignment->key) >= KEY_LENGTH)
+        return error_set(error, ERROR_ARGUMENT, "%s: a key of more than %d characters", where, KEY_LENGTH - 1);
+    OWNED char *list = inside_brackets(assignment);
     assignment->value = list != NULL ? list : assignment->value;
-    NEXT(result, suite_source_add(source, assignment, error));
-    NEXT(result, set_back(source, first, assignment, error));
-    free(list);
-    free(left);
-    return result;
+    TRY(suite_source_add(source, assignment, error));
+    return set_back(source, first, assignment, error);
 }
 
 /* "rows.ZSCL.method.reference_images": a value of one row; a row's name has no dots. */
@@ -228,10 +225,8 @@ static status find_whole_key(const struct suite_source *source, const char *name
     *key = NULL;
     if (memchr(name, '.', size) != NULL)
         return OK;
-    char *word = xstrndup(name, size);
-    status result = suite_key_find(key, source->sections, word, error);
-    free(word);
-    return result;
+    OWNED char *word = xstrndup(name, size);
+    return suite_key_find(key, source->sections, word, error);
 }
 
 status suite_source_override(struct suite_source *source, const char *override, struct error *error)
@@ -247,13 +242,11 @@ status suite_source_override(struct suite_source *source, const char *override, 
         (override[section] == '.' || override[section] == '='))
         return add_to_row(source, override, (size_t)(equals - override), equals + 1, error);
     struct assignment assignment = {.value = (char *)equals + 1}; /* is copied */
-    char *key;
+    OWNED char *key = NULL;
     TRY(find_whole_key(source, override, (size_t)(equals - override), &key, error));
     const char *path = key != NULL ? key : override;
     size_t size = key != NULL ? strlen(key) : (size_t)(equals - override);
-    status result = add_path(source, 0, "command line", path, size, &assignment, error);
-    free(key);
-    return result;
+    return add_path(source, 0, "command line", path, size, &assignment, error);
 }
 
 /* Whether the value names a row of its suite. */
@@ -310,23 +303,21 @@ static status read_used(const struct suite_source *source, struct suite_source *
 static status join(struct suite_source *source, struct suite_source *used, struct error *error)
 {
     bool own_rows = has_rows(source);
-    struct suite_source own = *source;
+    SCOPED(suite_source_free) struct suite_source own = *source;
     *source = (struct suite_source){.file = own.file, .sections = own.sections, .use = own.use};
     own.use = NULL;
-    status result = OK;
     for (size_t i = 0; i < used->count; i++) {
         used->assignments[i].file = source->use;
         if (!own_rows || (used->assignments[i].section != &suite_rows_section && !names_row(&used->assignments[i])))
-            NEXT(result, suite_source_add(source, &used->assignments[i], error));
+            TRY(suite_source_add(source, &used->assignments[i], error));
     }
     size_t first = source->count;
     for (size_t i = 0; i < own.count; i++) {
-        NEXT(result, suite_source_add(source, &own.assignments[i], error));
+        TRY(suite_source_add(source, &own.assignments[i], error));
         if (own.assignments[i].value != NULL && own.assignments[i].section != &suite_rows_section)
-            NEXT(result, set_back(source, first, &own.assignments[i], error));
+            TRY(set_back(source, first, &own.assignments[i], error));
     }
-    suite_source_free(&own);
-    return result;
+    return OK;
 }
 
 status suite_source_read(struct suite_source *source, const char *text, size_t size, struct error *error)
@@ -334,11 +325,9 @@ status suite_source_read(struct suite_source *source, const char *text, size_t s
     TRY(suite_source_read_alone(source, text, size, error));
     if (source->use == NULL)
         return OK;
-    struct suite_source used = {.file = source->use, .sections = source->sections};
-    status result = read_used(source, &used, error);
-    NEXT(result, join(source, &used, error));
-    suite_source_free(&used);
-    return result;
+    SCOPED(suite_source_free) struct suite_source used = {.file = source->use, .sections = source->sections};
+    TRY(read_used(source, &used, error));
+    return join(source, &used, error);
 }
 
 static const struct suite_section *find_chooser(const struct suite_section *sections)
@@ -376,15 +365,14 @@ static status read_rows(struct strings *rows, const struct suite_source *source,
 static status none_named(const struct suite_source *source, const struct suite_section *chooser,
                          const struct strings *rows, struct error *error)
 {
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     for (size_t i = 0; i < rows->count; i++)
         text_add(&names, "%s%s", i > 0 ? ", " : "", rows->items[i]);
-    error_set(error, ERROR_ARGUMENT,
-              "%s: a suite with %zu rows; expected one of them, as in %s.%s=%s, or mtil sweep %s, which runs them all: "
-              "%s",
-              source->file, rows->count, chooser->name, chooser->row, rows->items[0], source->file, names.data);
-    text_free(&names);
-    return ERROR_ARGUMENT;
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "%s: a suite with %zu rows; expected one of them, as in %s.%s=%s, or mtil sweep %s, which runs them all: "
+        "%s",
+        source->file, rows->count, chooser->name, chooser->row, rows->items[0], source->file, names.data);
 }
 
 static status check_word(const char *where, const char *name, const struct strings *rows, struct error *error)
@@ -427,38 +415,34 @@ static status choose(const struct suite_source *source, const struct strings *ro
         return error_set(error, ERROR_ARGUMENT, "%s: rows: expected a suite without rows", source->file);
     if (named == NULL)
         return none_named(source, chooser, rows, error);
-    status result = check_word(where, named->value, rows, error);
+    TRY(check_word(where, named->value, rows, error));
     for (size_t i = 0; i < source->count; i++) /* of overrides */
         if (source->assignments[i].section == &suite_rows_section)
-            NEXT(result, check_word("command line: rows", source->assignments[i].entry, rows, error));
+            TRY(check_word("command line: rows", source->assignments[i].entry, rows, error));
     *chosen = named->value;
-    return result;
+    return OK;
 }
 
 status suite_rows_choose(const struct suite_source *source, const char **row, struct error *error)
 {
-    struct strings rows = {0};
+    SCOPED(strings_free) struct strings rows = {0};
     *row = NULL;
-    status result = read_rows(&rows, source, error);
-    NEXT(result, choose(source, &rows, row, error));
-    strings_free(&rows);
-    return result;
+    TRY(read_rows(&rows, source, error));
+    return choose(source, &rows, row, error);
 }
 
 status suite_load_rows(struct suite_rows *rows, const char *name_or_path, const struct suite_section *sections,
                        struct error *error)
 {
     const struct suite_section *chooser = find_chooser(sections);
-    struct suite_file file;
+    SCOPED(suite_file_close) struct suite_file file = {0};
     *rows = (struct suite_rows){0};
     TRY(suite_file_open(&file, name_or_path, error));
-    struct suite_source source = {.file = file.name, .sections = sections};
+    SCOPED(suite_source_free) struct suite_source source = {.file = file.name, .sections = sections};
     status result = suite_source_read(&source, file.text, file.size, error);
     NEXT(result, read_rows(&rows->names, &source, error));
     if (result == OK && chooser != NULL)
         rows->key = path_format("%s.%s", chooser->name, chooser->row);
-    suite_source_free(&source);
-    suite_file_close(&file);
     if (result != OK)
         suite_rows_free(rows);
     return result;

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
 
@@ -319,11 +320,10 @@ static status resolve_entries(struct suite *suite, const struct suite_source *so
 
 static void write_down(struct suite *suite)
 {
-    struct text identity = {0};
+    SCOPED(text_free) struct text identity = {0};
     suite_write(&suite->text, suite, false);
     suite_write(&identity, suite, true);
     digest_text(identity.data != NULL ? identity.data : "", suite->hash);
-    text_free(&identity);
 }
 
 static status build(struct suite *suite, const struct suite_source *source, struct error *error)
@@ -366,17 +366,13 @@ status suite_parse(struct suite **result, const char *text, size_t size, const c
                    const struct suite_section *sections, const char *const *overrides, size_t override_count,
                    struct error *error)
 {
-    struct suite_source source = {.file = file, .sections = sections};
-    struct suite *suite = xcalloc(1, sizeof *suite);
+    SCOPED(suite_source_free) struct suite_source source = {.file = file, .sections = sections};
+    SCOPED(suite_destroy_at) struct suite *suite = xcalloc(1, sizeof *suite);
     suite->sections = sections;
-    status outcome = read_source(&source, text, size, overrides, override_count, error);
-    NEXT(outcome, build(suite, &source, error));
-    suite_source_free(&source);
-    if (outcome == OK)
-        *result = suite;
-    else
-        suite_destroy(suite);
-    return outcome;
+    TRY(read_source(&source, text, size, overrides, override_count, error));
+    TRY(build(suite, &source, error));
+    *result = TAKE(suite);
+    return OK;
 }
 
 /* The first override that changes by itself what the stored suite computes, or is wrong by itself. */
@@ -385,10 +381,9 @@ static const char *changing_override(const struct suite *stored, const char *tex
 {
     for (size_t i = 0; i + 1 < count; i++) {
         struct error error;
-        struct suite *one = NULL;
+        SCOPED(suite_destroy_at) struct suite *one = NULL;
         bool same = suite_parse(&one, text, strlen(text), name, sections, overrides + i, 1, &error) == OK &&
                     strcmp(stored->hash, one->hash) == 0;
-        suite_destroy(one);
         if (!same)
             return overrides[i];
     }
@@ -399,26 +394,23 @@ status suite_parse_stored(struct suite **suite, const char *text, const char *na
                           const struct suite_section *sections, const char *const *overrides, size_t override_count,
                           struct error *error)
 {
-    struct suite *stored = NULL;
+    SCOPED(suite_destroy_at) struct suite *stored = NULL;
     TRY(suite_parse(&stored, text, strlen(text), name, sections, NULL, 0, error));
-    status result = suite_parse(suite, text, strlen(text), name, sections, overrides, override_count, error);
-    if (result == OK && strcmp(stored->hash, (*suite)->hash) != 0)
-        result = error_set(error, ERROR_ARGUMENT,
-                           "command line: expected settings that do not change what is computed, such as data.root=… "
-                           "or run.threads=2, found %s",
-                           changing_override(stored, text, name, sections, overrides, override_count));
-    suite_destroy(stored);
-    return result;
+    TRY(suite_parse(suite, text, strlen(text), name, sections, overrides, override_count, error));
+    if (strcmp(stored->hash, (*suite)->hash) != 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: expected settings that do not change what is computed, such as data.root=… "
+                         "or run.threads=2, found %s",
+                         changing_override(stored, text, name, sections, overrides, override_count));
+    return OK;
 }
 
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
                   const char *const *overrides, size_t override_count, struct error *error)
 {
-    struct suite_file file;
+    SCOPED(suite_file_close) struct suite_file file = {0};
     TRY(suite_file_open(&file, name_or_path, error));
-    status result = suite_parse(suite, file.text, file.size, file.name, sections, overrides, override_count, error);
-    suite_file_close(&file);
-    return result;
+    return suite_parse(suite, file.text, file.size, file.name, sections, overrides, override_count, error);
 }
 
 void suite_destroy(struct suite *suite)

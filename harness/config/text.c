@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
 #include "results/store.h"
@@ -24,13 +25,12 @@ static void write_string(struct text *out, const char *string)
         text_add(out, "%s", string);
         return;
     }
-    struct text quoted = {0};
+    SCOPED(text_free) struct text quoted = {0};
     text_add(&quoted, "\"");
     for (const char *p = string; *p != 0; p++)
         text_add(&quoted, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
     text_add(&quoted, "\"");
     text_add_visible(out, quoted.data); /* YAML has the same escapes */
-    text_free(&quoted);
 }
 
 /* The shortest decimal that reads back as value. */
@@ -87,13 +87,10 @@ static void write_value(struct text *out, const struct options *options, const s
 
 static bool same_value(const struct part *a, const struct part *b, const struct option *option)
 {
-    struct text own = {0}, theirs = {0};
+    SCOPED(text_free) struct text own = {0}, theirs = {0};
     write_value(&own, a->options, option);
     write_value(&theirs, b->options, option);
-    bool same = own.data != NULL && theirs.data != NULL && strcmp(own.data, theirs.data) == 0;
-    text_free(&own);
-    text_free(&theirs);
-    return same;
+    return own.data != NULL && theirs.data != NULL && strcmp(own.data, theirs.data) == 0;
 }
 
 /* Keys that nothing reads are omitted. An entry has an inherited key only if its value differs from the section's, or, at a second

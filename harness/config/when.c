@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
 
@@ -34,7 +35,7 @@ static bool has_value(const char *list, const char *value)
 static bool is_one_of(const struct options *options, const struct option *option, const char *values)
 {
     bool found = false;
-    struct text value = {0};
+    SCOPED(text_free) struct text value = {0};
     if (option_is_list(option)) {
         for (size_t i = 0; !found && i < options_list_size(options, option->name); i++)
             found = has_value(values, options_list_item(options, option->name, i));
@@ -42,7 +43,6 @@ static bool is_one_of(const struct options *options, const struct option *option
     }
     suite_value(&value, options, option);
     found = value.data != NULL && has_value(values, value.data);
-    text_free(&value);
     return found;
 }
 
@@ -161,9 +161,8 @@ static void add_needed(struct text *needed, const struct suite *suite, const str
             return;
         }
     }
-    char *section = part->entry != NULL ? path_format("%s.%s", part->section->name, part->entry) : NULL;
+    OWNED char *section = part->entry != NULL ? path_format("%s.%s", part->section->name, part->entry) : NULL;
     add_condition(needed, section != NULL ? section : part->section->name, option->when);
-    free(section);
 }
 
 /* "shared_classes" of "shared_classes=true": its absence is a value, too. */
@@ -206,15 +205,12 @@ static bool entry_reads(const struct suite *suite, const struct part *part, cons
 static status refuse(const struct suite *suite, const struct part *part, const struct option *option,
                      const char *fallback, struct error *error)
 {
-    struct text key = {0}, needed = {0};
+    SCOPED(text_free) struct text key = {0}, needed = {0};
     text_add(&key, "%s.%s%s%s", part->section->name, part->entry != NULL ? part->entry : "",
              part->entry != NULL ? "." : "", option->name);
     add_needed(&needed, suite, part, option);
-    error_set(error, ERROR_ARGUMENT, "suite: %s is %s, but it is read only with %s; set that, or %s=%s", key.data,
-              options_as_text(part->options, option->name), needed.data, key.data, fallback);
-    text_free(&key);
-    text_free(&needed);
-    return ERROR_ARGUMENT;
+    return error_set(error, ERROR_ARGUMENT, "suite: %s is %s, but it is read only with %s; set that, or %s=%s",
+                     key.data, options_as_text(part->options, option->name), needed.data, key.data, fallback);
 }
 
 /* The default of the row itself, whatever another key presets; of an inherited key, the section's value. */

@@ -5,6 +5,7 @@
 #include <yaml.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/config/internal.h"
 
@@ -184,7 +185,7 @@ static status read_free(struct reader *reader, const struct assignment *heading)
 
 static status read_value(struct reader *reader, struct assignment *assignment)
 {
-    struct text value = {0};
+    SCOPED(text_free) struct text value = {0};
     status result;
     if (reader->event.type == YAML_MAPPING_START_EVENT && suite_same(assignment->key, assignment->section->free))
         return read_free(reader, assignment);
@@ -201,7 +202,6 @@ static status read_value(struct reader *reader, struct assignment *assignment)
         assignment->value = value.data;
         result = add_new(reader, assignment);
     }
-    text_free(&value);
     return result;
 }
 

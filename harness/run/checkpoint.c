@@ -8,6 +8,7 @@
 #include "adapters/statistics.h"
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/model/model.h"
 #include "harness/scenario/data.h"
@@ -98,11 +99,10 @@ struct labels {
 static void make_labels(struct labels *labels, const struct run *run, const struct checkpoint_place *place)
 {
     const struct adapters *adapters = run->model.adapters;
-    struct text blocks = {0};
+    SCOPED(text_free) struct text blocks = {0};
     if (adapters != NULL && adapters->settings.place.blocks.rule == BLOCKS_LISTED)
         block_choice_write(&adapters->settings.place.blocks, &blocks);
     snprintf(labels->blocks, sizeof labels->blocks, "%s", blocks.data != NULL ? blocks.data : "");
-    text_free(&blocks);
     snprintf(labels->seed, sizeof labels->seed, "%llu", (unsigned long long)run->model.seed);
     snprintf(labels->task, sizeof labels->task, "%zu", place->task);
     snprintf(labels->iteration, sizeof labels->iteration, "%zu", place->iteration);
@@ -125,21 +125,18 @@ static void free_snapshot(struct checkpoint_snapshot *snapshot)
     free(snapshot);
 }
 
+SCOPED_POINTER(struct checkpoint_snapshot, free_snapshot)
+
 static status take(struct checkpoint_snapshot **snapshot, const struct run *run, const struct selector *selector,
                    const struct checkpoint_place *place, struct error *error)
 {
-    struct checkpoint_snapshot *taken = xcalloc(1, sizeof *taken);
+    SCOPED(free_snapshot_at) struct checkpoint_snapshot *taken = xcalloc(1, sizeof *taken);
     memcpy(taken->identity, run->identity, sizeof taken->identity);
     make_labels(&taken->labels, run, place);
     archive_create(&taken->archive);
-    status result = OK;
     struct serializer p = {.archive = taken->archive, .backend = run->model.backend, .saving = true};
-    NEXT(result, pass_all(&p, (struct run *)run, (struct selector *)selector, place, error));
-    if (result != OK) {
-        free_snapshot(taken);
-        return result;
-    }
-    *snapshot = taken;
+    TRY(pass_all(&p, (struct run *)run, (struct selector *)selector, place, error));
+    *snapshot = TAKE(taken);
     return OK;
 }
 
@@ -156,11 +153,9 @@ static status write_snapshot(const struct checkpoint_snapshot *s, const char *pa
 status checkpoint_save(const struct run *run, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error)
 {
-    struct checkpoint_snapshot *snapshot;
+    SCOPED(free_snapshot_at) struct checkpoint_snapshot *snapshot = NULL;
     TRY(take(&snapshot, run, selector, place, error));
-    status result = write_snapshot(snapshot, path, error);
-    free_snapshot(snapshot);
-    return result;
+    return write_snapshot(snapshot, path, error);
 }
 
 static void *write_in_thread(void *argument)
@@ -252,24 +247,22 @@ static status read_labels(const struct archive *archive, const struct run *run, 
 status checkpoint_load(struct run *run, struct selector *selector, const char *path, struct checkpoint_place *place,
                        bool *found, struct error *error)
 {
-    struct archive *archive;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     *place = (struct checkpoint_place){0};
     *found = file_exists(path);
     if (!*found)
         return OK;
     if (archive_open(&archive, path, error) != OK)
         return error_context(error, "cannot resume; delete the file to start this run afresh");
-    status result = read_labels(archive, run, path, place, error);
+    TRY(read_labels(archive, run, path, place, error));
     struct serializer p = {.archive = archive, .backend = run->model.backend};
-    NEXT(result, pass_all(&p, run, selector, place, error));
-    archive_close(archive);
-    return result;
+    return pass_all(&p, run, selector, place, error);
 }
 
 status checkpoint_load_shorter(struct run *run, struct selector *selector, const char *path, const char *identity,
                                size_t tasks, struct checkpoint_place *place, struct error *error)
 {
-    struct archive *archive;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     TRY(archive_open(&archive, path, error));
     memcpy(run->identity_before, identity, sizeof run->identity_before);
     status result = read_labels(archive, run, path, place, error);
@@ -281,18 +274,16 @@ status checkpoint_load_shorter(struct run *run, struct selector *selector, const
                       "leave --extend out",
                       path);
     memset(run->identity_before, 0, sizeof run->identity_before);
-    archive_close(archive);
     return result;
 }
 
 void checkpoint_remove_finished(const struct run *run, const char *path)
 {
-    struct archive *archive;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     struct checkpoint_place place;
     struct error ignored;
     if (!file_exists(path) || archive_open(&archive, path, &ignored) != OK)
         return;
     if (read_labels(archive, run, path, &place, &ignored) == OK && place.task == run->data.task_count)
         unlink(path);
-    archive_close(archive);
 }

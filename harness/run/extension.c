@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/methods/methods.h"
 #include "harness/run/session.h"
@@ -50,16 +51,13 @@ static status shorten(struct suite **suite, const struct run *run, size_t tasks,
     const struct options *data = suite_options(run->suite, "data");
     const char *text = suite_text(run->suite);
     bool shots = options_list_size(data, "task_shots") > 0;
-    struct text order = {0}, numbers = {0};
+    SCOPED(text_free) struct text order = {0}, numbers = {0};
     for (size_t k = 0; k < tasks; k++)
         text_add(&order, "%s%s", k > 0 ? "," : "data.order=", options_list_item(data, "order", k));
     for (size_t k = 0; shots && k < tasks; k++)
         text_add(&numbers, "%s%s", k > 0 ? "," : "data.task_shots=", options_list_item(data, "task_shots", k));
-    status result = suite_parse(suite, text, strlen(text), suite_name(run->suite), settings_sections,
-                                (const char *const[]){order.data, numbers.data}, shots ? 2 : 1, error);
-    text_free(&order);
-    text_free(&numbers);
-    return result;
+    return suite_parse(suite, text, strlen(text), suite_name(run->suite), settings_sections,
+                       (const char *const[]){order.data, numbers.data}, shots ? 2 : 1, error);
 }
 
 struct search {
@@ -98,21 +96,19 @@ static status take_run(void *context, struct statement *row, struct error *error
 
 static status look(struct search *search, const struct run *run, size_t tasks, struct error *error)
 {
-    struct suite *suite;
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     struct settings shorter;
     TRY(shorten(&suite, run, tasks, error));
-    status result = settings_read(&shorter, suite, error);
-    NEXT(result,
-         database_each(store_database(search->store),
-                       "SELECT run, suite_hash, folder FROM runs WHERE settings_hash = ?1 AND seed = ?2 AND status = "
-                       "'finished'",
-                       VALUES(value_text(suite_settings_hash(suite)), value_integer((int64_t)run->model.seed)),
-                       take_run, search, error));
-    bool alike = result != OK || !(run->model.groups & GROUP_ADAPTERS) || search->extension->run == 0 ||
+    TRY(settings_read(&shorter, suite, error));
+    TRY(database_each(store_database(search->store),
+                      "SELECT run, suite_hash, folder FROM runs WHERE settings_hash = ?1 AND seed = ?2 AND status = "
+                      "'finished'",
+                      VALUES(value_text(suite_settings_hash(suite)), value_integer((int64_t)run->model.seed)), take_run,
+                      search, error));
+    bool alike = !(run->model.groups & GROUP_ADAPTERS) || search->extension->run == 0 ||
                  (shorter.adapter.tasks == tasks) == (run->model.settings.adapter.tasks == run->data.task_count);
-    suite_destroy(suite);
     if (alike)
-        return result;
+        return OK;
     return error_set(error, ERROR_ARGUMENT,
                      "--extend: run %" PRId64 " of one task recorded the choices of its router, which a run with one "
                      "router for all tasks does not; run two tasks first, or leave --extend out",
@@ -127,13 +123,12 @@ static bool has_label(const struct archive *archive, const char *key, const char
 
 static status check_labels(const struct extension *e, const struct run *run, const char *path, struct error *error)
 {
-    struct archive *archive;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     char seed[24];
     snprintf(seed, sizeof seed, "%" PRIu64, run->model.seed);
     TRY(archive_open(&archive, path, error));
     bool same = has_label(archive, "program", "mtil " MTIL_VERSION) && has_label(archive, "suite_hash", e->hash) &&
                 has_label(archive, "seed", seed);
-    archive_close(archive);
     return same ? OK
                 : error_set(error, ERROR_FORMAT,
                             "--extend: %s: expected a state of run %" PRId64
@@ -143,19 +138,17 @@ static status check_labels(const struct extension *e, const struct run *run, con
 
 static status expect_states(const struct extension *e, struct store *store, const struct run *run, struct error *error)
 {
-    status result = OK;
-    for (size_t k = 0; result == OK && k < e->tasks; k++) {
-        char *path = run_state_file(e->folder, k);
-        result = file_exists(path)
-                     ? check_labels(e, run, path, error)
-                     : error_set(error, ERROR_ARGUMENT,
-                                 "--extend: run %" PRId64
-                                 " of %s, of the first %zu tasks, left no state after task %zu: there is no "
-                                 "%s; run them with run.checkpoints=states in another database, or leave --extend out",
-                                 e->run, store_path(store), e->tasks, k + 1, path);
-        free(path);
+    for (size_t k = 0; k < e->tasks; k++) {
+        OWNED char *path = run_state_file(e->folder, k);
+        TRY(file_exists(path)
+                ? check_labels(e, run, path, error)
+                : error_set(error, ERROR_ARGUMENT,
+                            "--extend: run %" PRId64
+                            " of %s, of the first %zu tasks, left no state after task %zu: there is no "
+                            "%s; run them with run.checkpoints=states in another database, or leave --extend out",
+                            e->run, store_path(store), e->tasks, k + 1, path));
     }
-    return result;
+    return OK;
 }
 
 status extension_find(struct extension *e, struct store *store, const struct run *run, const struct inputs *inputs,
@@ -185,16 +178,15 @@ static status load_state(struct session *s, size_t k, struct error *error)
     const struct extension *e = &s->extension;
     struct checkpoint_place place;
     int64_t rows;
-    char *path = run_state_file(e->folder, k);
-    status result = checkpoint_load_shorter(s->run, s->selector, path, e->hash, e->tasks, &place, error);
-    NEXT(result, store_digest_rows(s->sequence->store, e->run, (int64_t)k + 1, 0, &rows, error));
-    if (result == OK && (place.rows != rows || place.task != k + 1 || place.iteration != 0))
-        result = error_set(error, ERROR_FORMAT,
-                           "%s: expected the state after task %zu of run %" PRId64
-                           " with its rows in %s, found another one; leave --extend out",
-                           path, k + 1, e->run, store_path(s->sequence->store));
-    free(path);
-    return result;
+    OWNED char *path = run_state_file(e->folder, k);
+    TRY(checkpoint_load_shorter(s->run, s->selector, path, e->hash, e->tasks, &place, error));
+    TRY(store_digest_rows(s->sequence->store, e->run, (int64_t)k + 1, 0, &rows, error));
+    if (place.rows != rows || place.task != k + 1 || place.iteration != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: expected the state after task %zu of run %" PRId64
+                         " with its rows in %s, found another one; leave --extend out",
+                         path, k + 1, e->run, store_path(s->sequence->store));
+    return OK;
 }
 
 status session_extend(struct session *s, struct checkpoint_place *place, struct error *error)

@@ -9,6 +9,8 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/json.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/identity/inputs.h"
@@ -82,10 +84,9 @@ static json_t *split_row(char *row)
 
 static status read_csv(struct imported *imported, const char *path, char *text, struct error *error)
 {
-    json_t *header = NULL;
+    SCOPED(json_decref_at) json_t *header = NULL;
     size_t number = 0;
-    status result = OK;
-    for (char *rest = text, *row; result == OK && (row = strsep(&rest, "\n")) != NULL;) {
+    for (char *rest = text, *row; (row = strsep(&rest, "\n")) != NULL;) {
         struct imported_line line = {.file = path, .number = ++number};
         if (row[strspn(row, " \t\r")] == 0)
             continue;
@@ -95,32 +96,29 @@ static status read_csv(struct imported *imported, const char *path, char *text, 
             continue;
         }
         line.record = json_pack("{s:O, s:o}", "columns", header, "acc_per_task", cells);
-        result = add_line(imported, &line, error);
+        TRY(add_line(imported, &line, error));
     }
-    json_decref(header);
-    return result;
+    return OK;
 }
 
 static status read_input(const char *path, struct bytes *bytes, struct error *error)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     char part[1 << 16];
     if (strcmp(path, "-") != 0)
         return file_read(path, FILE_MOST, bytes, error);
     text_add(&text, "%s", "");
     for (size_t got; (got = fread(part, 1, sizeof part, stdin)) > 0 && text.size < FILE_MOST;)
         text_add_bytes(&text, part, got);
-    if (ferror(stdin)) {
-        text_free(&text);
+    if (ferror(stdin))
         return error_errno(error, errno, "standard input: cannot be read");
-    }
-    *bytes = (struct bytes){(uint8_t *)text.data, text.size};
+    *bytes = (struct bytes){(uint8_t *)TAKE(text.data), text.size};
     return OK;
 }
 
 status imported_read(struct imported *imported, const char *path, struct error *error)
 {
-    struct bytes bytes;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     TRY(read_input(path, &bytes, error));
     GROW(imported->files, imported->file_count);
@@ -132,14 +130,10 @@ status imported_read(struct imported *imported, const char *path, struct error *
     const char *text = (const char *)bytes.data;
     size_t size = bytes.size, before = imported->count;
     text_skip_mark(&text, &size);
-    char *copy = xstrndup(text, size);
-    status result = copy[strspn(copy, " \t\r\n")] == '{' ? read_json(imported, name, copy, error)
-                                                         : read_csv(imported, name, copy, error);
-    free(copy);
-    bytes_free(&bytes);
-    if (result == OK && imported->count == before)
-        return error_set(error, ERROR_FORMAT, "%s: expected lines of results, found none", name);
-    return result;
+    OWNED char *copy = xstrndup(text, size);
+    TRY((copy[strspn(copy, " \t\r\n")] == '{' ? read_json : read_csv)(imported, name, copy, error));
+    return imported->count > before ? OK
+                                    : error_set(error, ERROR_FORMAT, "%s: expected lines of results, found none", name);
 }
 
 void imported_free(struct imported *imported)
@@ -187,13 +181,11 @@ static status add_cell(struct imported *imported, const struct imported_line *li
 static double rounding(const json_t *value, double number)
 {
     const char *text = json_string_value(json_object_get(value, "text"));
-    struct text shortest = {0};
+    SCOPED(text_free) struct text shortest = {0};
     if (text == NULL)
         text_add_real(&shortest, number);
     const char *digits = text != NULL ? text : shortest.data, *point = strchr(digits, '.');
-    double half = 0.5 * pow(10, point != NULL ? -(double)strspn(point + 1, "0123456789") : 0);
-    text_free(&shortest);
-    return half;
+    return 0.5 * pow(10, point != NULL ? -(double)strspn(point + 1, "0123456789") : 0);
 }
 
 static status read_accuracy(struct imported *imported, const struct run *run, const struct imported_line *line,
@@ -296,15 +288,13 @@ status imported_place(struct imported *imported, const struct run *run, struct e
 
 static status record_cell(const struct recorder *recorder, const struct imported_cell *cell, struct error *error)
 {
-    struct test_set set = test_set_of(&recorder->run->data.tasks[cell->task]);
+    SCOPED(test_set_free) struct test_set set = test_set_of(&recorder->run->data.tasks[cell->task]);
     set.correct = (size_t)cell->correct;
     if (cell->predicted != NULL) {
         memcpy(set.predicted, cell->predicted, set.n * sizeof *set.predicted);
         test_set_judge(&set);
     }
-    status result = record_evaluation(recorder, cell->after, &set, false, error);
-    test_set_free(&set);
-    return result;
+    return record_evaluation(recorder, cell->after, &set, false, error);
 }
 
 static status record_imported_file(const struct recorder *recorder, const struct imported_file *file, size_t index,
@@ -382,29 +372,26 @@ status imported_record(const struct imported *imported, struct run *run, struct 
     if (!imported->predicts)
         run->model.settings.per_image = PER_IMAGE_NONE;
     struct continuation none = {0};
-    struct surveyor surveyor;
-    struct inputs inputs = {0};
+    SCOPED(surveyor_close) struct surveyor surveyor = {0};
+    SCOPED(inputs_free) struct inputs inputs = {0};
     struct run_start start = {0};
     struct error ignored;
     TRY(surveyor_open(&surveyor, &run->model.settings, run->model.log, NULL, stop, error));
-    status outcome = counted ? OK : surveyor_tasks(run, &surveyor, error);
-    if (counted)
+    if (counted) {
         inputs_identify(&inputs, suite_settings_hash(run->suite), inputs.hash);
-    else
-        NEXT(outcome, inputs_read(&inputs, &surveyor, run->suite, run, error));
-    surveyor_close(&surveyor);
-    TRY(outcome);
+    } else {
+        TRY(surveyor_tasks(run, &surveyor, error));
+        TRY(inputs_read(&inputs, &surveyor, run->suite, run, error));
+    }
     memcpy(run->identity, inputs.hash, sizeof run->identity);
-    outcome = record_start(&recorder, &inputs, &none, &start, error);
-    inputs_free(&inputs);
-    TRY(outcome);
+    TRY(record_start(&recorder, &inputs, &none, &start, error));
     *result = (struct imported_result){start.run, !start.created && start.past == RUN_FINISHED};
     if (result->known) {
-        outcome = compare_with(imported, store, start.run, error);
+        status same = compare_with(imported, store, start.run, error);
         store_run_end(store, start.run, RUN_FINISHED, NULL, &ignored);
-        return outcome;
+        return same;
     }
-    NEXT(outcome, begin(&recorder, &start, error));
+    status outcome = begin(&recorder, &start, error);
     NEXT(outcome, record_rows(imported, &recorder, error));
     NEXT(outcome, store_run_end(store, start.run, RUN_FINISHED, NULL, error));
     if (outcome != OK) {

@@ -5,6 +5,7 @@
 
 #include "adapters/routers/router.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "harness/model/model.h"
 #include "harness/run/run.h"
 #include "harness/train/batches.h"
@@ -50,7 +51,7 @@ static status score_task(const struct scoring *s, const struct task *task, struc
     int32_t router = adapters_router(&run->model.adapters->settings, task->index);
     size_t steps = 2 * s->steps < task->settings.iterations ? 2 * s->steps : task->settings.iterations,
            trained = steps / 2;
-    struct batches *batches;
+    SCOPED(batches_close_at) struct batches *batches = NULL;
     if (task->index > 0)
         TRY(model_restart(&run->model, error));
     arena_reset(&run->model.task_memory);
@@ -58,19 +59,16 @@ static status score_task(const struct scoring *s, const struct task *task, struc
     TRY(model_fill(&run->model, &run->model.task_memory, task->settings.batch, router, &run->model.routers, error));
     TRY(adapters_begin_task(run->model.adapters, task->index, error));
     TRY(batches_open_task(&batches, &run->model, &run->data, task, 0, steps, error));
-    status result = OK;
-    for (size_t step = 0; result == OK && step < steps; step++) {
+    for (size_t step = 0; step < steps; step++) {
         progress_report(s->progress, &(struct progress_state){.activity = "score",
                                                               .subject = task->settings.name,
                                                               .task = task->index + 1,
                                                               .tasks = run->data.task_count,
                                                               .step = step + 1,
                                                               .steps = steps});
-        result = one_step(s, task, batches, step, step < trained, error);
+        TRY(one_step(s, task, batches, step, step < trained, error));
     }
-    batches_close(batches);
-    NEXT(result, layer_scores_add(s->scores, run->model.adapters, task->index, 1.0 / (double)(steps - trained), error));
-    return result;
+    return layer_scores_add(s->scores, run->model.adapters, task->index, 1.0 / (double)(steps - trained), error);
 }
 
 static void count_blocks(const struct run *run, size_t blocks[TOWERS])
@@ -143,7 +141,7 @@ static bool is_of_run(const struct archive *archive, const struct run *run)
 static status read_scores(const struct run *run, const char *path, struct layer_scores *scores, bool *found,
                           struct error *error)
 {
-    struct archive *archive;
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     size_t blocks[TOWERS];
     *found = file_exists(path);
     if (!*found)
@@ -152,26 +150,22 @@ static status read_scores(const struct run *run, const char *path, struct layer_
         return error_context(error, "cannot read the scores of blocks; delete the file to compute them again");
     *found = is_of_run(archive, run);
     count_blocks(run, blocks);
-    status result = OK;
     if (*found) {
         layer_scores_create(scores, run->data.task_count, blocks);
-        result = pass_scores(&(struct serializer){.archive = archive}, scores, error);
+        TRY(pass_scores(&(struct serializer){.archive = archive}, scores, error));
     }
-    archive_close(archive);
-    return result;
+    return OK;
 }
 
 static status write_scores(const struct run *run, const char *path, struct layer_scores *scores, struct error *error)
 {
-    struct serializer p = {.saving = true};
+    SCOPED(archive_close_at) struct archive *archive = NULL;
     char seed[24];
     write_seed(run, seed);
     const struct safetensors_metadata metadata[] = {{"suite_hash", run->identity}, {"seed", seed}};
-    archive_create(&p.archive);
-    status result = pass_scores(&p, scores, error);
-    NEXT(result, archive_write(p.archive, path, metadata, sizeof metadata / sizeof *metadata, error));
-    archive_close(p.archive);
-    return result;
+    archive_create(&archive);
+    TRY(pass_scores(&(struct serializer){.archive = archive, .saving = true}, scores, error));
+    return archive_write(archive, path, metadata, sizeof metadata / sizeof *metadata, error);
 }
 
 /* --- The choice --- */
@@ -180,7 +174,7 @@ static status choose(struct run *run, const char *path, struct progress *progres
                      struct error *error)
 {
     struct block_choice *blocks = &run->model.settings.adapter.place.blocks;
-    struct text words = {0};
+    SCOPED(text_free) struct text words = {0};
     bool found;
     TRY(read_scores(run, path, scores, &found, error));
     if (!found) {
@@ -190,19 +184,16 @@ static status choose(struct run *run, const char *path, struct progress *progres
     layer_scores_choose(scores, blocks->n, blocks);
     block_choice_write(blocks, &words);
     log_info(run->model.log, "adapters in the blocks of the highest scores: %s", words.data != NULL ? words.data : "?");
-    text_free(&words);
     return OK;
 }
 
 status layer_choice_make(struct run *run, const char *path, struct progress *progress, bool *made, struct error *error)
 {
-    struct layer_scores scores = {0};
+    SCOPED(layer_scores_free) struct layer_scores scores = {0};
     unsigned groups = run->model.groups;
     *made = groups & GROUP_ADAPTERS && run->model.settings.adapter.place.blocks.rule == BLOCKS_BY_SCORE;
     if (!*made)
         return OK;
-    status result = choose(run, path, progress, &scores, error);
-    layer_scores_free(&scores);
-    NEXT(result, run_reopen(run, groups, WITH_METHOD, error));
-    return result;
+    TRY(choose(run, path, progress, &scores, error));
+    return run_reopen(run, groups, WITH_METHOD, error);
 }

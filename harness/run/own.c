@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/scope.h"
 #include "harness/run/run.h"
 #include "harness/run/session.h"
 #include "harness/run/workload.h"
@@ -14,12 +15,11 @@ static const struct method_own *own_of(const struct session *s)
 
 static status test(struct session *s, int64_t after, size_t j, struct error *error)
 {
-    struct test_set set = test_set_of(&s->run->data.tasks[j]);
+    SCOPED(test_set_free) struct test_set set = test_set_of(&s->run->data.tasks[j]);
     session_report_evaluation(s, after < 0 ? "zero-shot" : "evaluate", j);
     status result = own_of(s)->test(&s->run->method, after, set.task, set.predicted, error);
     test_set_judge(&set);
     NEXT(result, record_evaluation(&s->recorder, after, &set, false, error));
-    test_set_free(&set);
     return result;
 }
 

@@ -14,6 +14,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/file_writer.h"
+#include "core/scope.h"
 #include "harness/model/tasks.h"
 #include "harness/model/weights.h"
 #include "harness/selectors/selector.h"
@@ -116,10 +117,8 @@ status run_open_frozen(struct run **result, const struct suite *suite, uint64_t 
 /* The model that was opened anew has read the same file. */
 static status expect_same_weights(const struct model *model, const struct witness *before, struct error *error)
 {
-    char *path = weights_path(model->settings.weights);
-    status result = weights_expect(before, path, error);
-    free(path);
-    return result;
+    OWNED char *path = weights_path(model->settings.weights);
+    return weights_expect(before, path, error);
 }
 
 static void close_model(struct run *run)
@@ -275,12 +274,11 @@ status run_files_find(struct run_files *files, const char *folder, int64_t seed,
 /* The run's folder, and the suite's folder if that is empty then. */
 static void remove_folders(const struct run_files *files)
 {
-    char *parent = xstrdup(files->folder);
+    OWNED char *parent = xstrdup(files->folder);
     if (rmdir(files->folder) == 0) {
         *strrchr(parent, '/') = 0;
         rmdir(parent);
     }
-    free(parent);
 }
 
 status run_files_remove(struct run_files *files, struct error *error)
@@ -289,9 +287,8 @@ status run_files_remove(struct run_files *files, struct error *error)
         if (unlinkat(files->descriptor, files->name[i], 0) != 0 && errno != ENOENT)
             return error_errno(error, errno, "%s/%s: cannot be removed", files->folder, files->name[i]);
     for (size_t i = 0; files->folder != NULL && i < sizeof folders / sizeof *folders; i++) {
-        char *path = path_format("%s/%s", files->folder, folders[i]);
+        OWNED char *path = path_format("%s/%s", files->folder, folders[i]);
         directory_remove(path);
-        free(path);
     }
     if (files->folder != NULL && files->others == 0)
         remove_folders(files);

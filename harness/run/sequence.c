@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
@@ -43,12 +44,9 @@ static status save_state(const struct session *s, const struct checkpoint_place 
     if (settings->checkpoints != CHECKPOINTS_STATES || settings->method->own != NULL || place->task == 0 ||
         place->iteration > 0)
         return OK;
-    char *path = run_state_file(s->folder, place->task - 1);
-    status result =
-        checkpoint_save(s->run, s->selector, path,
-                        &(struct checkpoint_place){.task = place->task, .rows = place->rows, .lasts = true}, error);
-    free(path);
-    return result;
+    OWNED char *path = run_state_file(s->folder, place->task - 1);
+    return checkpoint_save(s->run, s->selector, path,
+                           &(struct checkpoint_place){.task = place->task, .rows = place->rows, .lasts = true}, error);
 }
 
 /* The rows first, then the files with their digest. */
@@ -116,20 +114,18 @@ static status lock_folder(struct session *s, struct error *error)
 static status choose_folder(struct session *s, struct error *error)
 {
     const char *below = s->run->model.settings.folder;
-    struct run_row row;
+    SCOPED(run_row_free) struct run_row row = {0};
     TRY(store_read_run(s->sequence->store, s->recorder.id, &row, error));
     const char *place = row.folder != NULL ? run_files_place(row.folder, row.seed) : NULL;
     s->folder = place != NULL ? path_format("%s/%s", below, place) : run_folder(s->run);
     s->resume = run_resume_file(s->folder);
-    char *began = run_resume_file(row.folder != NULL ? row.folder : s->folder);
+    OWNED char *began = run_resume_file(row.folder != NULL ? row.folder : s->folder);
     bool left = s->stays_stopped = file_exists(began) && !file_exists(s->resume);
     if (left)
         error_set(error, ERROR_ARGUMENT,
                   "run.folder: run %" PRId64 " of %s is to go on in %s, but its resume file is %s; move that there, "
                   "name its folder in run.folder, or delete the file to start from the beginning",
                   s->recorder.id, store_path(s->sequence->store), s->folder, began);
-    free(began);
-    run_row_free(&row);
     return left ? ERROR_ARGUMENT : OK;
 }
 
@@ -137,12 +133,11 @@ static status choose_folder(struct session *s, struct error *error)
 static status choose_blocks(struct session *s, struct error *error)
 {
     bool made;
-    char *path = run_scores_file(s->folder);
-    status result = layer_choice_make(s->run, path, s->sequence->progress, &made, error);
-    if (result == OK && made)
-        result = record_file(&s->recorder, -1, "layer_scores", path, error);
-    free(path);
-    return result;
+    OWNED char *path = run_scores_file(s->folder);
+    TRY(layer_choice_make(s->run, path, s->sequence->progress, &made, error));
+    if (made)
+        TRY(record_file(&s->recorder, -1, "layer_scores", path, error));
+    return OK;
 }
 
 static status open_session(struct session *s, struct error *error)
@@ -354,16 +349,14 @@ static status find_shorter(struct session *s, struct error *error)
 static status identify(struct session *s, struct error *error)
 {
     struct sequence *sequence = s->sequence;
-    struct surveyor surveyor;
+    SCOPED(surveyor_close) struct surveyor surveyor = {0};
     double start = clock_seconds();
     TRY(image_watch_open(&s->images, s->run, error));
     TRY(surveyor_open(&surveyor, &s->run->model.settings, s->run->model.log, sequence->progress, sequence->stop,
                       error));
-    status result = surveyor_tasks(s->run, &surveyor, error);
-    NEXT(result, image_watch_after_survey(&s->images, error));
-    NEXT(result, inputs_read(&s->inputs, &surveyor, s->run->suite, s->run, error));
-    surveyor_close(&surveyor);
-    TRY(result);
+    TRY(surveyor_tasks(s->run, &surveyor, error));
+    TRY(image_watch_after_survey(&s->images, error));
+    TRY(inputs_read(&s->inputs, &surveyor, s->run->suite, s->run, error));
     memcpy(s->run->identity, s->inputs.hash, sizeof s->run->identity);
     TRY(continuation_choose(&s->continuation, sequence->store, s->run, &s->inputs, error));
     memcpy(s->run->identity_before, s->continuation.before, sizeof s->run->identity_before);
@@ -412,20 +405,19 @@ static status end(struct session *s, status result, struct error *error)
 
 status sequence_run(struct sequence *sequence, struct error *error)
 {
+    SCOPED(close_session)
     struct session session = {.sequence = sequence,
                               .run = sequence->run,
                               .folder_lock = -1,
                               .saved = clock_seconds(),
                               .decoding = {sequence->progress, sequence->stop},
                               .recorder = {.store = sequence->store, .run = sequence->run}};
-    status result = identify(&session, error);
-    NEXT(result, claim(&session, error));
-    if (result == OK && !sequence->finished_before) {
-        struct checkpoint_place place;
-        result = begin(&session, &place, error);
-        NEXT(result, run_tasks(&session, place, error));
-        result = end(&session, result, error);
-    }
-    close_session(&session);
-    return result;
+    struct checkpoint_place place;
+    TRY(identify(&session, error));
+    TRY(claim(&session, error));
+    if (sequence->finished_before)
+        return OK;
+    status result = begin(&session, &place, error);
+    NEXT(result, run_tasks(&session, place, error));
+    return end(&session, result, error);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "adapters/options.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/methods/methods.h"
@@ -153,14 +154,13 @@ static const char *setting_of(enum label_space_kind label_space, size_t shots, b
 status settings_count_parts(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *data = suite_options(suite, "data");
-    struct dataset *whole;
+    SCOPED(dataset_close_at) struct dataset *whole = NULL;
     if (s->split.cut != CUT_BY_ORDER || !class_order_counts(data) || options_list_size(data, "order") != 1)
         return OK;
     struct task_settings task = task_settings_of(suite, options_list_item(data, "order", 0));
     TRY(tasks_open_dataset(&whole, suite, &task, NULL, error));
     s->split.parts = class_order_parts(data, dataset_classes(whole));
     s->task_count = s->split.parts + (s->split.first > 0 ? 1 : 0);
-    dataset_close(whole);
     return OK;
 }
 
@@ -201,10 +201,8 @@ static status check_shots(const struct settings *s, const struct options *data, 
 /* "mnist@2", a second visit of mnist. */
 static bool is_visit(const char *task)
 {
-    char *first = suite_first_visit(task);
-    bool visit = strcmp(first, task) != 0;
-    free(first);
-    return visit;
+    OWNED char *first = suite_first_visit(task);
+    return strcmp(first, task) != 0;
 }
 
 status settings_check_data(const struct settings *s, const struct options *data, struct error *error)

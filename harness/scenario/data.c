@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 
 size_t data_first_class(const struct data *data, const struct task *task)
 {
@@ -59,12 +60,11 @@ static void gather(struct data *data)
     }
     if (s->warmup_epochs > 0)
         s->warmup = s->warmup_epochs * s->epoch_length;
-    const struct dataset **parts = xcalloc(data->task_count, sizeof *parts);
+    OWNED const struct dataset **parts = xcalloc(data->task_count, sizeof *parts);
     for (size_t k = 0; k < data->task_count; k++)
         parts[k] = data->tasks[k].dataset;
     dataset_close(data->joint.dataset);
     data->joint.dataset = dataset_join(parts, data->task_count, data->shared_classes);
-    free(parts);
 }
 
 void joint_open(struct data *data, const struct options *training)

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/digest.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "datasets/image/image.h"
 
 const char *const part_names[SPLITS] = {[SPLIT_TRAIN] = "train", [SPLIT_TEST] = "test"};
@@ -65,33 +66,30 @@ static char *images_folder(const struct item_list *list, const struct dataset *d
 {
     struct file_stamp stamp;
     struct error ignored;
-    char digest[DIGEST_SIZE], *path = path_format("%s/%s", dataset_root(dataset), file), *whole = path_absolute(path);
+    char digest[DIGEST_SIZE];
+    OWNED char *path = path_format("%s/%s", dataset_root(dataset), file), *whole = path_absolute(path);
     bool stamped = list->keeps && file_stamp_read(&stamp, path, &ignored) == OK;
     struct digest sum = digest_begin();
     digest_add(&sum, whole, strlen(whole));
     if (stamped)
         digest_add(&sum, &stamp, sizeof stamp);
     digest_end(&sum, digest);
-    free(path);
-    free(whole);
     return stamped ? path_format("%s/%.16s", list->images, digest) : path_format("%s/%s", list->images, file);
 }
 
 static status write_image(const struct item_list *list, const struct dataset *dataset, const struct item *item,
                           struct error *error)
 {
-    struct image image;
+    SCOPED(image_free) struct image image = {0};
     if (list->keeps && file_exists(item->path))
         return OK;
     TRY(dataset_read(dataset, item->part, item->index, &image, NULL, error));
     status result = image_write_png_one_of_many(item->path, &image, error);
     if (result == ERROR_IO && !file_exists(item->path)) { /* the folder of the first of many */
-        char *folder = path_parent(item->path);
+        OWNED char *folder = path_parent(item->path);
         result = directory_create(folder, error);
         NEXT(result, image_write_png_one_of_many(item->path, &image, error));
-        free(folder);
     }
-    image_free(&image);
     return result;
 }
 
@@ -102,17 +100,14 @@ status item_list_read(const struct item_list *list, size_t task, enum split part
     *item = (struct item){.task = task, .index = index, .part = part, .label = dataset_label(dataset, part, index)};
     const char *file = dataset_item_file(dataset, part, index, &item->record);
     if (item->record < 0 || list->images == NULL) {
-        char *path = path_format("%s/%s", dataset_root(dataset), file);
+        OWNED char *path = path_format("%s/%s", dataset_root(dataset), file);
         item->path = path_absolute(path);
-        free(path);
         return OK;
     }
-    char *folder = images_folder(list, dataset, file),
-         *path = path_format("%s/%06" PRId64 ".png", folder, item->record);
+    OWNED char *folder = images_folder(list, dataset, file),
+               *path = path_format("%s/%06" PRId64 ".png", folder, item->record);
     item->path = path_absolute(path);
     item->record = -1;
-    free(folder);
-    free(path);
     status result = write_image(list, dataset, item, error);
     if (result != OK)
         item_free(item);

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/scenario/task_settings.h"
 
@@ -209,13 +210,11 @@ static void cut_mixed(const struct class_partition *partition, uint32_t *part_of
 {
     size_t n = partition->n;
     struct class_partition together = *partition;
-    uint32_t *items = xmalloc(2 * n * sizeof *items);
-    int32_t *similar = xmalloc(n * n * sizeof *similar);
+    OWNED uint32_t *items = xmalloc(2 * n * sizeof *items);
+    OWNED int32_t *similar = xmalloc(n * n * sizeof *similar);
     together.goal = PARTITION_TOGETHER;
     cut_for_one_goal(&together, part_of);
     cut_rest_apart(partition, (partition->parts + 1) / 2, part_of, items, items + n, similar);
-    free(similar);
-    free(items);
 }
 
 void partition_cut(const struct class_partition *partition, uint32_t *part_of)
@@ -257,7 +256,9 @@ static void add_pairs(const struct label_split *split, const int32_t *cosines, d
 
 static void average(struct label_split *split, const int32_t *cosines)
 {
-    size_t tasks = split->tasks, *pairs = xcalloc(tasks * tasks, sizeof *pairs), count[2] = {0};
+    size_t tasks = split->tasks;
+    OWNED size_t *pairs = xcalloc(tasks * tasks, sizeof *pairs);
+    size_t count[2] = {0};
     double sum[2] = {0};
     if (cosines != NULL)
         add_pairs(split, cosines, split->cosines, pairs);
@@ -269,7 +270,6 @@ static void average(struct label_split *split, const int32_t *cosines)
     }
     split->within = count[true] > 0 ? sum[true] / (double)count[true] : NAN;
     split->between = count[false] > 0 ? sum[false] / (double)count[false] : NAN;
-    free(pairs);
 }
 
 status label_split_check(const struct task *whole, size_t tasks, struct error *error)
@@ -315,18 +315,15 @@ status label_split_create(struct label_split **result, const struct split_settin
                           const struct options *options, const struct task *whole, const float *features, size_t embed,
                           struct error *error)
 {
-    struct label_split *split = xcalloc(1, sizeof *split);
+    SCOPED(label_split_destroy_at) struct label_split *split = xcalloc(1, sizeof *split);
     *split = (struct label_split){.classes = dataset_classes(whole->dataset), .tasks = tasks};
-    int32_t *cosines = features != NULL ? xmalloc(array_size(split->classes, split->classes * sizeof *cosines)) : NULL;
-    if (features != NULL)
+    OWNED int32_t *cosines = NULL;
+    if (features != NULL) {
+        cosines = xmalloc(array_size(split->classes, split->classes * sizeof *cosines));
         measure(split->classes, features, embed, cosines);
-    status filled = fill(split, settings, options, whole, cosines, error);
-    free(cosines);
-    if (filled != OK) {
-        label_split_destroy(split);
-        return filled;
     }
-    *result = split;
+    TRY(fill(split, settings, options, whole, cosines, error));
+    *result = TAKE(split);
     return OK;
 }
 
@@ -353,17 +350,15 @@ void label_split_add_means(struct text *out, const struct label_split *split)
 void label_split_print(const struct label_split *split, const struct dataset *whole, FILE *out)
 {
     for (size_t t = 0; t < split->tasks; t++) {
-        struct text names = {0};
+        SCOPED(text_free) struct text names = {0};
         for (size_t i = 0; i < split->classes; i++)
             if (split->task_of[split->order[i]] == t) {
                 text_add(&names, names.size > 0 ? ", " : "");
                 text_add_visible(&names, dataset_class_name(whole, split->order[i]));
             }
         fprintf(out, "# task %zu of %zu: %s\n", t + 1, split->tasks, names.data != NULL ? names.data : "");
-        text_free(&names);
     }
-    struct text means = {0};
+    SCOPED(text_free) struct text means = {0};
     label_split_add_means(&means, split);
     fprintf(out, "# mean cosine of class names: %s\n", means.data);
-    text_free(&means);
 }

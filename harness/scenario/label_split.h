@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "core/scope.h"
 #include "harness/config/settings.h"
 #include "harness/scenario/data.h"
 
@@ -58,6 +59,7 @@ status label_split_create(struct label_split **split, const struct split_setting
                           const struct options *options, const struct task *whole, const float *features, size_t embed,
                           struct error *error);
 void label_split_destroy(struct label_split *split); /* NULL is allowed */
+SCOPED_POINTER(struct label_split, label_split_destroy)
 
 /* "0.8932 within tasks, 0.6611 between", without a mean that has no pairs; the caller frees out. */
 void label_split_add_means(struct text *out, const struct label_split *split);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "models/files/weights_file.h"
 
 static status add_file(struct digest *sum, const char *path, struct error *error)
@@ -15,12 +16,11 @@ static status add_file(struct digest *sum, const char *path, struct error *error
 
 static status add_shards(struct digest *sum, const char *index, struct error *error)
 {
-    struct weights_shards shards = {0};
+    SCOPED(weights_shards_free) struct weights_shards shards = {0};
     status result = weights_shards_read(&shards, index, error);
     for (size_t i = 0; result == OK && i < shards.count; i++)
         if ((result = add_file(sum, shards.paths[i], error)) != OK)
             error_context(error, "%s", index);
-    weights_shards_free(&shards);
     return result;
 }
 
@@ -47,11 +47,9 @@ status witness_of_images(struct witness *witness, const struct dataset *dataset,
 
 status witness_of_folder(struct witness *witness, const char *path, struct error *error)
 {
-    struct dataset *dataset = NULL;
-    status result = dataset_of_images(&dataset, path, error);
-    NEXT(result, witness_of_images(witness, dataset, SPLIT_TRAIN, error));
-    dataset_close(dataset);
-    return result;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
+    TRY(dataset_of_images(&dataset, path, error));
+    return witness_of_images(witness, dataset, SPLIT_TRAIN, error);
 }
 
 bool witness_same(const struct witness *a, const struct witness *b)

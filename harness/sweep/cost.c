@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/threads.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
@@ -134,8 +135,8 @@ static status estimate_configuration(struct sweep *sweep, size_t configuration, 
 {
     struct sweep_configuration *c = &sweep->configurations[configuration];
     double threads = sweep->gpus > 0 ? 1 : c->threads > 0 ? (double)c->threads : (double)threads_available();
-    struct suite *suite;
-    struct run *run = NULL;
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
+    SCOPED(run_close_at) struct run *run = NULL;
     TRY(sweep_suite(sweep, configuration, &suite, error));
     status result = run_open(&run, suite, sweep->runs[c->first].seed, NULL, error);
     NEXT(result, rates_measure(rates, run, error));
@@ -145,8 +146,6 @@ static status estimate_configuration(struct sweep *sweep, size_t configuration, 
                                       .memory = fmax(c->cost.memory, estimate.memory),
                                       .disk = estimate.disk};
     }
-    run_close(run);
-    suite_destroy(suite);
     return result;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/config/suite.h"
 
@@ -165,20 +166,14 @@ status grid_add_rows(struct grid *grid, const struct suite_rows *rows, struct er
     for (size_t i = 0; i < grid->count; i++)
         if (strcmp(grid->axes[i].key, rows->key) == 0)
             return OK;
-    struct grid_axis axis = {.name = xstrdup("row"), .key = xstrdup(rows->key)};
-    status result = OK;
-    for (size_t i = 0; i < rows->names.count; i++)
-        NEXT(result, add_value(&axis, rows->names.items[i], strlen(rows->names.items[i]), error));
-    if (result == OK && (grid->combinations *= rows->names.count) > COMBINATIONS_MOST)
-        result = error_set(error, ERROR_ARGUMENT,
-                           "command line: expected at most %d combinations, found %zu with the rows of the suite",
-                           COMBINATIONS_MOST, grid->combinations);
-    if (result != OK) {
-        free_axis(&axis);
-        return result;
-    }
     memmove(grid->axes + 1, grid->axes, grid->count++ * sizeof *grid->axes);
-    grid->axes[0] = axis;
+    grid->axes[0] = (struct grid_axis){.name = xstrdup("row"), .key = xstrdup(rows->key)};
+    for (size_t i = 0; i < rows->names.count; i++)
+        TRY(add_value(&grid->axes[0], rows->names.items[i], strlen(rows->names.items[i]), error));
+    if ((grid->combinations *= rows->names.count) > COMBINATIONS_MOST)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: expected at most %d combinations, found %zu with the rows of the suite",
+                         COMBINATIONS_MOST, grid->combinations);
     return OK;
 }
 
@@ -213,9 +208,8 @@ static void write_override(struct text *out, const struct grid *grid, size_t axi
 void grid_overrides(const struct grid *grid, size_t combination, struct strings *overrides)
 {
     for (size_t i = 0; i < grid->count; i++) {
-        struct text text = {0};
+        SCOPED(text_free) struct text text = {0};
         write_override(&text, grid, i, combination);
         strings_add(overrides, text.data, text.size);
-        text_free(&text);
     }
 }

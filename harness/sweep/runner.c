@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/sweep/child.h"
 #include "harness/sweep/sweep.h"
@@ -101,19 +102,17 @@ static status start(struct pool *pool, size_t slot, struct error *error)
     const struct sweep_configuration *c = &sweep->configurations[run->configuration];
     const struct placement *placement = &pool->runner->placement;
     size_t threads = placement_threads(placement, slot);
-    struct strings arguments = {0};
+    SCOPED(strings_free) struct strings arguments = {0};
     sweep_arguments(sweep, s->run, &arguments);
     strings_format(&arguments, "run.threads=%zu", threads);
     if (c->shares)
         strings_format(&arguments, "run.cache=disk");
     if (c->moves && sweep->gpus > 0)
         strings_format(&arguments, "run.device=%zu", placement_gpu(placement, slot));
-    status result = child_start(&s->child, &arguments, run->log, error);
-    strings_free(&arguments);
-    if (result == OK)
-        log_info(pool->runner->log, "%s %s, run.threads=%zu, %s", run->label,
-                 run->standing == SWEEP_UNFINISHED ? "goes on" : "begins", threads, run->log);
-    return result;
+    TRY(child_start(&s->child, &arguments, run->log, error));
+    log_info(pool->runner->log, "%s %s, run.threads=%zu, %s", run->label,
+             run->standing == SWEEP_UNFINISHED ? "goes on" : "begins", threads, run->log);
+    return OK;
 }
 
 /* --- Runs of other processes --- */
@@ -219,7 +218,7 @@ static void describe_end(const struct child_end *end, struct text *text)
 static void end_run(struct pool *pool, struct slot *slot, const struct child_end *end)
 {
     struct sweep_run *run = run_of(pool, slot);
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     slot->busy = false;
     run->standing = SWEEP_UNFINISHED;
     status looked = sweep_look_at(pool->runner->sweep, slot->run, pool->store, NULL);
@@ -231,7 +230,6 @@ static void end_run(struct pool *pool, struct slot *slot, const struct child_end
         describe_end(end, &text);
         fail(pool, run, text.data);
     }
-    text_free(&text);
 }
 
 /* --- All runs --- */
@@ -280,7 +278,7 @@ static void add_children(struct pool *pool, struct text *text, double *longest)
 
 static void report(struct pool *pool)
 {
-    struct text children = {0};
+    SCOPED(text_free) struct text children = {0};
     double longest = 0; /* of the time left that children report */
     add_children(pool, &children, &longest);
     const char *activity = pool->stopping ? "stop" : children.data != NULL ? "sweep" : "wait";
@@ -293,7 +291,6 @@ static void report(struct pool *pool)
                                                                          .steps = pool->work,
                                                                          .work = &pool->tally.work,
                                                                          .at_least = longest});
-    text_free(&children);
 }
 
 static void pass_on_stop(struct pool *pool)

@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/file_writer.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/sweep/child.h"
 #include "harness/sweep/sweep.h"
@@ -26,11 +27,11 @@ static char *part_database(const struct sweep *sweep, size_t run)
 /* The last message of a run that is not running. */
 static void read_last_words(const struct sweep *sweep, size_t index)
 {
-    char message[LOG_TAIL_MESSAGE], *log = path_format("%s/logs/%zu.log", sweep->folder, index);
+    char message[LOG_TAIL_MESSAGE];
+    OWNED char *log = path_format("%s/logs/%zu.log", sweep->folder, index);
     log_tail_line(log, 0, message);
     free(sweep->runs[index].failure);
     sweep->runs[index].failure = *message != 0 ? path_format("%s (%s)", message, log) : NULL;
-    free(log);
 }
 
 /* A database without the run, or one that cannot be read yet, belongs to a run that has just started. */
@@ -57,17 +58,13 @@ static status look_into(struct sweep *sweep, size_t index, struct store *store, 
 
 static status look_at(struct sweep *sweep, size_t index, enum sweep_parts parts, struct error *error)
 {
-    struct store *store;
-    char *path = part_database(sweep, index);
-    status result = OK;
-    if (file_exists(path) && store_open(&store, path, STORE_READ, NULL) == OK) {
-        result = look_into(sweep, index, store, parts, error);
-        store_close(store);
-    }
-    free(path);
-    if (result == OK && parts == PARTS_GO_ON && sweep_wants(&sweep->runs[index]))
+    SCOPED(store_close_at) struct store *store = NULL;
+    OWNED char *path = part_database(sweep, index);
+    if (file_exists(path) && store_open(&store, path, STORE_READ, NULL) == OK)
+        TRY(look_into(sweep, index, store, parts, error));
+    if (parts == PARTS_GO_ON && sweep_wants(&sweep->runs[index]))
         read_last_words(sweep, index);
-    return result;
+    return OK;
 }
 
 status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct error *error)
@@ -86,19 +83,17 @@ status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct erro
 static status join(const struct sweep *sweep, const char *const *paths, size_t count, const struct log *log,
                    struct error *error)
 {
-    struct join_counts *counts = xcalloc(count, sizeof *counts);
+    OWNED struct join_counts *counts = xcalloc(count, sizeof *counts);
     struct join_settings settings = {.log = log};
-    status result = join_databases(sweep->database, paths, count, &settings, counts, error);
-    if (result == OK)
-        log_info(log, "%zu run%s joined into %s", count, count == 1 ? "" : "s", sweep->database);
-    free(counts);
-    return result;
+    TRY(join_databases(sweep->database, paths, count, &settings, counts, error));
+    log_info(log, "%zu run%s joined into %s", count, count == 1 ? "" : "s", sweep->database);
+    return OK;
 }
 
 status sweep_parts_collect(const struct sweep *sweep, const struct log *log, struct error *error)
 {
     size_t count = 0;
-    char **paths = xcalloc(sweep->run_count, sizeof *paths);
+    OWNED char **paths = xcalloc(sweep->run_count, sizeof *paths);
     status result = OK;
     for (size_t i = 0; i < sweep->run_count; i++)
         if (sweep->runs[i].standing == SWEEP_FINISHED && sweep->runs[i].row == 0)
@@ -107,7 +102,6 @@ status sweep_parts_collect(const struct sweep *sweep, const struct log *log, str
         result = join(sweep, (const char *const *)paths, count, log, error);
     for (size_t i = 0; i < count; i++)
         free(paths[i]);
-    free(paths);
     return result;
 }
 
@@ -255,13 +249,11 @@ static void write_collect(struct text *text, const struct sweep *sweep, const st
     text_add(text, "\n");
 }
 
-static status save_script(const char *path, struct text *text, struct error *error)
+static status save_script(const char *path, const struct text *text, struct error *error)
 {
-    status made = file_write(path, text->data, text->size, error);
-    if (made == OK)
-        chmod(path, 0755); /* executable by hand; sbatch does not need it */
-    text_free(text);
-    return made;
+    TRY(file_write(path, text->data, text->size, error));
+    chmod(path, 0755); /* executable by hand; sbatch does not need it */
+    return OK;
 }
 
 /* --- Places --- */
@@ -328,48 +320,42 @@ static status read_job(const char *output, char job[SLURM_JOB], struct error *er
 
 static status submit(const char *dependency, const char *script, char job[SLURM_JOB], struct error *error)
 {
-    struct text output = {0};
-    status result = dependency == NULL
-                        ? child_run((const char *[]){"sbatch", "--parsable", script, NULL}, &output, error)
-                        : child_run((const char *[]){"sbatch", "--parsable", dependency, script, NULL}, &output, error);
-    NEXT(result, read_job(output.data, job, error));
-    text_free(&output);
-    return result;
+    SCOPED(text_free) struct text output = {0};
+    TRY(dependency == NULL
+            ? child_run((const char *[]){"sbatch", "--parsable", script, NULL}, &output, error)
+            : child_run((const char *[]){"sbatch", "--parsable", dependency, script, NULL}, &output, error));
+    return read_job(output.data, job, error);
 }
 
 /* Two arrays of the same runs would write the same databases. A job that squeue does not know has ended; where it cannot be asked,
  * nothing is known. */
 static status refuse_queued(const struct sweep *sweep, const char *path, struct error *error)
 {
-    struct bytes bytes;
-    status result = OK;
+    SCOPED(bytes_free) struct bytes bytes = {0};
     char *place, *job;
     if (!file_exists(path))
         return OK;
     TRY(file_read(path, JOBS_MOST, &bytes, error));
-    for (job = strtok_r((char *)bytes.data, ",\n", &place); job != NULL && result == OK;
-         job = strtok_r(NULL, ",\n", &place)) {
-        struct text output = {0};
+    for (job = strtok_r((char *)bytes.data, ",\n", &place); job != NULL; job = strtok_r(NULL, ",\n", &place)) {
+        SCOPED(text_free) struct text output = {0};
         status asked = child_run((const char *[]){"squeue", "--noheader", "--jobs", job, NULL}, &output, error);
         bool listed = asked == OK && output.size > 0,
              ended = asked == OK || (output.data != NULL && strstr(output.data, "Invalid job id") != NULL);
-        text_free(&output);
         if (!ended)
-            result = error_context(error, "whether a job of this sweep is in the queue");
-        else if (listed)
-            result = error_set(error, ERROR_BUSY,
-                               "%s: job %s of this sweep is in the queue; wait for it (squeue --jobs %s) or cancel it "
-                               "(scancel %s)",
-                               sweep->folder, job, job, job);
+            return error_context(error, "whether a job of this sweep is in the queue");
+        if (listed)
+            return error_set(error, ERROR_BUSY,
+                             "%s: job %s of this sweep is in the queue; wait for it (squeue --jobs %s) or cancel it "
+                             "(scancel %s)",
+                             sweep->folder, job, job, job);
     }
-    bytes_free(&bytes);
-    return result;
+    return OK;
 }
 
 /* The digits of the largest number below 10ⁿ that any task of an array can have here. */
 static int task_digits(void)
 {
-    struct text output = {0};
+    SCOPED(text_free) struct text output = {0};
     size_t most = USUAL_ARRAY;
     int digits = 1;
     const char *line = child_run((const char *[]){"scontrol", "show", "config", NULL}, &output, NULL) == OK
@@ -378,7 +364,6 @@ static int task_digits(void)
     if (line != NULL)
         most = strtoull(line + strcspn(line, "0123456789"), NULL, 10);
     most = most > 0 ? most : USUAL_ARRAY;
-    text_free(&output);
     while (pow(10, digits + 1) <= (double)most)
         digits++;
     return digits;
@@ -396,19 +381,18 @@ static bool any_wanted(const struct sweep *sweep, const struct chunk *chunk)
 static status submit_chunk(const struct sweep *sweep, const struct chunk *chunk, const struct slurm_options *options,
                            const struct places *places, struct text *jobs, struct error *error)
 {
-    struct text script = {0};
+    SCOPED(text_free) struct text script = {0};
     char job[SLURM_JOB], dependency[SLURM_JOB + 32];
     const char *last = jobs->size > 0 ? strrchr(jobs->data, ',') : NULL;
     snprintf(dependency, sizeof dependency, "--dependency=afterany:%s",
              last != NULL     ? last + 1
              : jobs->size > 0 ? jobs->data
                               : "");
-    char *path = chunk->first == 0 ? path_format("%s/batch.sh", places->folder)
-                                   : path_format("%s/batch-%zu.sh", places->folder, chunk->first);
+    OWNED char *path = chunk->first == 0 ? path_format("%s/batch.sh", places->folder)
+                                         : path_format("%s/batch-%zu.sh", places->folder, chunk->first);
     write_batch(&script, sweep, chunk, options, places);
     status result = save_script(path, &script, error);
     NEXT(result, submit(jobs->size > 0 && options->jobs > 0 ? dependency : NULL, path, job, error));
-    free(path);
     if (result != OK)
         return jobs->size > 0
                    ? error_context(error, "only the runs below %zu were submitted, as job %s", chunk->first, jobs->data)
@@ -419,11 +403,11 @@ static status submit_chunk(const struct sweep *sweep, const struct chunk *chunk,
 
 static status submit_collect(const struct places *places, const struct text *jobs, struct error *error)
 {
-    char collecting[SLURM_JOB], *dependency = path_format("--dependency=afterany:%s", jobs->data);
+    char collecting[SLURM_JOB];
+    OWNED char *dependency = path_format("--dependency=afterany:%s", jobs->data);
     for (char *comma = dependency; (comma = strchr(comma, ',')) != NULL;)
         *comma = ':';
     status result = submit(dependency, places->collect, collecting, error);
-    free(dependency);
     return result == OK
                ? OK
                : error_context(error, "job %s was submitted, but not the job that joins its databases", jobs->data);
@@ -432,7 +416,7 @@ static status submit_collect(const struct places *places, const struct text *job
 static status submit_all(const struct sweep *sweep, const struct slurm_options *options, const struct places *places,
                          struct text *jobs, struct error *error)
 {
-    struct text collect = {0};
+    SCOPED(text_free) struct text collect = {0};
     struct chunk chunk = {.digits = task_digits()};
     TRY(refuse_queued(sweep, places->job, error));
     write_collect(&collect, sweep, options, places);
@@ -449,10 +433,8 @@ static status submit_all(const struct sweep *sweep, const struct slurm_options *
 status slurm_submit(const struct sweep *sweep, const struct slurm_options *options, struct text *jobs,
                     struct error *error)
 {
-    struct places places = {.collect = NULL};
+    SCOPED(free_places) struct places places = {.collect = NULL};
     TRY(check_words(options, error));
-    status result = find_places(sweep, &places, error);
-    NEXT(result, submit_all(sweep, options, &places, jobs, error));
-    free_places(&places);
-    return result;
+    TRY(find_places(sweep, &places, error));
+    return submit_all(sweep, options, &places, jobs, error);
 }

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/config/suite.h"
 #include "harness/run/identity/inputs.h"
@@ -93,10 +94,9 @@ static void identify_words(struct sweep_configuration *c, const struct suite *su
 {
     char key[DIGEST_SIZE];
     inputs_key(suite, key);
-    char *words = path_format("%s %s", suite_settings_hash(suite), key);
+    OWNED char *words = path_format("%s %s", suite_settings_hash(suite), key);
     digest_text(words, c->asked);
     memcpy(c->hash, c->asked, sizeof c->hash);
-    free(words);
 }
 
 static status add_runs(struct sweep *sweep, size_t configuration, const struct suite *suite, struct error *error)
@@ -187,7 +187,7 @@ static status read_configuration(struct sweep *sweep, size_t combination, size_t
 {
     size_t index = sweep->configuration_count++;
     struct sweep_configuration *c = &sweep->configurations[index];
-    struct suite *suite;
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     *c = (struct sweep_configuration){.combination = combination, .cost.core_seconds = NAN};
     make_label(sweep, index);
     TRY(sweep_suite(sweep, index, &suite, error));
@@ -200,7 +200,6 @@ static status read_configuration(struct sweep *sweep, size_t combination, size_t
         make_label(sweep, index);
         result = add_runs(sweep, index, suite, error);
     }
-    suite_destroy(suite);
     if (result != OK)
         return c->label == NULL || *c->label == 0 ? result : error_context(error, "%s", c->label);
     if (again) {
@@ -240,7 +239,7 @@ struct identification {
 static status read_inputs(struct identification *id, const struct suite *suite, const char *key, struct error *error)
 {
     struct settings settings;
-    struct surveyor surveyor;
+    SCOPED(surveyor_close) struct surveyor surveyor = {0};
     GROW(id->known, id->count);
     struct common_inputs *common = &id->known[id->count++];
     *common = (struct common_inputs){0};
@@ -248,49 +247,43 @@ static status read_inputs(struct identification *id, const struct suite *suite, 
     TRY(settings_read(&settings, suite, error));
     TRY(surveyor_open(&surveyor, &settings, NULL, id->request->progress, id->request->stop, error));
     status result = inputs_read(&common->inputs, &surveyor, suite, NULL, error);
-    surveyor_close(&surveyor);
     if (result == OK || result == ERROR_STOPPED || result == ERROR_MEMORY)
         return result;
     inputs_free(&common->inputs);
     return OK;
 }
 
-static status identify_suite(struct identification *id, struct sweep_configuration *c, const struct suite *suite,
-                             struct error *error)
+static void free_identification(struct identification *id)
 {
+    for (size_t i = 0; i < id->count; i++)
+        inputs_free(&id->known[i].inputs);
+    free(id->known);
+}
+
+static status identify(struct identification *id, size_t configuration, struct error *error)
+{
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     char key[DIGEST_SIZE];
     size_t i = 0;
+    TRY(sweep_suite(id->sweep, configuration, &suite, error));
     inputs_key(suite, key);
     while (i < id->count && strcmp(id->known[i].key, key) != 0)
         i++;
     if (i == id->count)
         TRY(read_inputs(id, suite, key, error));
     if (id->known[i].inputs.count > 0)
-        inputs_identify(&id->known[i].inputs, suite_settings_hash(suite), c->hash);
+        inputs_identify(&id->known[i].inputs, suite_settings_hash(suite),
+                        id->sweep->configurations[configuration].hash);
     return OK;
-}
-
-static status identify(struct identification *id, size_t configuration, struct error *error)
-{
-    struct sweep_configuration *c = &id->sweep->configurations[configuration];
-    struct suite *suite;
-    TRY(sweep_suite(id->sweep, configuration, &suite, error));
-    status result = identify_suite(id, c, suite, error);
-    suite_destroy(suite);
-    return result;
 }
 
 /* After all suites were read, so that mistakes are reported before any file is read. */
 static status identify_all(struct sweep *sweep, const struct sweep_request *request, struct error *error)
 {
-    struct identification id = {.sweep = sweep, .request = request};
-    status result = OK;
-    for (size_t i = 0; result == OK && i < sweep->configuration_count; i++)
-        result = identify(&id, i, error);
-    for (size_t i = 0; i < id.count; i++)
-        inputs_free(&id.known[i].inputs);
-    free(id.known);
-    return result;
+    SCOPED(free_identification) struct identification id = {.sweep = sweep, .request = request};
+    for (size_t i = 0; i < sweep->configuration_count; i++)
+        TRY(identify(&id, i, error));
+    return OK;
 }
 
 /* --- Equal configurations --- */
@@ -328,38 +321,22 @@ static void name_folder(struct sweep *sweep)
         sweep->runs[i].log = log_path(sweep, i, sweep->runs[i].label);
 }
 
-static status add_rows(struct sweep *sweep, struct error *error)
+status sweep_open(struct sweep **result, const struct sweep_request *request, struct error *error)
 {
-    struct suite_rows rows;
-    TRY(suite_load_rows(&rows, sweep->suite, settings_sections, error));
-    status result = grid_add_rows(&sweep->grid, &rows, error);
-    suite_rows_free(&rows);
-    return result;
-}
-
-static status open_sweep(struct sweep *sweep, const struct sweep_request *request, struct error *error)
-{
+    SCOPED(sweep_close_at) struct sweep *sweep = xcalloc(1, sizeof *sweep);
+    SCOPED(suite_rows_free) struct suite_rows rows = {0};
     sweep->suite = xstrdup(request->suite);
     sweep->allows_commands = request->allows_commands;
     TRY(grid_parse(&sweep->grid, request->words, request->count, request->values, settings_sections, error));
-    TRY(add_rows(sweep, error));
+    TRY(suite_load_rows(&rows, sweep->suite, settings_sections, error));
+    TRY(grid_add_rows(&sweep->grid, &rows, error));
     TRY(read_configurations(sweep, error));
     TRY(check_distinct(sweep, error)); /* before files are read */
     TRY(identify_all(sweep, request, error));
     TRY(check_distinct(sweep, error));
     name_folder(sweep);
+    *result = TAKE(sweep);
     return OK;
-}
-
-status sweep_open(struct sweep **result, const struct sweep_request *request, struct error *error)
-{
-    struct sweep *sweep = xcalloc(1, sizeof *sweep);
-    status opened = open_sweep(sweep, request, error);
-    if (opened == OK)
-        *result = sweep;
-    else
-        sweep_close(sweep);
-    return opened;
 }
 
 void sweep_close(struct sweep *sweep)
@@ -434,15 +411,13 @@ size_t sweep_work(const struct sweep *sweep)
 
 status sweep_make_folder(const struct sweep *sweep, const char *name, struct error *error)
 {
-    char *path = path_format("%s/%s", sweep->folder, name);
-    status result = directory_create(path, error);
-    free(path);
-    return result;
+    OWNED char *path = path_format("%s/%s", sweep->folder, name);
+    return directory_create(path, error);
 }
 
 void sweep_arguments(const struct sweep *sweep, size_t run, struct strings *arguments)
 {
-    struct strings overrides = {0};
+    SCOPED(strings_free) struct strings overrides = {0};
     grid_overrides(&sweep->grid, sweep->configurations[sweep->runs[run].configuration].combination, &overrides);
     strings_copy(arguments, (const char *const[]){"run", sweep->suite}, 2);
     for (size_t i = 0; i < sweep->grid.count; i++)
@@ -451,5 +426,4 @@ void sweep_arguments(const struct sweep *sweep, size_t run, struct strings *argu
     strings_format(arguments, "run.seeds=%llu", (unsigned long long)sweep->runs[run].seed);
     if (sweep->allows_commands)
         strings_format(arguments, "--allow-commands");
-    strings_free(&overrides);
 }

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "core/digest.h"
+#include "core/scope.h"
 #include "core/status.h"
 #include "harness/sweep/grid.h"
 #include "harness/terminal/progress.h"
@@ -143,6 +144,7 @@ struct sweep_request {
  * written. */
 status sweep_open(struct sweep **sweep, const struct sweep_request *request, struct error *error);
 void sweep_close(struct sweep *sweep); /* NULL is allowed */
+SCOPED_POINTER(struct sweep, sweep_close)
 
 /* The value of an axis; NULL for the seeds' axis, and where the configuration does not read it. Borrowed. */
 const char *sweep_value(const struct sweep *sweep, size_t axis, size_t configuration);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/scope.h"
 #include "core/text.h"
 #include "results/metrics.h"
 #include "results/query.h"
@@ -31,11 +32,10 @@ static void add_axis_cells(const struct sweep *sweep, size_t configuration, stru
 
 static void add_duration(struct table *table, double seconds)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     if (!isnan(seconds))
         text_add_duration(&text, seconds);
     table_add_text(table, text.data);
-    text_free(&text);
 }
 
 void sweep_tables_plan(const struct sweep *sweep, const struct placement *placement, struct table *table)
@@ -110,23 +110,23 @@ static bool is_table_of_rows(const struct sweep *sweep)
 static status add_classifiers(const struct sweep *sweep, struct store *store, struct table *table, bool *added,
                               struct error *error)
 {
-    struct suite *suite;
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     *added = false;
     if (!is_table_of_rows(sweep) || sweep_count(sweep, SWEEP_FINISHED) == 0)
         return OK;
     TRY(sweep_suite(sweep, 0, &suite, error));
     const struct query_filter filter = {.suite = suite_name(suite), .method = "supervised"};
     *added = strcmp(options_text(suite_options(suite, "method"), "name"), filter.method) == 0;
-    status result = *added ? query_named(store, "paper-table", &filter, table, error) : OK;
-    suite_destroy(suite);
-    return result;
+    if (*added)
+        TRY(query_named(store, "paper-table", &filter, table, error));
+    return OK;
 }
 
 status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error)
 {
     bool classifiers;
-    struct text script = {0}, sql = {0};
-    struct table rows = {0};
+    SCOPED(text_free) struct text script = {0}, sql = {0};
+    SCOPED(table_free) struct table rows = {0};
     TRY(add_classifiers(sweep, store, table, &classifiers, error));
     if (classifiers)
         return OK;
@@ -138,11 +138,7 @@ status sweep_tables_results(const struct sweep *sweep, struct store *store, stru
             text_add(&script, ", (%zu, %" PRId64 ")", run->configuration, run->row);
     text_add(&script, ")\n%s", results_sql);
     metrics_expand(&sql, script.data, NULL);
-    status result = query_sql(store, sql.data, &rows, error);
-    if (result == OK)
-        add_results(sweep, &rows, table);
-    table_free(&rows);
-    text_free(&script);
-    text_free(&sql);
-    return result;
+    TRY(query_sql(store, sql.data, &rows, error));
+    add_results(sweep, &rows, table);
+    return OK;
 }

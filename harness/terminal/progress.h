@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "core/scope.h"
 #include "core/status.h"
 
 struct cache;
@@ -60,6 +61,7 @@ struct progress;
 
 void progress_create(struct progress **progress, const struct progress_settings *settings);
 void progress_destroy(struct progress *progress); /* NULL is allowed */
+SCOPED_POINTER(struct progress, progress_destroy)
 
 /* progress may be NULL: nothing happens. The state's strings are read only during the call. */
 void progress_report(struct progress *progress, const struct progress_state *state);

@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <utf8proc.h>
 
+#include "core/scope.h"
+
 enum { LOOK_MS = 200 };
 
 size_t screen_fitting(const char *line, size_t size, size_t columns)
@@ -60,7 +62,7 @@ int screen_columns(FILE *stream)
 /* From the upper left corner, each line's rest and the rest of the terminal cleared. */
 static void draw(const struct screen *screen, const char *text, const struct winsize *size)
 {
-    struct text fitted = {0};
+    SCOPED(text_free) struct text fitted = {0};
     screen_fit(&fitted, text, size->ws_col, size->ws_row);
     fputs("\033[H", screen->out);
     for (const char *at = fitted.data ? fitted.data : ""; *at; at++)
@@ -69,7 +71,6 @@ static void draw(const struct screen *screen, const char *text, const struct win
         else
             fputc(*at, screen->out);
     fputs("\033[K\033[J", screen->out);
-    text_free(&fitted);
 }
 
 void screen_show(struct screen *screen, const char *text)

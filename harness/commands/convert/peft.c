@@ -56,6 +56,16 @@ struct conversion {
 };
 
 /* The halves of a delta: a [rank, in], b [rank, out]. */
+static void free_conversion(struct conversion *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        free((char *)c->tensors[i].name);
+        free((float *)c->tensors[i].data);
+    }
+    free(c->tensors);
+    json_decref(c->modules);
+}
+
 struct pair {
     size_t rank, in, out; /* 0: there is none */
     float *a, *b;
@@ -104,12 +114,11 @@ static status read_pair(struct conversion *c, const char *name_a, const char *na
     TRY(read_values(c, a, pair->a, error));
     if (!transposed)
         return read_values(c, b, pair->b, error);
-    float *columns = xmalloc(array_size(pair->rank, pair->out * sizeof *columns));
-    status result = read_values(c, b, columns, error);
-    for (size_t i = 0; result == OK && i < pair->rank * pair->out; i++)
+    OWNED float *columns = xmalloc(array_size(pair->rank, pair->out * sizeof *columns));
+    TRY(read_values(c, b, columns, error));
+    for (size_t i = 0; i < pair->rank * pair->out; i++)
         pair->b[i % pair->rank * pair->out + i / pair->rank] = columns[i];
-    free(columns);
-    return result;
+    return OK;
 }
 
 /* Every tensor of the file has to be one that was converted. */
@@ -130,29 +139,27 @@ static status stack(struct conversion *c, const struct place *place, struct erro
 {
     char name_a[NAME_MOST + 48], name_b[NAME_MOST + 48];
     float *a = NULL, *b = NULL;
-    status result = OK;
-    for (size_t t = 0, in = 0, out = 0; result == OK && t < c->tasks && (t == 0 || a != NULL); t++) {
-        struct pair pair;
+    for (size_t t = 0, in = 0, out = 0; t < c->tasks && (t == 0 || a != NULL); t++) {
+        SCOPED(free_pair) struct pair pair = {0};
         snprintf(name_a, sizeof name_a, "%s.delta_a.%zu", place->own, t);
         snprintf(name_b, sizeof name_b, "%s.delta_b.%zu", place->own, t);
-        result = read_pair(c, name_a, name_b, false, &pair, error);
-        if (result == OK && t == 0 && pair.rank > 0) {
+        TRY(read_pair(c, name_a, name_b, false, &pair, error));
+        if (t == 0 && pair.rank > 0) {
             snprintf(name_a, sizeof name_a, "base_model.model.%s.lora_A.weight", place->module);
             snprintf(name_b, sizeof name_b, "base_model.model.%s.lora_B.weight", place->module);
             a = add(c, name_a, c->tasks * pair.rank, in = pair.in);
             b = add(c, name_b, out = pair.out, c->tasks * pair.rank);
             json_array_append_new(c->modules, json_string(place->module));
         }
-        if (result == OK && (pair.in != in || pair.out != out))
-            result = error_set(error, ERROR_FORMAT, "%s: %s: expected the size of task 0's, found another or none",
-                               safetensors_path(c->from), name_a);
-        if (result == OK && a != NULL)
+        if (pair.in != in || pair.out != out)
+            return error_set(error, ERROR_FORMAT, "%s: %s: expected the size of task 0's, found another or none",
+                             safetensors_path(c->from), name_a);
+        if (a != NULL)
             memcpy(a + t * pair.rank * in, pair.a, pair.rank * in * sizeof *a);
-        for (size_t i = 0; result == OK && a != NULL && i < pair.rank * out; i++)
+        for (size_t i = 0; a != NULL && i < pair.rank * out; i++)
             b[(i % out * c->tasks + t) * pair.rank + i / out] = pair.b[i];
-        free_pair(&pair);
     }
-    return result;
+    return OK;
 }
 
 static status read_own(struct conversion *c, struct error *error)
@@ -195,22 +202,18 @@ static status take_metadata(struct conversion *c, struct error *error)
 static status write_peft(struct conversion *c, const char *folder, struct error *error)
 {
     double rank = (double)(c->tasks * c->rank), alpha = c->scale * rank;
-    json_t *number = alpha == floor(alpha) && fabs(alpha) < 1e9 ? json_integer((json_int_t)alpha) : json_real(alpha),
-           *config = json_pack("{s:s, s:i, s:o, s:O, s:f, s:s, s:b, s:n, s:b, s:b, s:b, s:n}", "peft_type", "LORA", "r",
+    json_t *number = alpha == floor(alpha) && fabs(alpha) < 1e9 ? json_integer((json_int_t)alpha) : json_real(alpha);
+    SCOPED(json_decref_at)
+    json_t *config = json_pack("{s:s, s:i, s:o, s:O, s:f, s:s, s:b, s:n, s:b, s:b, s:b, s:n}", "peft_type", "LORA", "r",
                                (int)rank, "lora_alpha", number, "target_modules", c->modules, "lora_dropout", 0.0,
                                "bias", "none", "fan_in_fan_out", 0, "task_type", "inference_mode", 1, "use_rslora", 0,
                                "use_dora", 0, "modules_to_save");
-    char *text = json_dumps(config, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)),
-         *weights = path_format("%s/adapter_model.safetensors", folder),
-         *path = path_format("%s/adapter_config.json", folder);
-    status result = directory_create(folder, error);
-    NEXT(result, safetensors_write(weights, c->tensors, c->count, c->metadata, c->metadata_count, error));
-    NEXT(result, file_write(path, text, strlen(text), error));
-    json_decref(config);
-    free(text);
-    free(weights);
-    free(path);
-    return result;
+    OWNED char *text = json_dumps(config, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)),
+               *weights = path_format("%s/adapter_model.safetensors", folder),
+               *path = path_format("%s/adapter_config.json", folder);
+    TRY(directory_create(folder, error));
+    TRY(safetensors_write(weights, c->tensors, c->count, c->metadata, c->metadata_count, error));
+    return file_write(path, text, strlen(text), error);
 }
 
 static status to_peft(struct conversion *c, const char *folder, struct error *error)
@@ -277,18 +280,17 @@ static status unstack(struct conversion *c, const struct place *place, struct er
 {
     char name_a[NAME_MOST + 48], name_b[NAME_MOST + 48];
     size_t rank = (c->rank + RANK_UNIT - 1) / RANK_UNIT * RANK_UNIT;
-    struct pair pair;
+    SCOPED(free_pair) struct pair pair = {0};
     snprintf(name_a, sizeof name_a, "base_model.model.%s.lora_A.weight", place->module);
     snprintf(name_b, sizeof name_b, "base_model.model.%s.lora_B.weight", place->module);
-    status result = read_pair(c, name_a, name_b, true, &pair, error);
-    if (result == OK && pair.rank > 0) {
-        snprintf(name_a, sizeof name_a, "%s.delta_a.0", place->own);
-        snprintf(name_b, sizeof name_b, "%s.delta_b.0", place->own);
-        memcpy(add(c, name_a, rank, pair.in), pair.a, pair.rank * pair.in * sizeof *pair.a);
-        memcpy(add(c, name_b, rank, pair.out), pair.b, pair.rank * pair.out * sizeof *pair.b);
-    }
-    free_pair(&pair);
-    return result;
+    TRY(read_pair(c, name_a, name_b, true, &pair, error));
+    if (pair.rank == 0)
+        return OK;
+    snprintf(name_a, sizeof name_a, "%s.delta_a.0", place->own);
+    snprintf(name_b, sizeof name_b, "%s.delta_b.0", place->own);
+    memcpy(add(c, name_a, rank, pair.in), pair.a, pair.rank * pair.in * sizeof *pair.a);
+    memcpy(add(c, name_b, rank, pair.out), pair.b, pair.rank * pair.out * sizeof *pair.b);
+    return OK;
 }
 
 static status from_peft(struct conversion *c, const char *folder, const char *out, struct error *error)
@@ -318,27 +320,17 @@ static status run(const struct command_call *call, struct error *error)
 {
     const char *in = call->arguments[0], *out = call->arguments[1];
     bool back = file_is_directory(in);
-    char *path = back ? path_format("%s/adapter_model.safetensors", in) : xstrdup(in);
-    struct safetensors *file = NULL;
-    struct conversion c = {.modules = json_array()};
-    status result =
-        !back || text_ends_with(out, ".safetensors")
-            ? safetensors_open(&file, path, WEIGHTS_WHOLE, error)
-            : error_set(error, ERROR_ARGUMENT,
-                        "command line: convert peft: OUT: expected a name that ends with .safetensors, found %s", out);
+    OWNED char *path = back ? path_format("%s/adapter_model.safetensors", in) : xstrdup(in);
+    SCOPED(safetensors_close_at) struct safetensors *file = NULL;
+    SCOPED(free_conversion) struct conversion c = {.modules = json_array()};
+    if (back && !text_ends_with(out, ".safetensors"))
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: convert peft: OUT: expected a name that ends with .safetensors, found %s", out);
+    TRY(safetensors_open(&file, path, WEIGHTS_WHOLE, error));
     c.from = file;
-    NEXT(result, back ? from_peft(&c, in, out, error) : to_peft(&c, out, error));
-    if (result == OK)
-        log_info(call->log, "%s: %zu tensors", out, c.count);
-    for (size_t i = 0; i < c.count; i++) {
-        free((char *)c.tensors[i].name);
-        free((float *)c.tensors[i].data);
-    }
-    free(c.tensors);
-    json_decref(c.modules);
-    safetensors_close(file);
-    free(path);
-    return result;
+    TRY(back ? from_peft(&c, in, out, error) : to_peft(&c, out, error));
+    log_info(call->log, "%s: %zu tensors", out, c.count);
+    return OK;
 }
 
 const struct command command_convert_peft = {

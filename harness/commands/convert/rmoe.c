@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/digest.h"
 #include "core/rng.h"
+#include "core/scope.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
 #include "harness/model/proven.h"
@@ -56,16 +57,11 @@ struct mixture {
 /* The CLIP is in the step's memory until its tower is copied. */
 static status take_tower(struct mixture *m, const struct mixture_settings *s, struct error *error)
 {
-    struct clip *clip = NULL;
-    status result = weights_load(&clip, m->backend, &m->step, s->weights, PARAMETERS_FROZEN, &s->stated, NULL, error);
-    if (result == OK) {
-        struct vit_settings vit = vit_settings_of(clip);
-        result = vit_create(&m->vit, m->backend, &m->memory, &vit, PARAMETERS_FROZEN, error);
-    }
-    NEXT(result, vit_copy_image_tower(m->vit, clip, error));
-    clip_destroy(clip);
-    arena_reset(&m->step);
-    return result;
+    SCOPED(clip_destroy_at) struct clip *clip = NULL;
+    TRY(weights_load(&clip, m->backend, &m->step, s->weights, PARAMETERS_FROZEN, &s->stated, NULL, error));
+    struct vit_settings vit = vit_settings_of(clip);
+    TRY(vit_create(&m->vit, m->backend, &m->memory, &vit, PARAMETERS_FROZEN, error));
+    return vit_copy_image_tower(m->vit, clip, error);
 }
 
 static status load_dense(struct mixture *m, const struct mixture_settings *s, struct error *error)
@@ -115,6 +111,7 @@ static status mixture_open(struct mixture *m, const struct mixture_settings *s, 
     TRY(m->backend->ops->arena_create(m->backend, &m->memory, 0, "model", error));
     TRY(m->backend->ops->arena_create(m->backend, &m->step, 0, "step", error));
     TRY(load_dense(m, s, error));
+    arena_reset(&m->step);
     return make_experts(m, s, error);
 }
 
@@ -133,13 +130,11 @@ static void mixture_close(struct mixture *m)
 
 static status read_experts(struct mixture *m, const char *path, struct error *error)
 {
-    struct safetensors *file;
+    SCOPED(safetensors_close_at) struct safetensors *file = NULL;
     struct adapters *read = NULL;
     const int router = 0;
     TRY(safetensors_open(&file, path, WEIGHTS_WHOLE, error));
-    status result = adapters_open(&read, m->backend, &m->memory, &m->vit->dimensions, file, &router, 1, error);
-    safetensors_close(file);
-    TRY(result);
+    TRY(adapters_open(&read, m->backend, &m->memory, &m->vit->dimensions, file, &router, 1, error));
     adapters_destroy(m->adapters);
     m->adapters = read;
     return OK;
@@ -195,18 +190,18 @@ static status mixture_compare(struct mixture *m, const uint8_t *pixels, size_t c
                               struct error *error)
 {
     size_t n = count * m->vit->dimensions.image_width;
-    float *dense = xmalloc(array_size(n, 2 * sizeof *dense)), *mixture = dense + n;
-    status result = encode(m, pixels, count, false, dense, error);
-    NEXT(result, encode(m, pixels, count, true, mixture, error));
-    for (size_t i = 0; result == OK && i < n; i++) {
+    OWNED float *dense = xmalloc(array_size(n, 2 * sizeof *dense));
+    float *mixture = dense + n;
+    TRY(encode(m, pixels, count, false, dense, error));
+    TRY(encode(m, pixels, count, true, mixture, error));
+    for (size_t i = 0; i < n; i++) {
         double value = fabs((double)dense[i]), difference = fabs((double)dense[i] - (double)mixture[i]);
         if (value > deviation->largest)
             deviation->largest = value;
         if (difference > deviation->difference)
             deviation->difference = difference;
     }
-    free(dense);
-    return result;
+    return OK;
 }
 
 /* --- Command line --- */
@@ -252,47 +247,37 @@ static status compare_random(struct comparison *c, struct error *error)
 {
     size_t resolution = c->mixture->vit->dimensions.resolution, n = BATCH * resolution * resolution * 3;
     struct rng rng = rng_make((uint64_t)options_integer(c->call->options, "seed"), RNG_DRAWING, 0, 0);
-    uint8_t *pixels = xmalloc(n);
+    OWNED uint8_t *pixels = xmalloc(n);
     for (size_t i = 0; i < n; i++)
         pixels[i] = (uint8_t)rng_below(&rng, i, 256);
-    status result = mixture_compare(c->mixture, pixels, BATCH, &c->deviation, error);
     c->images = BATCH;
-    free(pixels);
-    return result;
-}
-
-static status compare_read(struct comparison *c, struct image_reader *reader, struct error *error)
-{
-    do {
-        TRY(image_reader_next(reader, error));
-        if (reader->count > 0)
-            TRY(mixture_compare(c->mixture, reader->pixels, reader->count, &c->deviation, error));
-        c->images += reader->count;
-        progress_report(c->call->progress, &(struct progress_state){.activity = "compare", .step = c->images});
-    } while (reader->count > 0);
-    progress_end(c->call->progress);
-    if (reader->failed > 0 || c->images == 0)
-        return error_set(error, ERROR_FORMAT,
-                         "%zu of %zu images could not be read; %s is written, but not compared on all of them",
-                         reader->failed, reader->read + reader->failed, c->call->arguments[1]);
-    return OK;
+    return mixture_compare(c->mixture, pixels, BATCH, &c->deviation, error);
 }
 
 static status compare_given(struct comparison *c, struct error *error)
 {
     const struct command_call *call = c->call;
     const struct image_names names = {.arguments = call->arguments + 2, .count = call->argument_count - 2};
-    struct image_reader reader;
-    status result =
-        image_reader_open(&reader, call, &names, c->mixture->vit->dimensions.resolution, false, BATCH, error);
-    NEXT(result, compare_read(c, &reader, error));
-    image_reader_close(&reader);
-    return result;
+    SCOPED(image_reader_close) struct image_reader reader = {0};
+    TRY(image_reader_open(&reader, call, &names, c->mixture->vit->dimensions.resolution, false, BATCH, error));
+    do {
+        TRY(image_reader_next(&reader, error));
+        if (reader.count > 0)
+            TRY(mixture_compare(c->mixture, reader.pixels, reader.count, &c->deviation, error));
+        c->images += reader.count;
+        progress_report(call->progress, &(struct progress_state){.activity = "compare", .step = c->images});
+    } while (reader.count > 0);
+    progress_end(call->progress);
+    if (reader.failed > 0 || c->images == 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%zu of %zu images could not be read; %s is written, but not compared on all of them",
+                         reader.failed, reader.read + reader.failed, call->arguments[1]);
+    return OK;
 }
 
 static void show(const struct comparison *c)
 {
-    struct table table = {0};
+    SCOPED(table_free) struct table table = {0};
     table_add_column(&table, &(struct table_column){.title = "images"});
     table_add_column(&table, &(struct table_column){.title = "largest feature", .decimals = DECIMALS_ALL});
     table_add_column(&table, &(struct table_column){.title = "largest deviation", .decimals = DECIMALS_ALL});
@@ -300,7 +285,6 @@ static void show(const struct comparison *c)
     table_add_real(&table, c->deviation.largest);
     table_add_real(&table, c->deviation.difference);
     output_table(c->call, &table);
-    table_free(&table);
 }
 
 static status convert(const struct command_call *call, struct mixture *mixture, struct error *error)
@@ -315,9 +299,8 @@ static status convert(const struct command_call *call, struct mixture *mixture, 
 /* Otherwise OUT would overwrite the dense model. */
 static status check_files(const char *dense, const char *out, struct error *error)
 {
-    char *path = weights_path(dense);
+    OWNED char *path = weights_path(dense);
     bool other = weights_file_is_other(path, out);
-    free(path);
     return other ? OK
                  : error_set(error, ERROR_ARGUMENT,
                              "command line: convert rmoe: OUT is %s, which is read; name another file", out);
@@ -326,15 +309,12 @@ static status check_files(const char *dense, const char *out, struct error *erro
 static status run(const struct command_call *call, struct error *error)
 {
     struct mixture_settings settings;
-    struct mixture mixture = {0};
+    SCOPED(mixture_close) struct mixture mixture = {0};
     TRY(read_settings(&settings, call, error));
     TRY(check_files(call->arguments[0], call->arguments[1], error));
-    status result = mixture_open(&mixture, &settings, error);
-    if (result == OK)
-        log_info(call->log, "computing on %s", mixture.backend->description);
-    NEXT(result, convert(call, &mixture, error));
-    mixture_close(&mixture);
-    return result;
+    TRY(mixture_open(&mixture, &settings, error));
+    log_info(call->log, "computing on %s", mixture.backend->description);
+    return convert(call, &mixture, error);
 }
 
 const struct command command_convert_rmoe = {

@@ -6,6 +6,7 @@
 
 #include "adapters/options.h"
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
 #include "harness/model/weights.h"
@@ -32,6 +33,15 @@ struct content {
     struct safetensors_metadata *metadata;
     size_t metadata_count;
 };
+
+static void free_content(struct content *content)
+{
+    free(content->tensors);
+    free(content->names);
+    free(content->metadata);
+    safetensors_close(content->files[0]);
+    safetensors_close(content->files[1]);
+}
 
 /* ---- what belongs to whom ---- */
 
@@ -241,9 +251,8 @@ static status check_target(const char *out, struct error *error)
 /* Refuses to write over the file that is read: what --only leaves out would be lost. */
 static status check_other(const char *in, const char *out, struct error *error)
 {
-    char *path = weights_path(in);
+    OWNED char *path = weights_path(in);
     bool other = weights_file_is_other(path, out);
-    free(path);
     return other ? OK
                  : error_set(error, ERROR_ARGUMENT,
                              "command line: convert weights: OUT is %s, which is read; name another file", out);
@@ -251,15 +260,13 @@ static status check_other(const char *in, const char *out, struct error *error)
 
 static status open_file(struct safetensors **file, const char *name, struct error *error)
 {
-    char *path = weights_path(name);
-    status result = weights_file_open(file, path, WEIGHTS_WHOLE, error);
-    free(path);
-    return result;
+    OWNED char *path = weights_path(name);
+    return weights_file_open(file, path, WEIGHTS_WHOLE, error);
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct content content = {0};
+    SCOPED(free_content) struct content content = {0};
     const char *base = options_text(call->options, "base");
     enum part part;
     TRY(parse_part(&part, options_text(call->options, "only"), error));
@@ -267,19 +274,13 @@ static status run(const struct command_call *call, struct error *error)
     TRY(check_other(call->arguments[0], call->arguments[1], error));
     if (base != NULL)
         TRY(check_other(base, call->arguments[1], error));
-    status result = open_file(&content.files[0], call->arguments[0], error);
+    TRY(open_file(&content.files[0], call->arguments[0], error));
     if (base != NULL)
-        NEXT(result, open_file(&content.files[1], base, error));
-    NEXT(result, take_all(&content, call, part, error));
-    NEXT(result, write_content(&content, call, error));
-    if (result == OK)
-        log_info(call->log, "%s: %zu tensors", call->arguments[1], content.count);
-    free(content.tensors);
-    free(content.names);
-    free(content.metadata);
-    safetensors_close(content.files[0]);
-    safetensors_close(content.files[1]);
-    return result;
+        TRY(open_file(&content.files[1], base, error));
+    TRY(take_all(&content, call, part, error));
+    TRY(write_content(&content, call, error));
+    log_info(call->log, "%s: %zu tensors", call->arguments[1], content.count);
+    return OK;
 }
 
 const struct command command_convert_weights = {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/scope.h"
 #include "datasets/cache/cache_file.h"
 #include "harness/commands/command.h"
 #include "harness/commands/output.h"
@@ -110,8 +111,8 @@ static void show_content(const struct command_call *call, const char *folder, co
                                                   {.title = "state"},
                                                   {.title = "root"},
                                                   {.title = "file"}};
-    struct table table = {0};
-    struct text total = {0};
+    SCOPED(table_free) struct table table = {0};
+    SCOPED(text_free) struct text total = {0};
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         table_add_column(&table, &columns[i]);
     for (size_t i = 0; i < content->images.count; i++)
@@ -121,22 +122,17 @@ static void show_content(const struct command_call *call, const char *folder, co
     add_total(&total, content);
     log_info(call->log, "%s: %s", folder, total.data);
     output_table(call, &table);
-    table_free(&table);
-    text_free(&total);
 }
 
 static status show(const struct command_call *call, struct error *error)
 {
-    struct content content = {.images = {0}};
-    char *folder;
+    SCOPED(content_free) struct content content = {.images = {0}};
+    OWNED char *folder = NULL;
     TRY(choose_folder(call, &folder, error));
-    status result = cache_folder_list(&content.images, folder, error);
-    NEXT(result, shared_files_list(&content.others, folder, error));
-    if (result == OK)
-        show_content(call, folder, &content);
-    content_free(&content);
-    free(folder);
-    return result;
+    TRY(cache_folder_list(&content.images, folder, error));
+    TRY(shared_files_list(&content.others, folder, error));
+    show_content(call, folder, &content);
+    return OK;
 }
 
 static const struct option show_options[] = {OUTPUT_FORMAT_OPTION, FOLDER_OPTION, {0}};
@@ -155,21 +151,16 @@ static const struct command command_show = {
 static status clear(const struct command_call *call, struct error *error)
 {
     const char *root = call->argument_count > 0 ? call->arguments[0] : NULL;
-    struct content removed = {.images = {0}};
-    struct text total = {0};
-    char *folder;
+    SCOPED(content_free) struct content removed = {.images = {0}};
+    SCOPED(text_free) struct text total = {0};
+    OWNED char *folder = NULL;
     TRY(choose_folder(call, &folder, error));
-    status result = cache_folder_clear(&removed.images, folder, root, error);
-    NEXT(result, shared_files_clear(&removed.others, folder, root, error));
-    if (result == OK) {
-        add_total(&total, &removed);
-        output_words(call, folder);
-        fprintf(call->out, ": removed %s\n", total.data);
-        text_free(&total);
-    }
-    content_free(&removed);
-    free(folder);
-    return result;
+    TRY(cache_folder_clear(&removed.images, folder, root, error));
+    TRY(shared_files_clear(&removed.others, folder, root, error));
+    add_total(&total, &removed);
+    output_words(call, folder);
+    fprintf(call->out, ": removed %s\n", total.data);
+    return OK;
 }
 
 static const struct option clear_options[] = {FOLDER_OPTION, {0}};

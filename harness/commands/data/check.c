@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "datasets/check.h"
 #include "datasets/dataset.h"
 #include "harness/commands/inputs/dataset_choice.h"
@@ -236,10 +237,19 @@ static status open_any(const struct root_survey *survey, const char **split, str
     return OK;
 }
 
-static status check_opened(struct root_survey *survey, const struct dataset *dataset, const char *split,
-                           struct error *error)
+/* Faults of the dataset are the answer of this command, not a failure. */
+static status check_one(struct root_survey *survey, struct error *error)
 {
-    struct check check;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
+    SCOPED(check_free) struct check check = {0};
+    struct error cause;
+    const char *split;
+    if (open_any(survey, &split, &dataset, &cause) != OK) {
+        if (cause.code == ERROR_MEMORY)
+            return error_set(error, cause.code, "%s", cause.message);
+        add_unopened(survey, &cause);
+        return OK;
+    }
     TRY(check_dataset(&check, dataset, &survey->surveyor.settings, error));
     const struct dataset_published *published = dataset_published_find(survey->reader->name, split);
     report_findings(survey, &check);
@@ -253,25 +263,7 @@ static status check_opened(struct root_survey *survey, const struct dataset *dat
     survey->different += different && !unfit;
     if (unfit)
         count_unfit(survey);
-    check_free(&check);
     return OK;
-}
-
-/* Faults of the dataset are the answer of this command, not a failure. */
-static status check_one(struct root_survey *survey, struct error *error)
-{
-    struct dataset *dataset;
-    struct error cause;
-    const char *split;
-    if (open_any(survey, &split, &dataset, &cause) != OK) {
-        if (cause.code == ERROR_MEMORY)
-            return error_set(error, cause.code, "%s", cause.message);
-        add_unopened(survey, &cause);
-        return OK;
-    }
-    status result = check_opened(survey, dataset, split, error);
-    dataset_close(dataset);
-    return result;
 }
 
 /* --- the root ----------------------------------------------------------------------------------------------------- */
@@ -352,7 +344,7 @@ static status print_survey(const struct root_survey *survey, struct error *error
 static void tell_others(const struct root_survey *survey, const struct directory *others)
 {
     enum { NAMED = 8 };
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     for (size_t i = 0; i < others->count && i < NAMED; i++)
         text_add(&names, "%s%s", i > 0 ? ", " : "", others->names[i]);
     if (others->count > 0)
@@ -360,13 +352,12 @@ static void tell_others(const struct root_survey *survey, const struct directory
             survey->call->log,
             "%s: not checked, because they have neither two class folders of images nor train and test with such: %s%s",
             survey->root, names.data, others->count > NAMED ? ", …" : "");
-    text_free(&names);
 }
 
 /* Without names, checks all datasets that the readers find, and folders of images. */
 static status check_root(struct root_survey *survey, struct error *error)
 {
-    struct directory found = {0}, others = {0};
+    SCOPED(directory_free) struct directory found = {0}, others = {0};
     if (!file_is_directory(survey->root))
         return error_set(error, ERROR_IO, "%s: expected a folder with datasets, found no folder", survey->root);
     if (options_list_size(survey->call->options, "dataset") == 0)
@@ -375,22 +366,18 @@ static status check_root(struct root_survey *survey, struct error *error)
     NEXT(result, print_survey(survey, error));
     if (result != ERROR_STOPPED)
         tell_others(survey, &others);
-    directory_free(&found);
-    directory_free(&others);
     return result;
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct root_survey survey = {.call = call, .root = call->arguments[0]};
+    SCOPED(survey_end) struct root_survey survey = {.call = call, .root = call->arguments[0]};
     TRY(check_names(call->options, error));
     const struct settings settings = {.threads = (size_t)options_integer(call->options, "threads"),
                                       .cache.folder = options_text(call->options, "cache-folder")};
     TRY(surveyor_open(&survey.surveyor, &settings, call->log, call->progress, call->stop, error));
     survey_begin(&survey);
-    status result = check_root(&survey, error);
-    survey_end(&survey);
-    return result;
+    return check_root(&survey, error);
 }
 
 const struct command command_data_check = {

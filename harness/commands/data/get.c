@@ -1,5 +1,6 @@
 /* mtil data get: fetches public datasets. mtil data mini: writes those of the built-in suite. */
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "core/threads.h"
 #include "datasets/fetch/fetch.h"
@@ -24,7 +25,7 @@ static status get_all(const struct command_call *call, const struct fetch_settin
 {
     size_t count = call->argument_count - 1, failed = 0;
     const char *root = call->arguments[count];
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     status result = OK;
     for (size_t i = 0; i < count && result != ERROR_STOPPED; i++) {
         const struct fetch_source *source;
@@ -37,7 +38,6 @@ static status get_all(const struct command_call *call, const struct fetch_settin
     }
     if (failed > 0 && result != ERROR_STOPPED)
         result = error_set(error, ERROR_IO, "%zu of %zu datasets were not fetched: %s", failed, count, names.data);
-    text_free(&names);
     return result;
 }
 
@@ -99,7 +99,7 @@ static void report_drawing(void *context, const char *dataset, size_t done, size
 
 static status run_mini(const struct command_call *call, struct error *error)
 {
-    struct threads *threads;
+    SCOPED(threads_destroy_at) struct threads *threads = NULL;
     struct command_call watched = *call;
     TRY(threads_create(&threads, (size_t)options_integer(call->options, "threads"), error));
     struct mini_settings settings = {.seed = (uint64_t)options_integer(call->options, "seed"),
@@ -108,9 +108,7 @@ static status run_mini(const struct command_call *call, struct error *error)
                                      .progress = report_drawing,
                                      .context = &watched,
                                      .stop = call->stop};
-    status result = mini_write(call->arguments[0], &settings, error);
-    threads_destroy(threads);
-    return result;
+    return mini_write(call->arguments[0], &settings, error);
 }
 
 const struct command command_data_mini = {

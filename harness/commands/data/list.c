@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/json.h"
+#include "core/scope.h"
 #include "harness/commands/inputs/suite_words.h"
 #include "harness/commands/output.h"
 #include "harness/run/identity/surveyor.h"
@@ -34,18 +36,21 @@ struct listing {
     struct output_stream items; /* CSV */
 };
 
+static void close_listing(struct listing *l)
+{
+    output_stream_close(&l->items);
+}
+
 static status list_item(struct listing *l, const struct item *item, struct error *error)
 {
     const struct task *task = &l->run->data.tasks[item->task];
     struct table *table = &l->items.table;
     if (options_choice(l->call->options, "format") == FORMAT_JSON) {
-        json_t *record = item_record(item);
-        status result = record != NULL
-                            ? item_list_write_record(record, l->call->out, "standard output", error)
-                            : error_set(error, ERROR_FORMAT,
-                                        "%s: the path is not UTF-8, and JSON can hold no other; rename it", item->path);
-        json_decref(record);
-        return result;
+        SCOPED(json_decref_at) json_t *record = item_record(item);
+        return record != NULL
+                   ? item_list_write_record(record, l->call->out, "standard output", error)
+                   : error_set(error, ERROR_FORMAT, "%s: the path is not UTF-8, and JSON can hold no other; rename it",
+                               item->path);
     }
     table_add_integer(table, (int64_t)item->task);
     table_add_text(table, task->settings.name);
@@ -64,12 +69,10 @@ static status list_item(struct listing *l, const struct item *item, struct error
 static status list_part(struct listing *l, size_t k, enum split part, struct error *error)
 {
     for (size_t i = 0; i < dataset_size(l->run->data.tasks[k].dataset, part); i++) {
-        struct item item;
+        SCOPED(item_free) struct item item = {0};
         TRY(stop_check(l->call->stop, "items were listed", error));
         TRY(item_list_read(&l->list, k, part, i, &item, error));
-        status result = list_item(l, &item, error);
-        item_free(&item);
-        TRY(result);
+        TRY(list_item(l, &item, error));
     }
     return OK;
 }
@@ -77,12 +80,10 @@ static status list_part(struct listing *l, size_t k, enum split part, struct err
 static status list_task(struct listing *l, size_t k, struct error *error)
 {
     if (options_choice(l->call->options, "format") == FORMAT_JSON) {
-        json_t *record;
+        SCOPED(json_decref_at) json_t *record = NULL;
         TRY(item_list_task(&l->list, k, &record, error));
         add_digests(record, &l->run->data.tasks[k].survey);
-        status result = item_list_write_record(record, l->call->out, "standard output", error);
-        json_decref(record);
-        TRY(result);
+        TRY(item_list_write_record(record, l->call->out, "standard output", error));
     }
     TRY(list_part(l, k, SPLIT_TRAIN, error));
     return list_part(l, k, SPLIT_TEST, error);
@@ -95,48 +96,34 @@ static status list_all(struct listing *l, struct error *error)
     l->items.format = TABLE_CSV;
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         table_add_column(&l->items.table, &(struct table_column){.title = columns[i]});
-    status result = OK;
-    for (size_t k = 0; result == OK && k < l->run->data.task_count; k++)
-        result = list_task(l, k, error);
-    if (options_choice(l->call->options, "format") == FORMAT_CSV)
-        NEXT(result, output_stream_print(&l->items, true, error));
-    output_stream_close(&l->items);
-    return result;
+    for (size_t k = 0; k < l->run->data.task_count; k++)
+        TRY(list_task(l, k, error));
+    return options_choice(l->call->options, "format") == FORMAT_CSV ? output_stream_print(&l->items, true, error) : OK;
 }
 
 /* Images that cannot be decoded are left out, as a run leaves them out, and found by the same survey. */
 static status survey(struct run *run, const struct command_call *call, struct error *error)
 {
-    struct surveyor surveyor;
+    SCOPED(surveyor_close) struct surveyor surveyor = {0};
     TRY(surveyor_open(&surveyor, &run->model.settings, call->log, call->progress, call->stop, error));
-    status result = surveyor_tasks(run, &surveyor, error);
-    surveyor_close(&surveyor);
+    TRY(surveyor_tasks(run, &surveyor, error));
     progress_end(call->progress);
-    return result;
-}
-
-static status list_suite(const struct command_call *call, const struct suite *suite, struct error *error)
-{
-    struct run *run;
-    TRY(run_open_data(&run, suite, settings_seed(suite, 0), DATA_READ, call->log, error));
-    struct listing listing = {
-        .call = call, .run = run, .list = {.data = &run->data, .images = options_text(call->options, "images")}};
-    status result = survey(run, call, error);
-    NEXT(result, list_all(&listing, error));
-    run_close(run);
-    return result;
+    return OK;
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct strings words = {0};
-    struct suite *suite = NULL;
+    SCOPED(strings_free) struct strings words = {0};
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
     suite_words_add(&words, call);
-    status result = suite_words_load(&suite, call, &words, error);
-    NEXT(result, list_suite(call, suite, error));
-    suite_destroy(suite);
-    strings_free(&words);
-    return result;
+    TRY(suite_words_load(&suite, call, &words, error));
+    SCOPED(run_close_at) struct run *opened = NULL;
+    TRY(run_open_data(&opened, suite, settings_seed(suite, 0), DATA_READ, call->log, error));
+    SCOPED(close_listing)
+    struct listing listing = {
+        .call = call, .run = opened, .list = {.data = &opened->data, .images = options_text(call->options, "images")}};
+    TRY(survey(opened, call, error));
+    return list_all(&listing, error);
 }
 
 const struct command command_data_list = {

@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/rng.h"
+#include "core/scope.h"
 #include "harness/commands/inputs/dataset_choice.h"
 #include "harness/commands/output.h"
 #include "harness/terminal/contact_sheet.h"
@@ -31,6 +32,13 @@ struct showing {
     struct table table;
 };
 
+static void close_showing(struct showing *showing)
+{
+    contact_sheet_free(&showing->sheet);
+    table_free(&showing->table);
+    free(showing->items);
+}
+
 struct place {
     int label;
     uint32_t item;
@@ -52,7 +60,7 @@ static status draw_items(struct showing *showing, struct error *error)
     showing->count = (size_t)options_integer(showing->call->options, "count");
     showing->count = showing->count < all ? showing->count : all;
     showing->items = xmalloc(all * sizeof *showing->items);
-    struct place *places = xmalloc(showing->count * sizeof *places);
+    OWNED struct place *places = xmalloc(showing->count * sizeof *places);
     struct rng rng = rng_make((uint64_t)options_integer(showing->call->options, "seed"), RNG_ORDER, 0, 0);
     rng_permutation(&rng, all, showing->items);
     for (size_t i = 0; i < showing->count; i++)
@@ -61,30 +69,25 @@ static status draw_items(struct showing *showing, struct error *error)
     qsort(places, showing->count, sizeof *places, compare_places);
     for (size_t i = 0; i < showing->count; i++)
         showing->items[i] = places[i].item;
-    free(places);
     return OK;
 }
 
 static status show_item(struct showing *showing, size_t item, struct error *error)
 {
-    struct image image;
+    SCOPED(image_free) struct image image = {0};
     int label;
     TRY(dataset_read(showing->dataset, showing->part, item, &image, &label, error));
     const char *class_name = dataset_class_name(showing->dataset, (size_t)label);
-    char *title = path_format("%d: %s", label, class_name),
-         *file = dataset_item_name(showing->dataset, showing->part, item),
-         *prompt = prompt_format(dataset_template(showing->dataset, 0), class_name);
-    status result = contact_sheet_add(&showing->sheet, &image, title, prompt, error);
+    OWNED char *title = path_format("%d: %s", label, class_name),
+               *file = dataset_item_name(showing->dataset, showing->part, item),
+               *prompt = prompt_format(dataset_template(showing->dataset, 0), class_name);
+    TRY(contact_sheet_add(&showing->sheet, &image, title, prompt, error));
     table_add_integer(&showing->table, (int64_t)item);
     table_add_text(&showing->table, file);
     table_add_integer(&showing->table, label);
     table_add_text(&showing->table, class_name);
     table_add_text(&showing->table, prompt);
-    free(title);
-    free(file);
-    free(prompt);
-    image_free(&image);
-    return result;
+    return OK;
 }
 
 static status show_items(struct showing *showing, struct error *error)
@@ -103,43 +106,32 @@ static status show_items(struct showing *showing, struct error *error)
 static status write_page(const struct showing *showing, struct error *error)
 {
     const char *given = options_text(showing->call->options, "out");
-    char *path = given != NULL ? xstrdup(given) : path_format("%s.png", dataset_name(showing->dataset));
-    status result = image_write_png(path, &showing->sheet.page, error);
-    if (result == OK)
-        log_info(showing->call->log, "%s: %zu of %zu images", path, showing->count,
-                 dataset_size(showing->dataset, showing->part));
-    free(path);
-    return result;
-}
-
-static status show(struct showing *showing, struct error *error)
-{
-    TRY(draw_items(showing, error));
-    TRY(contact_sheet_create(&showing->sheet, showing->count, error));
-    TRY(show_items(showing, error));
-    TRY(write_page(showing, error));
-    output_table(showing->call, &showing->table);
+    OWNED char *path = given != NULL ? xstrdup(given) : path_format("%s.png", dataset_name(showing->dataset));
+    TRY(image_write_png(path, &showing->sheet.page, error));
+    log_info(showing->call->log, "%s: %zu of %zu images", path, showing->count,
+             dataset_size(showing->dataset, showing->part));
     return OK;
 }
 
 static status run(const struct command_call *call, struct error *error)
 {
-    struct dataset *dataset;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
     struct dataset_choice choice = {.name = call->arguments[0],
                                     .root = options_text(call->options, "root"),
                                     .split = options_text(call->options, "split"),
                                     .path = options_text(call->options, "path"),
                                     .skip_missing = true};
     TRY(dataset_choice_open(&choice, call->log, &dataset, error));
+    SCOPED(close_showing)
     struct showing showing = {.call = call,
                               .dataset = dataset,
                               .part = options_choice(call->options, "part") == 0 ? SPLIT_TRAIN : SPLIT_TEST};
-    status result = show(&showing, error);
-    contact_sheet_free(&showing.sheet);
-    table_free(&showing.table);
-    free(showing.items);
-    dataset_close(dataset);
-    return result;
+    TRY(draw_items(&showing, error));
+    TRY(contact_sheet_create(&showing.sheet, showing.count, error));
+    TRY(show_items(&showing, error));
+    TRY(write_page(&showing, error));
+    output_table(call, &showing.table);
+    return OK;
 }
 
 const struct command command_data_show = {

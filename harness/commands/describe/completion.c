@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
 #include "harness/run/settings.h"
@@ -124,10 +125,9 @@ static status run(const struct command_call *call, struct error *error)
         fputs((const char *)embedded_completion[shell].data, call->out);
         return OK;
     }
-    struct text words = {0};
+    SCOPED(text_free) struct text words = {0};
     bool files = add_next(&words, call->arguments[1], call->arguments + 2, call->argument_count - 2);
     fprintf(call->out, "%s %s\n", files ? "yes" : "no", words.data != NULL ? words.data : "");
-    text_free(&words);
     return OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/file.h"
 #include "core/file_writer.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/formats/strings.h"
 #include "harness/commands/command.h"
@@ -51,31 +52,29 @@ static status check_task(const char *path, const char *name, struct error *error
 
 static status add_tasks(struct text *order, struct text *tasks, const char *folder, struct error *error)
 {
-    struct strings names = {0};
-    status result = strings_list_folders(&names, folder, error);
-    for (size_t i = 0; result == OK && i < names.count; i++) {
-        char *path = path_format("%s/%s", folder, names.items[i]);
-        result = check_task(path, names.items[i], error);
-        free(path);
+    SCOPED(strings_free) struct strings names = {0};
+    TRY(strings_list_folders(&names, folder, error));
+    for (size_t i = 0; i < names.count; i++) {
+        OWNED char *path = path_format("%s/%s", folder, names.items[i]);
+        TRY(check_task(path, names.items[i], error));
         text_add(order, i > 0 ? ", " : "");
         add_name(order, names.items[i]);
         text_add(tasks, "  ");
         add_name(tasks, names.items[i]);
         text_add(tasks, ": {reader: folder}\n");
     }
-    if (result == OK && names.count == 0)
-        result = error_set(error, ERROR_FORMAT, "%s: expected a folder for each task, found none", folder);
-    strings_free(&names);
-    return result;
+    if (names.count == 0)
+        return error_set(error, ERROR_FORMAT, "%s: expected a folder for each task, found none", folder);
+    return OK;
 }
 
 /* The suite that ships, with the tasks of a folder in place of its own. */
 static status write_suite(const char *path, const char *folder, struct error *error)
 {
-    struct text suite = {0}, order = {0}, tasks = {0};
-    status result = add_tasks(&order, &tasks, folder, error);
+    SCOPED(text_free) struct text suite = {0}, order = {0}, tasks = {0};
+    TRY(add_tasks(&order, &tasks, folder, error));
     text_add(&suite, "# The tasks of a folder, each with a folder of images for each class\n");
-    for (const char *line = (const char *)embedded_init->data, *end; result == OK && *line != 0; line = end) {
+    for (const char *line = (const char *)embedded_init->data, *end; *line != 0; line = end) {
         end = line + strcspn(line, "\n");
         end += *end != 0;
         if (strncmp(line, "data:", 5) == 0) {
@@ -85,11 +84,7 @@ static status write_suite(const char *path, const char *folder, struct error *er
         } else if (*line != '#' && *line != ' ' && strncmp(line, "tasks:", 6) != 0)
             text_add_bytes(&suite, line, (size_t)(end - line));
     }
-    NEXT(result, file_write(path, suite.data, suite.size, error));
-    text_free(&suite);
-    text_free(&order);
-    text_free(&tasks);
-    return result;
+    return file_write(path, suite.data, suite.size, error);
 }
 
 static status run(const struct command_call *call, struct error *error)

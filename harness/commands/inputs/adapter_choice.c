@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/model/weights.h"
 #include "models/files/weights_file.h"
@@ -16,19 +17,15 @@ static const struct {
 static status say_routers(const struct adapter_choice *choice, enum router_words words, const char *found,
                           struct error *error)
 {
-    struct text list = {0}, expected = {0};
+    SCOPED(text_free) struct text list = {0}, expected = {0};
     for (size_t i = 0; i < (size_t)words; i++)
         text_add(&expected, "%s%s", i > 0 ? ", " : "", known[i].word);
-    status result = saved_adapters_list(&choice->saved, &list, error);
-    if (result == OK)
-        result = error_set(
-            error, ERROR_ARGUMENT,
-            "command line: --adapters %s: expected --router %s or the name or number of a router, one of "
-            "%s; found %s",
-            choice->file, expected.data != NULL ? expected.data : "", list.data != NULL ? list.data : "none", found);
-    text_free(&expected);
-    text_free(&list);
-    return result;
+    TRY(saved_adapters_list(&choice->saved, &list, error));
+    return error_set(error, ERROR_ARGUMENT,
+                     "command line: --adapters %s: expected --router %s or the name or number of a router, one of "
+                     "%s; found %s",
+                     choice->file, expected.data != NULL ? expected.data : "", list.data != NULL ? list.data : "none",
+                     found);
 }
 
 /* A reserved word, the name of a trained task, or a number. */
@@ -62,14 +59,13 @@ static status check_choice(const struct adapter_choice *choice, struct error *er
                          choice->file);
     if (choice->router != ROUTER_OWN || metadata->task_count > 0)
         return OK;
-    struct text list = {0};
+    SCOPED(text_free) struct text list = {0};
     TRY(saved_adapters_list(&choice->saved, &list, error));
-    error_set(error, ERROR_ARGUMENT,
-              "%s: does not name the tasks of its routers (another program wrote it, or an older mtil); expected "
-              "--router with a number, one of %s, or --router position if router k belongs to the suite's task k",
-              choice->file, list.data != NULL ? list.data : "none");
-    text_free(&list);
-    return ERROR_ARGUMENT;
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "%s: does not name the tasks of its routers (another program wrote it, or an older mtil); expected "
+        "--router with a number, one of %s, or --router position if router k belongs to the suite's task k",
+        choice->file, list.data != NULL ? list.data : "none");
 }
 
 static status choose(struct adapter_choice *choice, enum router_words words, const char *word, struct error *error)
@@ -99,10 +95,7 @@ status adapter_choice_read(struct adapter_choice *choice, const struct options *
     if (choice->file == NULL)
         return OK;
     TRY(saved_adapters_open(&choice->saved, choice->file, error));
-    status result = choose(choice, words, word, error);
-    if (result != OK)
-        adapter_choice_free(choice);
-    return result;
+    return choose(choice, words, word, error);
 }
 
 void adapter_choice_free(struct adapter_choice *choice)
@@ -122,13 +115,6 @@ static status check(const struct classifier_choice *choice, const char *weights,
     return OK;
 }
 
-static status read_metadata(struct classifier_choice *choice, const char *weights, struct error *error)
-{
-    TRY(weights_file_open(&choice->file, weights, WEIGHTS_HEADER, error));
-    TRY(adapter_metadata_read(&choice->metadata, choice->file, error));
-    return check(choice, weights, error);
-}
-
 status classifier_choice_read(struct classifier_choice *choice, const char *weights, const struct clip_stated *stated,
                               struct error *error)
 {
@@ -137,10 +123,9 @@ status classifier_choice_read(struct classifier_choice *choice, const char *weig
     TRY(vit_weights_look(&choice->about, &choice->is_one, weights, &said, error));
     if (!choice->is_one)
         return OK;
-    status result = read_metadata(choice, weights, error);
-    if (result != OK)
-        classifier_choice_free(choice);
-    return result;
+    TRY(weights_file_open(&choice->file, weights, WEIGHTS_HEADER, error));
+    TRY(adapter_metadata_read(&choice->metadata, choice->file, error));
+    return check(choice, weights, error);
 }
 
 void classifier_choice_free(struct classifier_choice *choice)

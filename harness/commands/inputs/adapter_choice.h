@@ -30,7 +30,7 @@ struct adapter_choice {
 };
 
 /* Without --router the saved selector chooses, if there is one and the command accepts auto. Otherwise, and if the
- * file lacks the requested router, the error lists its routers. After a failure there is nothing to free. */
+ * file lacks the requested router, the error lists its routers. The caller frees, after a failure, too. */
 status adapter_choice_read(struct adapter_choice *choice, const struct options *options, enum router_words words,
                            struct error *error);
 void adapter_choice_free(struct adapter_choice *choice);
@@ -53,8 +53,7 @@ struct classifier_choice {
     struct adapter_metadata metadata; /* one task; none where the file names none */
 };
 
-/* stated: heads and activation as far as the caller gives them; zeros: neither. After a failure there is nothing to
- * free. */
+/* stated: heads and activation as far as the caller gives them; zeros: neither. The caller frees, after a failure, too. */
 status classifier_choice_read(struct classifier_choice *choice, const char *weights, const struct clip_stated *stated,
                               struct error *error);
 void classifier_choice_free(struct classifier_choice *choice); /* all zero is allowed */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/scope.h"
+
 /* Readers without the option have nothing to choose; setting it is an error. */
 static status set_option(struct options *values, const char *dataset, const char *name, const char *value,
                          struct error *error)
@@ -21,14 +23,12 @@ status dataset_choice_open(const struct dataset_choice *choice, const struct log
                            struct error *error)
 {
     const struct dataset_reader *reader;
-    struct options *values;
+    SCOPED(options_destroy_at) struct options *values = NULL;
     *dataset = NULL;
     TRY(dataset_reader_find(&reader, choice->name, error));
     TRY(options_create(&values, reader->options, error));
-    status result = set_option(values, choice->name, "on_missing", choice->skip_missing ? "skip" : NULL, error);
-    NEXT(result, set_option(values, choice->name, "path", choice->path, error));
-    NEXT(result, set_option(values, choice->name, "split", choice->split, error));
-    NEXT(result, dataset_open(dataset, choice->name, choice->root, values, log, error));
-    options_destroy(values);
-    return result;
+    TRY(set_option(values, choice->name, "on_missing", choice->skip_missing ? "skip" : NULL, error));
+    TRY(set_option(values, choice->name, "path", choice->path, error));
+    TRY(set_option(values, choice->name, "split", choice->split, error));
+    return dataset_open(dataset, choice->name, choice->root, values, log, error);
 }

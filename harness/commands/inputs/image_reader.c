@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/image/image.h"
 
@@ -261,14 +262,13 @@ static void decode_job(void *context, size_t job, size_t worker)
 {
     const struct image_reader *reader = context;
     struct image_slot *slot = &reader->slots[reader->count + job];
-    struct image image;
+    SCOPED(image_free) struct image image = {0};
     slot->error.code = OK;
     if (stop_requested(reader->call->stop) || image_decode_file(&image, slot->path, &slot->error) != OK)
         return;
     if ((reader->squash ? image_squash : image_evaluation_crop)(
             &image, (int)reader->resolution, pixels_of(reader, reader->count + job), &slot->error) != OK)
         error_context(&slot->error, "%s", slot->path);
-    image_free(&image);
 }
 
 void image_reader_decode(struct image_reader *reader, size_t count)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "core/text.h"
 
 enum { RUNS_MOST = 1000000 };
@@ -58,12 +59,11 @@ static void sort(struct run_list *list)
 /* strsep, so that an empty part is an error too. */
 static status add_word(struct run_list *list, const char *word, struct error *error)
 {
-    char *copy = xstrdup(word), *rest = copy;
-    status result = OK;
-    for (char *part; result == OK && (part = strsep(&rest, ",")) != NULL;)
-        result = add_part(list, part, error);
-    free(copy);
-    return result;
+    OWNED char *copy = xstrdup(word);
+    char *rest = copy;
+    for (char *part; (part = strsep(&rest, ",")) != NULL;)
+        TRY(add_part(list, part, error));
+    return OK;
 }
 
 status run_list_read(struct run_list *list, const char *const *words, size_t count, struct error *error)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 #include "harness/config/suite.h"
 
 void suite_words_add(struct strings *words, const struct command_call *call)
@@ -20,23 +21,22 @@ void suite_words_add(struct strings *words, const struct command_call *call)
 
 status suite_word_key(char **key, const char *word, struct error *error)
 {
-    char *name = xstrndup(word, strcspn(word, "="));
+    OWNED char *name = xstrndup(word, strcspn(word, "="));
     *key = NULL;
-    status result = strchr(name, '.') == NULL ? suite_key_find(key, settings_sections, name, error) : OK;
-    *key = *key != NULL ? *key : xstrdup(name);
-    free(name);
-    return result;
+    if (strchr(name, '.') == NULL)
+        TRY(suite_key_find(key, settings_sections, name, error));
+    if (*key == NULL)
+        *key = TAKE(name);
+    return OK;
 }
 
 /* Refuses ambiguous keys: where two have one name, nobody sees which one counts. */
 static status check_words(const struct suite *suite, const struct command_call *call, struct error *error)
 {
     for (size_t i = 1; i < call->argument_count; i++) {
-        char *key;
-        status result = suite_word_key(&key, call->arguments[i], error);
-        NEXT(result, suite_key_check(suite, call->arguments[i], key, error));
-        free(key);
-        TRY(result);
+        OWNED char *key = NULL;
+        TRY(suite_word_key(&key, call->arguments[i], error));
+        TRY(suite_key_check(suite, call->arguments[i], key, error));
     }
     return OK;
 }
@@ -44,15 +44,12 @@ static status check_words(const struct suite *suite, const struct command_call *
 status suite_words_load(struct suite **suite, const struct command_call *call, const struct strings *words,
                         struct error *error)
 {
-    struct suite *loaded;
+    SCOPED(suite_destroy_at) struct suite *loaded = NULL;
     TRY(suite_load(&loaded, call->arguments[0], settings_sections, (const char *const *)words->items, words->count,
                    error));
-    status result = check_words(loaded, call, error);
-    if (result == OK)
-        *suite = loaded;
-    else
-        suite_destroy(loaded);
-    return result;
+    TRY(check_words(loaded, call, error));
+    *suite = TAKE(loaded);
+    return OK;
 }
 
 static bool is_typed(const struct strings *words, const char *key)

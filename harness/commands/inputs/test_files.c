@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/model/tasks.h"
 #include "harness/run/settings.h"
@@ -36,11 +37,12 @@ static void open_same(struct test_files *files, const char *name, const char *te
 
 static void open_task(struct test_files *files, int64_t run, int64_t task)
 {
-    struct run_row row;
-    struct table found = {0};
-    char *sql = path_format("SELECT name, test_digest FROM tasks WHERE (run, task) = (%" PRId64 ", %" PRId64 ") AND "
-                            "test_digest IS NOT NULL",
-                            run, task);
+    SCOPED(run_row_free) struct run_row row = {0};
+    SCOPED(table_free) struct table found = {0};
+    OWNED char *sql =
+        path_format("SELECT name, test_digest FROM tasks WHERE (run, task) = (%" PRId64 ", %" PRId64 ") AND "
+                    "test_digest IS NOT NULL",
+                    run, task);
     test_files_close(files);
     files->run = run;
     files->task = task;
@@ -48,9 +50,6 @@ static void open_task(struct test_files *files, int64_t run, int64_t task)
         table_rows(&found) == 1 &&
         suite_parse_stored(&files->suite, row.suite_text, row.suite, settings_sections, NULL, 0, NULL) == OK)
         open_same(files, table_cell_at(&found, 0, 0)->text, table_cell_at(&found, 0, 1)->text);
-    run_row_free(&row);
-    table_free(&found);
-    free(sql);
 }
 
 static void test_file(void *context, const char *run, const char *place, struct text *answer)
@@ -66,9 +65,8 @@ static void test_file(void *context, const char *run, const char *place, struct 
         open_task(files, number, task);
     if (files->dataset == NULL || image < 0 || (size_t)image >= dataset_size(files->dataset, SPLIT_TEST))
         return;
-    char *name = dataset_item_name(files->dataset, SPLIT_TEST, (size_t)image);
+    OWNED char *name = dataset_item_name(files->dataset, SPLIT_TEST, (size_t)image);
     text_add(answer, "%s", name != NULL ? name : "");
-    free(name);
 }
 
 status test_files_attach(struct test_files *files, struct error *error)

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "harness/methods/methods.h"
 #include "harness/model/head.h"
@@ -88,13 +89,11 @@ static status digest_shards(const struct reading *r, const struct weights_shards
 
 static status add_shards(const struct reading *r, const char *path, struct error *error)
 {
-    struct weights_shards shards;
+    SCOPED(weights_shards_free) struct weights_shards shards = {0};
     struct input_row row = {.task = -1, .kind = "weights"};
     char hash[DIGEST_SIZE];
-    status result = weights_shards_read(&shards, path, error);
-    NEXT(result, digest_shards(r, &shards, path, &row, hash, error));
-    weights_shards_free(&shards);
-    TRY(result);
+    TRY(weights_shards_read(&shards, path, error));
+    TRY(digest_shards(r, &shards, path, &row, hash, error));
     row.digest = hash;
     add_row(r->inputs, &row, path_absolute(path));
     return OK;
@@ -145,45 +144,38 @@ static status check_model(const struct reading *r, const char *kind, const char 
 
 static status add_weights(const struct reading *r, struct error *error)
 {
-    char *weights = weights_path(r->settings->weights);
+    OWNED char *weights = weights_path(r->settings->weights);
     status result =
         weights_shards_is_index(weights) ? add_shards(r, weights, error) : add_file(r, "weights", weights, error);
     NEXT(result, check_model(r, "weights", weights, r->run != NULL ? &r->run->model.weights_read : NULL, error));
     if (!r->settings->without_model)
         NEXT(result, add_configuration(r, weights, error));
-    free(weights);
     return result;
 }
 
 static status add_vocabulary(const struct reading *r, struct error *error)
 {
-    char *vocabulary = vocabulary_path(r->settings->vocabulary);
-    status result = add_file(r, "vocabulary", vocabulary, error);
-    NEXT(result,
-         check_model(r, "vocabulary", vocabulary, r->run != NULL ? &r->run->model.vocabulary_read : NULL, error));
-    free(vocabulary);
-    return result;
+    OWNED char *vocabulary = vocabulary_path(r->settings->vocabulary);
+    TRY(add_file(r, "vocabulary", vocabulary, error));
+    return check_model(r, "vocabulary", vocabulary, r->run != NULL ? &r->run->model.vocabulary_read : NULL, error);
 }
 
 /* --- Files and folders that the options of method and selector name --- */
 
 static status add_folder(const struct reading *r, const char *kind, const char *path, struct error *error)
 {
-    struct dataset *dataset = NULL;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
     struct survey survey;
-    status result = dataset_of_images(&dataset, path, error);
-    NEXT(result, surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){.name = kind}, error));
-    if (result == OK) {
-        const struct survey_split *found = &survey.splits[SPLIT_TRAIN];
-        struct input_row row = {.task = -1,
-                                .kind = kind,
-                                .files = (int64_t)found->files,
-                                .bytes = (int64_t)found->bytes,
-                                .digest = found->digest};
-        add_row(r->inputs, &row, path_absolute(path));
-    }
-    dataset_close(dataset);
-    return result;
+    TRY(dataset_of_images(&dataset, path, error));
+    TRY(surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){.name = kind}, error));
+    const struct survey_split *found = &survey.splits[SPLIT_TRAIN];
+    struct input_row row = {.task = -1,
+                            .kind = kind,
+                            .files = (int64_t)found->files,
+                            .bytes = (int64_t)found->bytes,
+                            .digest = found->digest};
+    add_row(r->inputs, &row, path_absolute(path));
+    return OK;
 }
 
 /* One digest of all files, in their order. */
@@ -230,10 +222,8 @@ static status add_paths(const struct reading *r, const char *section, struct err
 static char *dataset_path(const struct dataset *dataset)
 {
     const char *own = dataset_own_folder(dataset);
-    char *path = own != NULL ? path_format("%s/%s", dataset_root(dataset), own) : xstrdup(dataset_root(dataset)),
-         *whole = path_absolute(path);
-    free(path);
-    return whole;
+    OWNED char *path = own != NULL ? path_format("%s/%s", dataset_root(dataset), own) : xstrdup(dataset_root(dataset));
+    return path_absolute(path);
 }
 
 static void add_survey(const struct reading *r, int64_t task, const struct dataset *dataset,
@@ -256,13 +246,12 @@ static void add_survey(const struct reading *r, int64_t task, const struct datas
 static status survey_again(const struct reading *r, int64_t task, const struct task_settings *s,
                            const struct surveyor_subject *subject, struct error *error)
 {
-    struct dataset *dataset = NULL;
+    SCOPED(dataset_close_at) struct dataset *dataset = NULL;
     struct survey survey;
     status result = tasks_open_dataset(&dataset, r->suite, s, NULL, error);
     NEXT(result, surveyor_look(r->surveyor, &survey, dataset, subject, error));
     if (result == OK)
         add_survey(r, task, dataset, &survey);
-    dataset_close(dataset);
     return result == OK || result == ERROR_STOPPED ? result : error_context(error, "task %s", s->name);
 }
 
@@ -283,12 +272,11 @@ static status add_dataset(const struct reading *r, size_t k, size_t count, struc
 
 void inputs_identify(const struct inputs *inputs, const char *settings_hash, char hash[DIGEST_SIZE])
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     text_add(&text, "settings %s\n", settings_hash);
     for (size_t i = 0; i < inputs->count; i++)
         text_add(&text, "%lld %s %s\n", (long long)inputs->rows[i].task, inputs->rows[i].kind, inputs->rows[i].digest);
     digest_text(text.data, hash);
-    text_free(&text);
 }
 
 status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite, const struct run *run,
@@ -333,7 +321,7 @@ static void write_paths(struct text *text, const struct options *options)
 void inputs_key(const struct suite *suite, char key[DIGEST_SIZE])
 {
     const struct options *data = suite_options(suite, "data"), *training = suite_options(suite, "training");
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     add_options(&text, suite_options(suite, "model"), NULL);
     add_options(&text, data, NULL);
     write_paths(&text, suite_options(suite, "method"));
@@ -344,7 +332,6 @@ void inputs_key(const struct suite *suite, char key[DIGEST_SIZE])
         add_options(&text, suite_entry(suite, "tasks", name), training);
     }
     digest_text(text.data, key);
-    text_free(&text);
 }
 
 char *inputs_describe(const struct input_row *row, const struct run *run)

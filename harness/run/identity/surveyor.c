@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/cache/cache_file.h"
 #include "harness/model/tasks.h"
@@ -97,7 +98,7 @@ static void take_image(void *context, enum split split, size_t item, const struc
 /* Surveys all tasks even if one fails, so that all faults are reported at once. */
 status surveyor_tasks(struct run *run, struct surveyor *surveyor, struct error *error)
 {
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
     struct error problem;
     size_t unfit = 0;
     status result = OK;
@@ -113,7 +114,6 @@ status surveyor_tasks(struct run *run, struct surveyor *surveyor, struct error *
     }
     if (result == ERROR_FORMAT && unfit > 1)
         error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.data);
-    text_free(&names);
     surveyor->settings.found = NULL;
     if (result == OK) {
         trained_images_warn(&surveyor->images, &run->data, surveyor->settings.log);
@@ -132,9 +132,7 @@ status surveyor_leave_out_unreadable(struct run *run, struct progress *progress,
         skips = skips || dataset_skips_unreadable(run->data.tasks[k].dataset);
     if (!skips)
         return OK;
-    struct surveyor surveyor;
+    SCOPED(surveyor_close) struct surveyor surveyor = {0};
     TRY(surveyor_open(&surveyor, &run->model.settings, run->model.log, progress, stop, error));
-    status result = surveyor_tasks(run, &surveyor, error);
-    surveyor_close(&surveyor);
-    return result;
+    return surveyor_tasks(run, &surveyor, error);
 }

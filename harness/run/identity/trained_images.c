@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/scope.h"
 
 /* The test images of a task that are trained on. */
 struct trained {
@@ -13,20 +14,18 @@ struct trained {
 static void warn_of_task(const struct trained *found, const struct data *data, const struct log *log)
 {
     const struct task *task = &data->tasks[found->first->set], *by = &data->tasks[found->as->set];
-    char *name = dataset_item_name(task->dataset, SPLIT_TEST, found->first->item),
-         *as = dataset_item_name(by->dataset, SPLIT_TRAIN, found->as->item);
+    OWNED char *name = dataset_item_name(task->dataset, SPLIT_TEST, found->first->item),
+               *as = dataset_item_name(by->dataset, SPLIT_TRAIN, found->as->item);
     log_warn(log,
              "%s: %zu of %zu test images have the pixels of training images (%zu of this task, %zu of others), so "
              "that accuracies are too high; the first is %s, in training %s of %s",
              task->settings.name, found->count, dataset_size(task->dataset, SPLIT_TEST), found->own,
              found->count - found->own, name, as, by->settings.name);
-    free(name);
-    free(as);
 }
 
 void trained_images_warn(struct same_images *same, const struct data *data, const struct log *log)
 {
-    struct trained *tasks = xcalloc(data->task_count + 1, sizeof *tasks);
+    OWNED struct trained *tasks = xcalloc(data->task_count + 1, sizeof *tasks);
     const struct same_image *first = same->images, *own = NULL;
     same_images_sort(same);
     for (const struct same_image *image = same->images; image < same->images + same->count; image++) {
@@ -47,5 +46,4 @@ void trained_images_warn(struct same_images *same, const struct data *data, cons
     for (size_t k = 0; k < data->task_count; k++)
         if (tasks[k].count > 0)
             warn_of_task(&tasks[k], data, log);
-    free(tasks);
 }

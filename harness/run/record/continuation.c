@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 
 enum { DIGITS = 12 }; /* digits of a digest in messages */
@@ -58,28 +59,24 @@ static status compare_input(void *context, struct statement *row, struct error *
 
 static bool has_resume_file(const struct unfinished *run)
 {
-    char *resume = run_resume_file(run->folder);
-    bool there = *run->folder != 0 && file_exists(resume);
-    free(resume);
-    return there;
+    OWNED char *resume = run_resume_file(run->folder);
+    return *run->folder != 0 && file_exists(resume);
 }
 
 static status refuse(const struct store *store, const struct unfinished *run, struct error *error)
 {
-    char *what = inputs_describe(run->found, run->now);
+    OWNED char *what = inputs_describe(run->found, run->now);
     char more[64] = "";
     if (run->changed - run->unread > 1)
         snprintf(more, sizeof more, ", and %zu more inputs changed", run->changed - run->unread - 1);
     bool trained = strcmp(run->found->kind, "train") == 0;
-    error_set(error, ERROR_FORMAT,
-              "%s changed since run %" PRId64 " of %s %s: expected the digest %.*s, found %.*s%s; put the old "
-              "contents back to resume the run, or start it again: mtil runs delete %s %" PRId64
-              ", or name another database with run.database",
-              what != NULL ? what : run->found->path, run->run, store_path(store),
-              trained ? "trained on them" : "began", DIGITS, run->expected, DIGITS, run->found->digest, more,
-              store_path(store), run->run);
-    free(what);
-    return ERROR_FORMAT;
+    return error_set(error, ERROR_FORMAT,
+                     "%s changed since run %" PRId64 " of %s %s: expected the digest %.*s, found %.*s%s; put the old "
+                     "contents back to resume the run, or start it again: mtil runs delete %s %" PRId64
+                     ", or name another database with run.database",
+                     what != NULL ? what : run->found->path, run->run, store_path(store),
+                     trained ? "trained on them" : "began", DIGITS, run->expected, DIGITS, run->found->digest, more,
+                     store_path(store), run->run);
 }
 
 struct choice {

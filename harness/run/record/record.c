@@ -7,6 +7,7 @@
 #include "adapters/sketch.h"
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "core/threads.h"
 #include "harness/methods/methods.h"
@@ -89,13 +90,11 @@ static status record_classes(const struct recorder *r, const struct task *task, 
 static status record_labels(const struct recorder *r, const struct task *task, struct error *error)
 {
     size_t count = dataset_size(task->dataset, SPLIT_TEST);
-    uint16_t *labels = xmalloc(array_size(count, sizeof *labels));
+    OWNED uint16_t *labels = xmalloc(array_size(count, sizeof *labels));
     for (size_t i = 0; i < count; i++)
         labels[i] = (uint16_t)dataset_label(task->dataset, SPLIT_TEST, i);
-    status result = store_add(r->store, r->id, "test_labels",
-                              NAMED({"task", number(task->index)}, {"labels", value_blob(labels, 2 * count)}), error);
-    free(labels);
-    return result;
+    return store_add(r->store, r->id, "test_labels",
+                     NAMED({"task", number(task->index)}, {"labels", value_blob(labels, 2 * count)}), error);
 }
 
 /* Records classes if anything is stored per image, or comes from elsewhere, or if tasks have parts of a dataset's classes. */
@@ -169,7 +168,7 @@ static void name_gpus(const struct run *run, const struct gpus *gpus, struct tex
 
 status record_session(const struct recorder *r, struct error *error)
 {
-    struct text command = {0}, libraries = {0}, cpu = {0}, gpu = {0};
+    SCOPED(text_free) struct text command = {0}, libraries = {0}, cpu = {0}, gpu = {0};
     struct gpus gpus = {0};
     struct error none;
     size_t chosen = r->run->model.settings.backend.threads, threads = chosen > 0 ? chosen : threads_available();
@@ -182,37 +181,30 @@ status record_session(const struct recorder *r, struct error *error)
         name_gpus(r->run, &gpus, &gpu);
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    status result =
-        store_add(r->store, r->id, "sessions",
-                  NAMED({"host", value_text(host)}, {"program_version", value_text(MTIL_VERSION)},
-                        {"program_commit", value_text(*program_commit() ? program_commit() : NULL)},
-                        {"command_line", value_text(command.data)}, {"compiler", value_text(program_compiler())},
-                        {"libraries", value_text(libraries.data)}, {"cpu", value_text(cpu.data)},
-                        {"gpu", value_text(gpu.data)}, {"driver", value_text(gpus.count > 0 ? gpus.versions : NULL)}),
-                  error);
-    text_free(&command);
-    text_free(&libraries);
-    text_free(&cpu);
-    text_free(&gpu);
-    return result;
+    return store_add(r->store, r->id, "sessions",
+                     NAMED({"host", value_text(host)}, {"program_version", value_text(MTIL_VERSION)},
+                           {"program_commit", value_text(*program_commit() ? program_commit() : NULL)},
+                           {"command_line", value_text(command.data)}, {"compiler", value_text(program_compiler())},
+                           {"libraries", value_text(libraries.data)}, {"cpu", value_text(cpu.data)},
+                           {"gpu", value_text(gpu.data)},
+                           {"driver", value_text(gpus.count > 0 ? gpus.versions : NULL)}),
+                     error);
 }
 
 static status record_routers(const struct recorder *r, int64_t after_task, const struct test_set *set,
                              struct error *error)
 {
     size_t tasks = r->run->data.task_count;
-    uint64_t *counts = xcalloc(tasks + 1, sizeof *counts);
+    OWNED uint64_t *counts = xcalloc(tasks + 1, sizeof *counts);
     for (size_t i = 0; i < set->n; i++)
         counts[set->router[i] + 1]++;
-    status result = OK;
-    for (size_t i = 0; i <= tasks && result == OK; i++)
+    for (size_t i = 0; i <= tasks; i++)
         if (counts[i] > 0)
-            result = store_add(r->store, r->id, "router_choices",
-                               NAMED({"after_task", value_integer(after_task)}, {"task", number(set->task->index)},
-                                     {"router", value_integer((int64_t)i - 1)}, {"count", number(counts[i])}),
-                               error);
-    free(counts);
-    return result;
+            TRY(store_add(r->store, r->id, "router_choices",
+                          NAMED({"after_task", value_integer(after_task)}, {"task", number(set->task->index)},
+                                {"router", value_integer((int64_t)i - 1)}, {"count", number(counts[i])}),
+                          error));
+    return OK;
 }
 
 static int64_t block_of(const struct recorder *r, enum tower tower, size_t bank)
@@ -263,24 +255,21 @@ static status record_patches_of(const struct recorder *r, int64_t after_task, co
 {
     const struct patch_experts *patches = &set->patches;
     size_t item = patch_experts_item(patches, image), count = patches->side * patches->side;
-    char *file = file_of(set, item);
-    status result = OK;
-    for (size_t b = 0; result == OK && b < patches->blocks; b++) {
-        struct text experts = {0};
+    OWNED char *file = file_of(set, item);
+    for (size_t b = 0; b < patches->blocks; b++) {
+        SCOPED(text_free) struct text experts = {0};
         for (size_t i = 0; i < count; i++)
             text_add(&experts, "%s%" PRId32, i > 0 ? "," : "[",
                      patches->experts[(image * patches->blocks + b) * count + i]);
         text_add(&experts, "]");
         size_t block = adapters_decision_block(r->run->model.adapters, TOWER_IMAGE, b);
-        result = store_add(r->store, r->id, "patch_experts",
-                           NAMED({"task", number(set->task->index)}, {"after_task", value_integer(after_task)},
-                                 {"image", number(item)}, {"block", number(block)}, {"file", value_text(file)},
-                                 {"width", number(patches->side)}, {"experts", value_text(experts.data)}),
-                           error);
-        text_free(&experts);
+        TRY(store_add(r->store, r->id, "patch_experts",
+                      NAMED({"task", number(set->task->index)}, {"after_task", value_integer(after_task)},
+                            {"image", number(item)}, {"block", number(block)}, {"file", value_text(file)},
+                            {"width", number(patches->side)}, {"experts", value_text(experts.data)}),
+                      error));
     }
-    free(file);
-    return result;
+    return OK;
 }
 
 /* Images without a router chose none. */
@@ -337,20 +326,18 @@ static status record_merge(const struct recorder *r, size_t task, size_t iterati
 {
     const struct merge *merge = &change->merge;
     bool done = change->kind == CHANGE_MERGE;
-    struct text mixture = {0};
+    SCOPED(text_free) struct text mixture = {0};
     add_mixture(&mixture, merge);
-    status result = store_add(r->store, r->id, "expert_events",
-                              NAMED({"task", number(task)}, {"iteration", number(iteration)},
-                                    {"encoder", value_text(encoders[change->tower])},
-                                    {"block", value_integer(block_of(r, change->tower, merge->block))},
-                                    {"event", value_text(done ? "merge" : "skip")},
-                                    {"target", merge->target >= 0 ? value_integer(merge->target) : value_null()},
-                                    {"t1", source_value(merge, 0)}, {"t2", source_value(merge, 1)},
-                                    {"mixture", value_text(mixture.size ? mixture.data : NULL)},
-                                    {"reason", value_text(done ? NULL : merge_skip_name(merge->skip))}),
-                              error);
-    text_free(&mixture);
-    return result;
+    return store_add(r->store, r->id, "expert_events",
+                     NAMED({"task", number(task)}, {"iteration", number(iteration)},
+                           {"encoder", value_text(encoders[change->tower])},
+                           {"block", value_integer(block_of(r, change->tower, merge->block))},
+                           {"event", value_text(done ? "merge" : "skip")},
+                           {"target", merge->target >= 0 ? value_integer(merge->target) : value_null()},
+                           {"t1", source_value(merge, 0)}, {"t2", source_value(merge, 1)},
+                           {"mixture", value_text(mixture.size ? mixture.data : NULL)},
+                           {"reason", value_text(done ? NULL : merge_skip_name(merge->skip))}),
+                     error);
 }
 
 static status record_freezes(const struct recorder *r, size_t task, size_t iteration,
@@ -399,18 +386,17 @@ status record_changes(const struct recorder *r, size_t task, size_t iteration, s
 static status record_bank(const struct recorder *r, size_t task, size_t iteration, enum tower tower, size_t bank,
                           struct error *error)
 {
-    struct expert_sketch *sketches = xcalloc(ADAPTER_EXPERTS, sizeof *sketches);
-    status result = adapters_sketch(r->run->model.adapters, tower, bank, sketches, error);
-    for (size_t e = 0; result == OK && e < r->run->model.adapters->settings.experts; e++)
-        result = store_add(r->store, r->id, "expert_sketches",
-                           NAMED({"task", number(task)}, {"iteration", number(iteration)},
-                                 {"encoder", value_text(encoders[tower])},
-                                 {"block", value_integer(block_of(r, tower, bank))}, {"expert", number(e)},
-                                 {"distance", value_real(sketches[e].distance)},
-                                 {"sketch", value_blob(sketches[e].values, sizeof sketches[e].values)}),
-                           error);
-    free(sketches);
-    return result;
+    OWNED struct expert_sketch *sketches = xcalloc(ADAPTER_EXPERTS, sizeof *sketches);
+    TRY(adapters_sketch(r->run->model.adapters, tower, bank, sketches, error));
+    for (size_t e = 0; e < r->run->model.adapters->settings.experts; e++)
+        TRY(store_add(r->store, r->id, "expert_sketches",
+                      NAMED({"task", number(task)}, {"iteration", number(iteration)},
+                            {"encoder", value_text(encoders[tower])},
+                            {"block", value_integer(block_of(r, tower, bank))}, {"expert", number(e)},
+                            {"distance", value_real(sketches[e].distance)},
+                            {"sketch", value_blob(sketches[e].values, sizeof sketches[e].values)}),
+                      error));
+    return OK;
 }
 
 status record_sketches(const struct recorder *r, size_t task, size_t iteration, struct error *error)
