@@ -33,10 +33,9 @@ static int print_error(const struct error *error, const struct stop *stop)
     int number = atomic_load(&stop->signal);
     if (number == SIGPIPE)
         return EXIT_SIGNAL + SIGPIPE;
-    struct text message = {0};
+    SCOPED(text_free) struct text message = {0};
     text_add_visible(&message, error->message);
     fprintf(stderr, "mtil: %s%s\n", error->code == ERROR_STOPPED ? "" : "error: ", message.data);
-    text_free(&message);
     if (error->code == ERROR_STOPPED)
         return EXIT_SIGNAL + number;
     return error->code == ERROR_ARGUMENT ? EXIT_USAGE : error->code == ERROR_BUSY ? EXIT_BUSY : EXIT_FAILED;

@@ -155,17 +155,15 @@ static status run(const struct command_call *call, struct error *error)
     if (request.factors && options_given(given, "by"))
         return error_set(error, ERROR_ARGUMENT,
                          "command line: compare: --factors names what --by would; expected one of them, found both");
-    request.by = options_list_items(given, request.factors ? "factors" : "by", &request.by_count);
-    request.metrics = options_list_items(given, "metric", &request.metric_count);
-    request.only = options_list_items(given, "only", &request.only_count);
-    struct store *store = NULL;
-    status result = store_open_stoppable(&store, database, STORE_READ, call->stop, error);
-    NEXT(result, compare(call, store, &request, error));
-    store_close(store);
-    free((void *)request.by);
-    free((void *)request.metrics);
-    free((void *)request.only);
-    return result;
+    OWNED const char **by = options_list_items(given, request.factors ? "factors" : "by", &request.by_count),
+                     **metrics = options_list_items(given, "metric", &request.metric_count),
+                     **only = options_list_items(given, "only", &request.only_count);
+    request.by = by;
+    request.metrics = metrics;
+    request.only = only;
+    SCOPED(store_close_at) struct store *store = NULL;
+    TRY(store_open_stoppable(&store, database, STORE_READ, call->stop, error));
+    return compare(call, store, &request, error);
 }
 
 const struct command command_compare = {

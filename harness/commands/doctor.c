@@ -88,7 +88,7 @@ static void print_program(const struct command_call *call)
 /* __builtin_cpu_supports takes a literal alone, hence the macro. */
 static void print_instructions(const struct command_call *call)
 {
-    struct text names = {0};
+    SCOPED(text_free) struct text names = {0};
 #if defined(__x86_64__)
 #define ADD_IF_SUPPORTED(name)                                                                                         \
     if (__builtin_cpu_supports(name))                                                                                  \
@@ -106,7 +106,6 @@ static void print_instructions(const struct command_call *call)
     text_add(&names, "neon");
 #endif
     print_row(call, "instructions", names.data != NULL ? names.data : "no vector instructions known");
-    text_free(&names);
 }
 
 static void print_machine(const struct command_call *call)
@@ -173,17 +172,14 @@ static void print_folder(const struct command_call *call, const char *root, cons
 /* A folder of such folders, as the sessions of CORe50 and the domains of DomainNet are. */
 static void print_domains(const struct command_call *call, const char *root, const char *name)
 {
-    struct directory found, others;
+    SCOPED(directory_free) struct directory found = {0}, others = {0};
     char value[128];
     OWNED char *path = path_format("%s/%s", root, name);
-    if (dataset_find_folders(path, &found, &others, NULL) == OK) {
-        snprintf(value, sizeof value, "%zu folders of class folders, for train and test: %s%s", found.count,
-                 found.count > 0 ? found.names[0] : "", found.count > 1 ? ", …" : "");
-        if (found.count > 0)
-            print_row(call, name, value);
-        directory_free(&found);
-        directory_free(&others);
-    }
+    if (dataset_find_folders(path, &found, &others, NULL) != OK || found.count == 0)
+        return;
+    snprintf(value, sizeof value, "%zu folders of class folders, for train and test: %s%s", found.count, found.names[0],
+             found.count > 1 ? ", …" : "");
+    print_row(call, name, value);
 }
 
 static void print_folders(const struct command_call *call, const char *root)

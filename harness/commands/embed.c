@@ -42,15 +42,13 @@ struct inputs {
 /* The files of the folder, without its sub-folders. */
 static status list_images(struct inputs *inputs, struct error *error)
 {
-    struct directory directory;
+    SCOPED(directory_free) struct directory directory = {0};
     TRY(directory_list(&directory, inputs->path, error));
     for (size_t i = 0; i < directory.count; i++) {
-        char *path = path_format("%s/%s", inputs->path, directory.names[i]);
+        OWNED char *path = path_format("%s/%s", inputs->path, directory.names[i]);
         if (!file_is_directory(path))
             strings_format(&inputs->names, "%s", directory.names[i]);
-        free(path);
     }
-    directory_free(&directory);
     if (inputs->names.count == 0)
         return error_set(error, ERROR_ARGUMENT, "%s: expected image files, found none (sub-folders are not searched)",
                          inputs->path);
@@ -235,15 +233,13 @@ static status check_inputs(const struct options *given, const struct inputs *inp
             return error_set(error, ERROR_ARGUMENT, "command line: embed: --out %s is a file of --%s; name another one",
                              path, read[i]);
     }
-    bool other = true;
-    for (size_t i = 0; other && inputs->images && i < inputs->names.count; i++) {
-        char *image = path_format("%s/%s", inputs->path, inputs->names.items[i]);
-        other = file_is_other(image, path);
-        free(image);
-    }
-    return other ? OK
-                 : error_set(error, ERROR_ARGUMENT,
+    for (size_t i = 0; inputs->images && i < inputs->names.count; i++) {
+        OWNED char *image = path_format("%s/%s", inputs->path, inputs->names.items[i]);
+        if (!file_is_other(image, path))
+            return error_set(error, ERROR_ARGUMENT,
                              "command line: embed: --out %s is a file of --images; name another one", path);
+    }
+    return OK;
 }
 
 /* Checked before the computation, not after it. */

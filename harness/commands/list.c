@@ -165,12 +165,10 @@ static void describe_option(const struct option *option, struct text *text)
 static void add_options(struct listing *listing, const struct entry *entry)
 {
     for (const struct option *option = entry->options; option != NULL && option->name != NULL; option++) {
-        struct text key = {0}, text = {0};
+        SCOPED(text_free) struct text key = {0}, text = {0};
         text_add(&key, "%s%s", entry->section, option->name);
         describe_option(option, &text);
         add_detail(listing, entry->name, key.data, text.data);
-        text_free(&key);
-        text_free(&text);
     }
 }
 
@@ -193,8 +191,8 @@ static void list_suites(struct listing *listing)
 {
     for (size_t i = 0; i < suite_library_size(); i++) {
         struct shipped_suite suite = suite_library_get(i);
-        struct suite_rows rows = {0};
-        struct text names = {0};
+        SCOPED(suite_rows_free) struct suite_rows rows = {0};
+        SCOPED(text_free) struct text names = {0};
         add_entry(listing, &(struct entry){.name = suite.name, .about = suite.summary});
         if (!listing->verbose)
             continue;
@@ -205,8 +203,6 @@ static void list_suites(struct listing *listing)
             text_add(&names, "%s%s", k > 0 ? ", " : "", rows.names.items[k]);
         if (rows.names.count > 0)
             add_detail(listing, suite.name, "rows", names.data);
-        text_free(&names);
-        suite_rows_free(&rows);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "harness/run/run.h"
 #include "harness/run/session.h"
 #include "harness/run/workload.h"
@@ -105,12 +106,11 @@ static status save_weights(struct session *s, size_t task, struct error *error)
     double start = clock_seconds();
     const char *kind = adapters ? "adapters" : "weights";
     bool all = keep != CHECKPOINTS_LAST;
-    char *path = all ? path_format("%s/task%02zu.%s.safetensors", s->folder, task, kind)
-                     : path_format("%s/%s.safetensors", s->folder, kind);
+    OWNED char *path = all ? path_format("%s/task%02zu.%s.safetensors", s->folder, task, kind)
+                           : path_format("%s/%s.safetensors", s->folder, kind);
     status result = adapters ? saved_adapters_write(&s->run->model, &s->run->data, s->selector, task, path, error)
                              : s->run->model.head->save(&s->run->model, &s->run->data, path, error);
     NEXT(result, record_file(&s->recorder, all ? (int64_t)task : -1, kind, path, error));
-    free(path);
     s->took.files += clock_seconds() - start;
     return result;
 }

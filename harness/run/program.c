@@ -19,6 +19,7 @@
 #include <pcre2.h>
 
 #include "core/linear.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commit.h" /* made by the build */
@@ -108,14 +109,13 @@ void program_add_libraries(struct text *text)
 void program_add_command_line(struct text *text)
 {
     FILE *file = fopen("/proc/self/cmdline", "re");
-    char *word = NULL;
+    OWNED char *word = NULL;
     size_t capacity = 0;
     text_add(text, "%s", "");
     for (bool first = true; file != NULL && getdelim(&word, &capacity, 0, file) >= 0; first = false) {
         text_add(text, "%s", first ? "" : " ");
         text_add_word(text, word);
     }
-    free(word);
     if (file != NULL)
         fclose(file);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/clock.h"
+#include "core/scope.h"
 #include "core/threads.h"
 #include "harness/model/class_features.h"
 #include "harness/model/model.h"
@@ -299,12 +300,11 @@ static double image_bytes(const struct dataset *dataset)
     size_t n = dataset_size(dataset, SPLIT_TRAIN), looks = n < SOME ? n : SOME, read = 0;
     double bytes = 0;
     for (size_t i = 0; i < looks && dataset_has_files(dataset, SPLIT_TRAIN); i++) {
-        struct image image;
+        SCOPED(image_free) struct image image = {0};
         if (dataset_read(dataset, SPLIT_TRAIN, i * n / looks, &image, NULL, NULL) != OK)
             continue;
         bytes += 3.0 * image.width * image.height;
         read++;
-        image_free(&image);
     }
     return read > 0 ? bytes / (double)read : 0;
 }

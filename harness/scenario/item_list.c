@@ -26,9 +26,8 @@ static json_t *prompts_of(const struct dataset *dataset)
 {
     json_t *list = json_array();
     for (size_t c = 0; c < dataset_classes(dataset); c++) {
-        char *prompt = prompt_format(dataset_template(dataset, 0), dataset_class_name(dataset, c));
+        OWNED char *prompt = prompt_format(dataset_template(dataset, 0), dataset_class_name(dataset, c));
         json_array_append_new(list, json_string(prompt));
-        free(prompt);
     }
     return list;
 }

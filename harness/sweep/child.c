@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/scope.h"
 #include "core/text.h"
 
 status child_start(struct child *child, const struct strings *arguments, const char *log, struct error *error)
@@ -78,7 +79,7 @@ static status judge(const char *program, int ended, const struct text *output, s
 
 status child_run(const char *const *arguments, struct text *output, struct error *error)
 {
-    struct text command = {0};
+    SCOPED(text_free) struct text command = {0};
     char part[4096];
     text_add(&command, "exec");
     for (size_t i = 0; arguments[i] != NULL; i++) {
@@ -87,7 +88,6 @@ status child_run(const char *const *arguments, struct text *output, struct error
     }
     text_add(&command, " </dev/null 2>&1");
     FILE *pipe = popen(command.data, "re");
-    text_free(&command);
     if (pipe == NULL)
         return error_errno(error, errno, "%s: cannot be run", arguments[0]);
     text_add(output, "%s", "");

@@ -26,13 +26,12 @@ static status find_key(const char *name, const struct suite_section *sections, c
         if (*key != NULL)
             return OK;
         size_t distance;
-        char *near = suite_key_near(sections, name, &distance);
-        error_set(error, ERROR_ARGUMENT,
-                  "command line: unknown key \"%s\"%s%s%s; expected a key of the suite, as in merge.policy=none; mtil "
-                  "list keys shows them",
-                  name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?)" : "");
-        free(near);
-        return ERROR_ARGUMENT;
+        OWNED char *near = suite_key_near(sections, name, &distance);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "command line: unknown key \"%s\"%s%s%s; expected a key of the suite, as in merge.policy=none; mtil "
+            "list keys shows them",
+            name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?)" : "");
     }
     *key = xstrdup(name);
     return OK;

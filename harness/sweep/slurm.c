@@ -179,13 +179,12 @@ static void add_runs(struct text *text, const struct sweep *sweep, const struct 
     for (size_t i = chunk->first; i < chunk->end; i++) {
         if (!sweep_wants(&sweep->runs[i]))
             continue;
-        struct strings arguments = {0};
+        SCOPED(strings_free) struct strings arguments = {0};
         sweep_arguments(sweep, i, &arguments);
         text_add(text, "%zu) run", i);
         for (size_t k = 2; k < arguments.count; k++) /* after "run" and the suite */
             add_word(text, arguments.items[k]);
         text_add(text, " ;;\n");
-        strings_free(&arguments);
     }
 }
 

@@ -39,11 +39,10 @@ static void make_label(struct sweep *sweep, size_t configuration)
 
 status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite **suite, struct error *error)
 {
-    struct strings overrides = {0};
+    SCOPED(strings_free) struct strings overrides = {0};
     grid_overrides(&sweep->grid, sweep->configurations[configuration].combination, &overrides);
     status result = suite_load(suite, sweep->suite, settings_sections, (const char *const *)overrides.items,
                                overrides.count, error);
-    strings_free(&overrides);
     const char *label = sweep->configurations[configuration].label;
     if (result != OK && label != NULL && *label != 0)
         error_context(error, "%s", label);
@@ -159,7 +158,7 @@ static void add_unread(const struct sweep *sweep, size_t axis, struct text *text
 /* Says what was left out; an axis that nothing reads is a mistake. */
 static status note_unread(struct sweep *sweep, size_t repeated, struct error *error)
 {
-    struct text text = {0};
+    SCOPED(text_free) struct text text = {0};
     for (size_t i = 0; i < sweep->grid.count; i++) {
         const struct grid_axis *axis = &sweep->grid.axes[i];
         size_t reading = 0;
@@ -167,18 +166,16 @@ static status note_unread(struct sweep *sweep, size_t repeated, struct error *er
             reading += sweep_value(sweep, i, k) != NULL;
         if (axis->seeds || axis->values.count == 1 || reading == sweep->configuration_count)
             continue;
-        if (reading == 0) {
-            text_free(&text);
+        if (reading == 0)
             return error_set(error, ERROR_ARGUMENT,
                              "command line: %s: no configuration reads it; expected axes that change what is computed",
                              axis->key);
-        }
         text_add(&text, "%s", text.size > 0 ? "; " : "");
         add_unread(sweep, i, &text);
     }
     if (repeated > 0)
         text_add(&text, ": %zu runs instead of %zu", sweep->run_count, sweep->run_count + repeated);
-    sweep->left_out = text.data;
+    sweep->left_out = TAKE(text.data);
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #include "core/file.h"
+#include "core/scope.h"
 
 enum {
     FIRST = ' ',
@@ -178,14 +179,13 @@ static status fit(const struct image *picture, struct image *fitted, struct erro
 status contact_sheet_add(struct contact_sheet *sheet, const struct image *picture, const char *title,
                          const char *caption, struct error *error)
 {
-    struct image fitted;
+    SCOPED(image_free) struct image fitted = {0};
     int left = GAP + (int)(sheet->count % sheet->columns) * CELL_WIDTH,
         top = GAP + (int)(sheet->count / sheet->columns) * CELL_HEIGHT;
     if (top + CELL_HEIGHT > sheet->page.height)
         return error_set(error, ERROR_ARGUMENT, "this page has room for %zu pictures, found more", sheet->count);
     TRY(fit(picture, &fitted, error));
     paste(&sheet->page, &fitted, left + (SIDE - fitted.width) / 2, top + SIDE - fitted.height);
-    image_free(&fitted);
     struct image_box text = {left, top + SIDE + GAP / 2, SIDE, TITLE};
     int lines = lettering_draw(&title_letters, &sheet->page, text, title);
     text.top += lines * LINE;

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/scope.h"
 #include "core/text.h"
 #include "datasets/cache/cache.h"
 #include "harness/terminal/screen.h"
@@ -307,10 +308,9 @@ static void write_message(void *context, enum log_level level, const char *messa
     pthread_mutex_lock(&progress->mutex);
     bool reopen = progress->line_open;
     erase_line(progress);
-    struct text visible = {0};
+    SCOPED(text_free) struct text visible = {0};
     text_add_visible(&visible, message);
     fprintf(progress->stream, "mtil: %s%s\n", level == LOG_WARN ? "warning: " : "", visible.data);
-    text_free(&visible);
     if (reopen)
         show(progress, progress->shown);
     fflush(progress->stream);

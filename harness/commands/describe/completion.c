@@ -36,12 +36,11 @@ static void add_words(struct text *out, const struct command *command)
     for (const struct fetch_source *source = fetch_sources; fetches && source->name != NULL; source++)
         text_add(out, "%s ", source->name);
     bool asks = strstr(command->arguments, "WHAT") != NULL;
-    struct questions questions = {0};
+    SCOPED(questions_close) struct questions questions = {0};
     bool opened = asks && questions_open(&questions, NULL, NULL) == OK;
     for (size_t i = 0; opened && i < questions.count; i++)
         if (*questions.question[i].title != 0)
             text_add(out, "%s ", questions.question[i].name);
-    questions_close(&questions);
     bool sets = strcasestr(command->arguments, "key=value") != NULL;
     for (const struct suite_section *s = settings_sections; sets && s->name != NULL; s++)
         for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL; o++)

@@ -36,11 +36,9 @@ static void add_name(struct text *text, const char *name)
 /* A task is a folder with a folder for each class. A list of a suite has no items with commas, blanks or control characters. */
 static status check_task(const char *path, const char *name, struct error *error)
 {
-    struct strings classes = {0};
+    SCOPED(strings_free) struct strings classes = {0};
     TRY(strings_list_folders(&classes, path, error));
-    size_t count = classes.count;
-    strings_free(&classes);
-    if (count == 0)
+    if (classes.count == 0)
         return error_set(
             error, ERROR_FORMAT,
             "%s: expected a folder for each class, found none; mtil init takes the folder that holds the tasks", path);

@@ -94,13 +94,11 @@ static int by_path(const FTSENT **a, const FTSENT **b)
 
 static status enter_folder(struct image_paths *paths, const char *named, struct error *error)
 {
-    char *folder = xstrdup(named);
+    OWNED char *folder = xstrdup(named);
     for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/';)
         folder[--end] = 0;
     paths->walk = fts_open((char *const[]){folder, NULL}, FTS_LOGICAL | FTS_NOCHDIR, by_path);
-    int number = errno;
-    free(folder);
-    return paths->walk != NULL ? OK : error_errno(error, number, "%s: cannot list this folder", named);
+    return paths->walk != NULL ? OK : error_errno(error, errno, "%s: cannot list this folder", named);
 }
 
 /* One step in the folder; *found: it reached an image. */

@@ -28,9 +28,8 @@ struct unfinished {
 static void note_change(struct unfinished *run, const struct input_row *found, const char *digest)
 {
     bool unread = strcmp(found->kind, "train") == 0 && found->task >= run->first_untrained;
-    char *what = inputs_describe(found, run->now);
+    OWNED char *what = inputs_describe(found, run->now);
     text_add(&run->changes, "%s%s", run->changed > 0 ? ", " : "", what != NULL ? what : found->path);
-    free(what);
     run->changed++;
     run->unread += unread;
     if (run->found == NULL || (run->found_unread && !unread)) {

@@ -37,8 +37,8 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
                     struct run_start *start, struct error *error)
 {
     struct run *run = r->run;
-    char *model = run->model.settings.imported ? xstrdup("external") : model_name(&run->model),
-         *folder = run_folder(run);
+    OWNED char *model = run->model.settings.imported ? xstrdup("external") : model_name(&run->model),
+               *folder = run_folder(run);
     const struct settings *s = &run->model.settings;
     struct setting_row *settings;
     size_t setting_count;
@@ -71,8 +71,6 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
                         ? store_run_claim(r->store, continuation->run, continuation->claim, &description, start, error)
                         : store_run_start(r->store, &description, start, error);
     suite_settings_free(settings, setting_count);
-    free(model);
-    free(folder);
     r->id = start->run;
     return result;
 }
