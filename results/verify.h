@@ -11,6 +11,7 @@
 #pragma once
 
 #include "results/store.h"
+#include "results/store/database.h"
 #include "results/table.h"
 
 struct verification {
@@ -21,8 +22,10 @@ struct verification {
      * "diagonal", "last", "zero-shot", or "own" (all, zero-shot where it has any; its training is not described by settings);
      * NULL: all. */
     const char *(*cells)(const char *method);
-    /* Whether settings_hash leaves out a key of suite_text ("run.threads") with that value; NULL: hashes are not checked. */
-    bool (*incidental)(const char *key, const char *value);
+    /* suite_said(suite_text, program_version) of the checks: {"hash": settings_hash, "settings": {"run.threads": "2", …}} as
+     * JSON, or {"refused": why} for a text that is none; nothing where another version of the program wrote it. NULL: settings
+     * and hashes are not compared with it. */
+    database_function *suite_said;
     /* Answered; zero-initialised is empty. */
     struct table faults;  /* run, what, where, expected, found */
     struct table checked; /* what, checked, faults (of all) */

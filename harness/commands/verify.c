@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/json.h"
 #include "core/scope.h"
+#include "core/text.h"
 #include "harness/commands/inputs/run_list.h"
 #include "harness/commands/output.h"
 #include "harness/methods/methods.h"
@@ -29,6 +31,37 @@ static const char *cells_of(const char *name)
     bool learns = method == NULL || method->options != NULL || method->end_task != NULL ||
                   method_groups(method, NULL) != GROUPS_NONE;
     return learns ? "all" : "zero-shot";
+}
+
+static json_t *settings_of(const struct suite *suite)
+{
+    json_t *settings = json_object();
+    struct setting_row *rows;
+    size_t count;
+    suite_settings(suite, &rows, &count);
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(settings, rows[i].key, json_string(rows[i].value != NULL ? rows[i].value : ""));
+    suite_settings_free(rows, count);
+    return settings;
+}
+
+/* A text that this program would write otherwise is of another state of it. */
+static void suite_said(void *context, const char *text, const char *program_version, struct text *answer)
+{
+    SCOPED(suite_destroy_at) struct suite *suite = NULL;
+    SCOPED(json_decref_at) json_t *said = NULL;
+    SCOPED(text_free) struct text why = {0};
+    struct error cause;
+    if (suite_parse(&suite, text, strlen(text), "suite_text", settings_sections, NULL, 0, &cause) == OK) {
+        if (strcmp(suite_text(suite), text) == 0)
+            said = json_pack("{s:s, s:o}", "hash", suite_settings_hash(suite), "settings", settings_of(suite));
+    } else if (strcmp(program_version, MTIL_VERSION) == 0) {
+        text_add_visible(&why, cause.message);
+        said = json_pack("{s:s}", "refused", why.data);
+    }
+    OWNED char *json = said != NULL ? json_dumps(said, 0) : NULL;
+    if (json != NULL)
+        text_add(answer, "%s", json);
 }
 
 /* The examples that people see of each kind of fault. */
@@ -100,18 +133,16 @@ static bool names_database(const char *word)
 static status run_verify(const struct command_call *call, struct error *error)
 {
     SCOPED(run_list_free) struct run_list list = {0};
-    struct store *store;
+    SCOPED(store_close_at) struct store *store = NULL;
     size_t given = call->argument_count > 0 && names_database(call->arguments[0]);
     const char *database = given > 0 ? call->arguments[0] : SETTINGS_DATABASE;
     TRY(run_list_read(&list, call->arguments + given, call->argument_count - given, error));
     TRY(store_open(&store, database, STORE_READ, error));
+    SCOPED(verification_free)
     struct verification verification = {
-        .runs = list.runs, .count = list.count, .cells = cells_of, .incidental = settings_incidental};
+        .runs = list.runs, .count = list.count, .cells = cells_of, .suite_said = suite_said};
     TRY(verify_database(store, &verification, error));
-    TRY(show(call, database, &verification, error));
-    verification_free(&verification);
-    store_close(store);
-    return OK;
+    return show(call, database, &verification, error);
 }
 
 const struct command command_verify = {

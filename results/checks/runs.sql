@@ -142,6 +142,11 @@ FROM told
 JOIN suites USING (first)
 JOIN runs USING (run)
 WHERE json_extract(said, '$.hash') <> settings_hash
+UNION ALL
+SELECT 'settings', run, 'suite_text', 'a suite', json_extract(said, '$.refused')
+FROM told
+JOIN suites USING (first)
+WHERE json_extract(said, '$.refused') IS NOT NULL
 -- === inputs
 -- title: runs that read the same test images have as many, with as many classes
 WITH parts AS ( -- a dataset that was cut into tasks is one input of the run

@@ -1,11 +1,11 @@
 -- What the text of each suite says. Runs with the same text share what the first of them was told.
 CREATE TEMP TABLE told AS
-SELECT run, min(run) OVER (PARTITION BY suite_text) AS first
+SELECT run, min(run) OVER (PARTITION BY suite_text, program_version) AS first
 FROM looked_at JOIN runs USING (run)
 WHERE EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run);
 
 CREATE TEMP TABLE suites AS
-SELECT first, suite_said(suite_text, '') AS said FROM told JOIN runs USING (run) WHERE run = first;
+SELECT first, suite_said(suite_text, program_version) AS said FROM told JOIN runs USING (run) WHERE run = first;
 
 CREATE TEMP TABLE said (first INTEGER, key TEXT, value TEXT, PRIMARY KEY (first, key)) WITHOUT ROWID;
 INSERT INTO said SELECT first, key, value FROM suites JOIN json_each(said, '$.settings');

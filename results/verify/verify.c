@@ -1,6 +1,5 @@
 #include "results/verify.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -76,112 +75,21 @@ static void bare(void *context, const char *sql, const char *unused, struct text
     }
 }
 
-/* What the text of a suite says. */
-struct suite_reader {
-    const struct verification *asked;
-    json_t *settings;
-    struct text identity;   /* its lines that determine the numbers */
-    const char *heading[2]; /* section and entry, as lines; NULL: in identity, or none */
-    struct text key[2];     /* "tasks.", "mnist." */
-};
-
-/* What is behind a name that a text of a suite may quote. */
-static const char *name_end(const char *name)
+/* Where nobody is given who reads suites. */
+static void say_nothing(void *context, const char *a, const char *b, struct text *answer)
 {
-    if (*name != '"')
-        return name + strcspn(name, ":");
-    do
-        name += *name == '\\' && name[1] != 0 ? 2 : 1;
-    while (*name != 0 && *name != '"');
-    return name + (*name != 0);
-}
-
-/* "tasks." of tasks; a quoted name without its quotes. */
-static void set_key(struct text *key, const char *name, size_t length)
-{
-    json_t *quoted = *name == '"' ? json_loadb(name, length, JSON_DECODE_ANY, NULL) : NULL;
-    text_clear(key);
-    if (quoted != NULL)
-        text_add(key, "%s.", json_string_value(quoted));
-    else
-        text_add(key, "%.*s.", (int)length, name);
-    json_decref(quoted);
-}
-
-static const char *key_text(const struct text *key)
-{
-    return key->size > 0 ? key->data : "";
-}
-
-static void read_setting(struct suite_reader *reader, const char *line, size_t depth, const char *name, int length,
-                         const char *value)
-{
-    struct text key = {0};
-    char bare_value[200]; /* a list is without brackets there */
-    bool list = *value == '[';
-    text_add(&key, "%s%s%.*s", depth > 0 ? key_text(&reader->key[0]) : "", depth > 1 ? key_text(&reader->key[1]) : "",
-             length, name);
-    snprintf(bare_value, sizeof bare_value, "%.*s", (int)strlen(value) - 2 * list, value + list);
-    json_t *said = *value == '"' ? json_loads(value, JSON_DECODE_ANY, NULL) : json_string(value);
-    json_object_set_new(reader->settings, key.data, said != NULL ? said : json_null());
-    bool incidental = reader->asked->incidental(key.data, bare_value);
-    text_free(&key);
-    if (incidental)
-        return;
-    for (int i = 0; i < 2; i++)
-        if (reader->heading[i] != NULL)
-            text_add(&reader->identity, "%s\n", reader->heading[i]);
-    reader->heading[0] = reader->heading[1] = NULL;
-    text_add(&reader->identity, "%s\n", line);
-}
-
-static void read_line(struct suite_reader *reader, const char *line)
-{
-    size_t depth = strspn(line, " ") / 2;
-    const char *name = line + 2 * depth;
-    const char *colon = name_end(name);
-    if (*colon != ':' || depth > 2)
-        return;
-    if (colon[1] != 0) {
-        read_setting(reader, line, depth, name, (int)(colon - name), colon + 2);
-        return;
-    }
-    depth = depth > 0;
-    reader->heading[depth] = line;
-    set_key(&reader->key[depth], name, (size_t)(colon - name));
-    if (depth == 0) {
-        reader->heading[1] = NULL;
-        text_clear(&reader->key[1]);
-    }
-}
-
-/* suite_said(text, ''): JSON of the hash of the settings that determine the numbers, and of all settings by key; null: with
- * escapes that are not JSON's. Says nothing where `incidental` is not given. */
-static void suite_said(void *context, const char *text, const char *unused, struct text *answer)
-{
-    struct suite_reader reader = {.asked = context, .settings = json_object()};
-    char *copy = xstrdup(text), *rest = reader.asked->incidental != NULL ? copy : NULL, hash[DIGEST_SIZE];
-    for (const char *line; (line = strsep(&rest, "\n")) != NULL;)
-        read_line(&reader, line);
-    digest_bytes(reader.identity.data, reader.identity.size, hash);
-    json_t *said =
-        json_pack("{s:s?, s:o}", "hash", reader.asked->incidental ? hash : NULL, "settings", reader.settings);
-    char *json = json_dumps(said, 0);
-    text_add(answer, "%s", json);
-    free(json);
-    free(copy);
-    json_decref(said);
-    text_free(&reader.identity);
-    text_free(&reader.key[0]);
-    text_free(&reader.key[1]);
 }
 
 static status add_functions(const struct verifying *v, struct error *error)
 {
-    static const struct {
+    database_function *said = v->verification->suite_said;
+    const struct {
         const char *name;
         database_function *call;
-    } functions[] = {{"cells_of", cells_of}, {"file_state", file_state}, {"bare", bare}, {"suite_said", suite_said}};
+    } functions[] = {{"cells_of", cells_of},
+                     {"file_state", file_state},
+                     {"bare", bare},
+                     {"suite_said", said != NULL ? said : say_nothing}};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         TRY(database_add_function(v->database, functions[i].name, functions[i].call, v->verification, error));
     return OK;
