@@ -289,27 +289,3 @@ status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, s
     *plan = (struct freeze_plan){.top_k = whole(adapter, "freeze_top_k"), .options = adapter};
     return freeze_policy_find(&plan->policy, options_text(adapter, "freeze"), error);
 }
-
-status freeze_policy_keys(const char *name, const struct option **table, struct error *error)
-{
-    const struct freeze_policy *policy;
-    TRY(freeze_policy_find(&policy, name, error));
-    *table = policy->options;
-    return OK;
-}
-
-status merge_combiner_keys(const char *name, const struct option **table, struct error *error)
-{
-    const struct merge_combiner *combiner;
-    TRY(merge_combiner_find(&combiner, name, error));
-    *table = combiner->options;
-    return OK;
-}
-
-status merge_policy_keys(const char *name, const struct option **table, struct error *error)
-{
-    const struct merge_policy *policy;
-    TRY(merge_policy_find(&policy, name, error));
-    *table = policy->options;
-    return OK;
-}

@@ -19,8 +19,3 @@ status merge_plan_of(struct merge_plan *plan, const struct options *merge, const
 status merge_plan_check(const struct merge_plan *plan, const struct adapter_settings *adapter, struct error *error);
 
 status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, struct error *error);
-
-/* The keys of a merge policy, of a combiner and of a freeze policy. */
-status merge_policy_keys(const char *name, const struct option **table, struct error *error);
-status merge_combiner_keys(const char *name, const struct option **table, struct error *error);
-status freeze_policy_keys(const char *name, const struct option **table, struct error *error);

@@ -142,6 +142,11 @@ struct listing {
     bool verbose;
 };
 
+static void close_listing(struct listing *listing)
+{
+    table_free(&listing->table);
+}
+
 static void add_detail(struct listing *listing, const char *name, const char *what, const char *text)
 {
     table_add_text(&listing->table, name);
@@ -206,41 +211,25 @@ static void list_suites(struct listing *listing)
     }
 }
 
-static void list_policies(struct listing *listing)
-{
-    const struct merge_policy *policy;
-    for (size_t i = 0; (policy = merge_policy_at(i)) != NULL; i++)
-        add_entry(listing, &(struct entry){policy->name, policy->source, policy->formula, "merge.", policy->options});
-}
-
-static void list_combiners(struct listing *listing)
-{
-    const struct merge_combiner *combiner;
-    for (size_t i = 0; (combiner = merge_combiner_at(i)) != NULL; i++)
-        add_entry(listing,
-                  &(struct entry){combiner->name, combiner->source, combiner->formula, "combine.", combiner->options});
-}
-
-static void list_freezing(struct listing *listing)
-{
-    const struct freeze_policy *policy;
-    for (size_t i = 0; (policy = freeze_policy_at(i)) != NULL; i++)
-        add_entry(listing, &(struct entry){policy->name, policy->source, policy->formula, "adapter.", policy->options});
-}
-
-static void list_experts(struct listing *listing)
-{
-    const struct expert_kind *kind;
-    for (size_t i = 0; (kind = expert_kind_at(i)) != NULL; i++)
-        add_entry(listing, &(struct entry){.name = kind->name, .about = kind->source, .formula = kind->formula});
-}
-
-static void list_routers(struct listing *listing)
-{
-    const struct router_kind *kind;
-    for (size_t i = 0; (kind = router_kind_at(i)) != NULL; i++)
-        add_entry(listing, &(struct entry){.name = kind->name, .about = kind->source, .formula = kind->formula});
-}
+/* Of a registry, with the keys that an entry brings to a section. */
+/* clang-format off */
+#define LIST(kinds, stem, section, keys) \
+    static void list_##kinds(struct listing *listing) \
+    { \
+        const struct stem *entry; \
+        for (size_t i = 0; (entry = stem##_at(i)) != NULL; i++) \
+            add_entry(listing, &(struct entry){entry->name, entry->source, entry->formula, section, keys}); \
+    }
+LIST(policies, merge_policy, "merge.", entry->options)
+LIST(combiners, merge_combiner, "combine.", entry->options)
+LIST(freezing, freeze_policy, "adapter.", entry->options)
+LIST(heads, head, "head.", entry->options)
+LIST(methods, method, "method.", entry->options)
+LIST(experts, expert_kind, NULL, NULL)
+LIST(routers, router_kind, NULL, NULL)
+LIST(optimizers, optimizer, NULL, NULL)
+LIST(selector_kinds, selector_kind, NULL, NULL)
+/* clang-format on */
 
 static void list_schedules(struct listing *listing)
 {
@@ -258,20 +247,6 @@ static void list_datasets(struct listing *listing)
                   &(struct entry){readers[i]->name, readers[i]->source, NULL, "tasks.NAME.", readers[i]->options});
 }
 
-static void list_heads(struct listing *listing)
-{
-    const struct head *head;
-    for (size_t i = 0; (head = head_at(i)) != NULL; i++)
-        add_entry(listing, &(struct entry){head->name, head->source, head->formula, "head.", head->options});
-}
-
-static void list_methods(struct listing *listing)
-{
-    const struct method *method;
-    for (size_t i = 0; (method = method_at(i)) != NULL; i++)
-        add_entry(listing, &(struct entry){method->name, method->source, method->formula, "method.", method->options});
-}
-
 static void list_models(struct listing *listing)
 {
     const struct option *scratch;
@@ -287,14 +262,6 @@ static void list_models(struct listing *listing)
                                        .options = scratch});
 }
 
-static void list_optimizers(struct listing *listing)
-{
-    const struct optimizer *optimizer;
-    for (size_t i = 0; (optimizer = optimizer_at(i)) != NULL; i++)
-        add_entry(listing,
-                  &(struct entry){.name = optimizer->name, .about = optimizer->source, .formula = optimizer->formula});
-}
-
 static void list_questions(struct listing *listing)
 {
     SCOPED(questions_close) struct questions questions = {0};
@@ -307,9 +274,7 @@ static void list_questions(struct listing *listing)
 
 static void list_selectors(struct listing *listing)
 {
-    const struct selector_kind *kind;
-    for (size_t i = 0; (kind = selector_kind_at(i)) != NULL; i++)
-        add_entry(listing, &(struct entry){.name = kind->name, .about = kind->source, .formula = kind->formula});
+    list_selector_kinds(listing);
     if (listing->verbose) /* their keys are one table */
         add_entry(listing, &(struct entry){"selector", "keys of all selectors", NULL, "selector.", selector_options});
 }
@@ -352,15 +317,13 @@ static status run(const struct command_call *call, struct error *error)
     if (call->argument_count > 1)
         return error_set(error, ERROR_ARGUMENT, "command line: list: expected nothing after %s, found \"%s\"",
                          kind->name, call->arguments[1]);
-    struct listing listing = {.title = kind->title, .verbose = call->verbose};
+    SCOPED(close_listing) struct listing listing = {.title = kind->title, .verbose = call->verbose};
     table_add_column(&listing.table, &(struct table_column){.title = "name", .once = call->verbose});
     if (call->verbose)
         table_add_column(&listing.table, &(struct table_column){.title = "what"});
     table_add_column(&listing.table, &(struct table_column){.title = call->verbose ? "text" : kind->title});
     kind->list(&listing);
-    status result = output_chosen(call, &listing.table, error);
-    table_free(&listing.table);
-    return result;
+    return output_chosen(call, &listing.table, error);
 }
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION, OUTPUT_COLUMNS_OPTION, {0}};

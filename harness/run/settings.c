@@ -75,20 +75,30 @@ static const struct option run_options[] = {
                   INTO(struct settings, trajectory_every), .incidental = "*"),
     {0}};
 
-/* What the choosers know, by number. */
+/* What the choosers know, by number, and the keys that a choice brings. */
 /* clang-format off */
-#define NAME_AT(stem, type, entry_at) \
-    static const char *stem(size_t index) \
+#define CHOICES(stem) \
+    static const char *stem##_name(size_t index) \
     { \
-        const type *entry = entry_at(index); \
+        const struct stem *entry = stem##_at(index); \
         return entry != NULL ? entry->name : NULL; \
+    } \
+    \
+    static status stem##_keys(const char *name, const struct option **table, struct error *error) \
+    { \
+        const struct stem *entry; \
+        TRY(stem##_find(&entry, name, error)); \
+        *table = entry->options; \
+        return OK; \
     }
-NAME_AT(method_name, struct method, method_at)
-NAME_AT(head_name, struct head, head_at)
-NAME_AT(policy_name, struct merge_policy, merge_policy_at)
-NAME_AT(combiner_name, struct merge_combiner, merge_combiner_at)
-NAME_AT(freezing_name, struct freeze_policy, freeze_policy_at)
+CHOICES(method)
+CHOICES(head)
+CHOICES(merge_policy)
+CHOICES(merge_combiner)
+CHOICES(freeze_policy)
 /* clang-format on */
+
+#define CHOSEN_FROM(stem) .chosen = stem##_keys, .choice = stem##_name
 
 static const char *reader_name(size_t index)
 {
@@ -100,22 +110,6 @@ static const char *reader_name(size_t index)
 static const char *weights_with_sizes(size_t index)
 {
     return index == 0 ? "scratch" : NULL;
-}
-
-static status method_keys(const char *name, const struct option **table, struct error *error)
-{
-    const struct method *method;
-    TRY(method_find(&method, name, error));
-    *table = method->options;
-    return OK;
-}
-
-static status head_keys(const char *name, const struct option **table, struct error *error)
-{
-    const struct head *head;
-    TRY(head_find(&head, name, error));
-    *table = head->options;
-    return OK;
 }
 
 static status reader_keys(const char *name, const struct option **table, struct error *error)
@@ -143,8 +137,7 @@ const struct suite_section settings_sections[] = {
     {.name = "head",
      .options = head_options,
      .chooser = "name",
-     .chosen = head_keys,
-     .choice = head_name,
+     CHOSEN_FROM(head),
      .about = "head that turns image features into class scores",
      .preset_by = "method.ffn",
      .preset = mixture_preset},
@@ -152,15 +145,13 @@ const struct suite_section settings_sections[] = {
      .options = settings_data_options,
      .shorthand = settings_data_shorthand,
      .chooser = "split_by",
-     .chosen = settings_split_keys,
-     .choice = settings_split_name,
+     CHOSEN_FROM(settings_split),
      .about = "tasks, their order and their images",
      .used = settings_reads},
     {.name = "adapter",
      .options = adapter_options,
      .chooser = "freeze",
-     .chosen = freeze_policy_keys,
-     .choice = freezing_name,
+     CHOSEN_FROM(freeze_policy),
      .about = "mixtures of experts: number, place, routers and freezing",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
@@ -172,8 +163,7 @@ const struct suite_section settings_sections[] = {
     {.name = "merge",
      .options = merge_options,
      .chooser = "policy",
-     .chosen = merge_policy_keys,
-     .choice = policy_name,
+     CHOSEN_FROM(merge_policy),
      .about = "choice of the experts to merge, and schedule of the merges",
      .free = "options",
      .preset_by = "method.ffn",
@@ -182,8 +172,7 @@ const struct suite_section settings_sections[] = {
     {.name = "combine",
      .options = combine_options,
      .chooser = "name",
-     .chosen = merge_combiner_keys,
-     .choice = combiner_name,
+     CHOSEN_FROM(merge_combiner),
      .about = "combination of the merged experts",
      .when = "merge.policy!=none|ewa",
      .used = settings_reads},
@@ -194,8 +183,7 @@ const struct suite_section settings_sections[] = {
     {.name = "method",
      .options = method_options,
      .chooser = "name",
-     .chosen = method_keys,
-     .choice = method_name,
+     CHOSEN_FROM(method),
      .alias = "method=name",
      .free = "options",
      .about = "method that trains the tasks"},
@@ -220,8 +208,7 @@ const struct suite_section settings_sections[] = {
                   {"data", "class_names"},
                   {"data", "template"}},
      .chooser = "reader",
-     .chosen = reader_keys,
-     .choice = reader_name,
+     CHOSEN_FROM(reader),
      .about = "settings of a single task, below its name"},
     {.name = "run",
      .options = run_options,
