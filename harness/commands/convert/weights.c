@@ -16,8 +16,8 @@
 enum { NAME_MOST = 160 };
 
 static const struct option options[] = {
-    OPTION(
-        TEXT, "only", "all",
+    OPTION_ONE_OF(
+        "only", "all|adapters|weights", "all",
         "tensors to write: all, adapters (experts, routers and selector), or weights, which leaves the adapters out"),
     OPTION(TEXT, "base", NULL,
            "file of the CLIP that adapters belong to, to write its weights beside them; mini: the one that ships"),
@@ -83,19 +83,7 @@ static bool rename_single(const char *name, char renamed[NAME_MOST])
 
 /* ---- taking ---- */
 
-enum part { PART_ALL, PART_ADAPTERS, PART_WEIGHTS };
-
-static status parse_part(enum part *part, const char *word, struct error *error)
-{
-    static const char *const words[] = {"all", "adapters", "weights"};
-    for (*part = PART_ALL; *part <= PART_WEIGHTS; ++*part)
-        if (strcmp(word, words[*part]) == 0)
-            return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "command line: convert weights: --only: expected all, adapters or weights, "
-                     "found \"%s\"",
-                     word);
-}
+enum part { PART_ALL, PART_ADAPTERS, PART_WEIGHTS }; /* in the order of --only */
 
 static void take_tensors(struct content *content, const struct safetensors *file, enum part part)
 {
@@ -268,8 +256,7 @@ static status run(const struct command_call *call, struct error *error)
 {
     SCOPED(free_content) struct content content = {0};
     const char *base = options_text(call->options, "base");
-    enum part part;
-    TRY(parse_part(&part, options_text(call->options, "only"), error));
+    enum part part = (enum part)options_choice(call->options, "only");
     TRY(check_target(call->arguments[1], error));
     TRY(check_other(call->arguments[0], call->arguments[1], error));
     if (base != NULL)
