@@ -171,17 +171,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     TRY(read_blocks(&s->place.blocks, o, error));
     if (adapter_place_check_sharing(&s->place, error) != OK)
         return error_context(error, "suite");
-    if (s->top_k > s->experts)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "suite: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k "
-            "or raise adapter.experts",
-            s->top_k, s->experts);
-    if (s->routing == ROUTING_PER_TOKEN && s->gate_input != GATE_CLASS_TOKEN)
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: adapter.gate_input is %s, but with adapter.routing per_token every token decides for "
-                         "itself; set adapter.gate_input=class_token or adapter.routing=per_sample",
-                         options_text(o, "gate_input"));
+    TRY(router_check(s, "suite", error));
     TRY(freeze_policy_find(&freeze, options_text(o, "freeze"), error));
     if (freeze->counts && whole(o, "freeze_top_k") > s->experts)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
@@ -191,13 +181,6 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     if (s->bottleneck % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.bottleneck must be a multiple of 4, found %zu",
                          s->bottleneck);
-    if (!(s->router->balances >> s->balance & 1))
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: adapter.balance_loss is %s, which router %s does not have; cv is that of noisy_topk, "
-                         "widenet and rmoe are those of softmax_topk",
-                         options_text(o, "balance_loss"), s->router->name);
-    if (s->router->check != NULL)
-        TRY(s->router->check(s, error));
     if (s->router->averages && strcmp(options_text(o, "freeze"), "none") != 0)
         return error_set(
             error, ERROR_ARGUMENT,

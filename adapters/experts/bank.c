@@ -137,16 +137,7 @@ static status check_settings(const struct adapter_settings *s, struct error *err
 {
     if (s->experts == 0 || s->top_k == 0 || s->tasks == 0)
         return error_set(error, ERROR_ARGUMENT, "adapter: experts, top_k and tasks must be at least 1");
-    if (s->top_k > s->experts)
-        return error_set(error, ERROR_ARGUMENT,
-                         "adapter: top_k is %zu but there are only %zu experts to choose from; lower "
-                         "adapter.top_k or raise adapter.experts",
-                         s->top_k, s->experts);
-    if (s->routing == ROUTING_PER_TOKEN && s->gate_input != GATE_CLASS_TOKEN)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "adapter: with adapter.routing per_token every token decides for itself and there is nothing to "
-            "average; set adapter.gate_input to class_token or adapter.routing to per_sample");
+    TRY(router_check(s, "adapter", error));
     if (s->balance != BALANCE_NONE && s->experts < 2)
         return error_set(
             error, ERROR_ARGUMENT,
@@ -155,15 +146,7 @@ static status check_settings(const struct adapter_settings *s, struct error *err
     if (!(s->dropout >= 0 && s->dropout < 1))
         return error_set(error, ERROR_ARGUMENT, "adapter: dropout must be at least 0 and below 1, found %g",
                          (double)s->dropout);
-    if (!(router_kind_of(s)->balances >> s->balance & 1))
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "adapter: router %s has no balance loss %s; see mtil list routers, and set adapter.balance_loss",
-            router_kind_of(s)->name, balance_kind_name(s->balance));
-    if (router_kind_of(s)->check != NULL)
-        TRY(router_kind_of(s)->check(s, error));
-    const struct expert_kind *kind = expert_kind_of(s);
-    return kind->check(s, error);
+    return expert_kind_of(s)->check(s, error);
 }
 
 status adapters_create(struct adapters **result, struct backend *backend, struct arena *arena,

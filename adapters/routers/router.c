@@ -14,10 +14,27 @@ const struct router_kind *router_kind_of(const struct adapter_settings *settings
     return settings->router != NULL ? settings->router : &router_noisy_topk;
 }
 
-const char *balance_kind_name(enum balance_kind kind)
+status router_check(const struct adapter_settings *s, const char *where, struct error *error)
 {
-    static const char *const names[] = {"none", "cv", "widenet", "rmoe"};
-    return names[kind];
+    static const char *const losses[] = {"none", "cv", "widenet", "rmoe"};
+    const struct router_kind *router = router_kind_of(s);
+    if (s->top_k > s->experts)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "%s: adapter.top_k is %zu, but there are only %zu experts to choose from; lower adapter.top_k or "
+            "raise adapter.experts",
+            where, s->top_k, s->experts);
+    if (s->routing == ROUTING_PER_TOKEN && s->gate_input != GATE_CLASS_TOKEN)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: adapter.gate_input is mean, but with adapter.routing per_token every token decides for "
+                         "itself; set adapter.gate_input=class_token or adapter.routing=per_sample",
+                         where);
+    if (!(router->balances >> s->balance & 1))
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: adapter.balance_loss is %s, which router %s does not have; cv is that of noisy_topk, "
+                         "widenet and rmoe are those of softmax_topk",
+                         where, losses[s->balance], router->name);
+    return router->check != NULL ? router->check(s, error) : OK;
 }
 
 bool router_is_balanced(const struct expert_pass *pass, const struct block_context *context)

@@ -38,7 +38,8 @@ const struct router_kind *router_kind_of(const struct adapter_settings *settings
 
 enum { SOFTMAX_PROBABILITIES }; /* where softmax_topk keeps p [samples, E] */
 
-const char *balance_kind_name(enum balance_kind kind); /* "cv" */
+/* Refuses settings that contradict one another for their router; where: "suite" or another beginning of the message. */
+status router_check(const struct adapter_settings *settings, const char *where, struct error *error);
 
 /* For routers: whether this pass adds a balance loss; whether an earlier block has the same experts; and memory for an array
  * of the pass. */
