@@ -273,7 +273,7 @@ enum { PREFIX_LENGTH = 64 }; /* keys of a prefix, at most */
 struct prefix_operands {
     size_t batch, positions, width, heads, length; /* length: n */
     enum tensor_type type;                         /* of qkv, out and their gradients */
-    const int32_t *rows;                           /* as in struct attention */
+    const int32_t *rows;                           /* as in struct attention_operands */
     size_t rows_per_sample;
     const int32_t *router; /* [B] */
     const float *weights;  /* [B]; NULL: 1 */
@@ -304,7 +304,7 @@ struct prefix_attention_backward {
 struct gated_prefix_operands {
     size_t batch, positions, width, heads, length; /* heads: the most there may be, a divisor of width; length: n */
     enum tensor_type type;                         /* of out and its gradient */
-    const int32_t *rows;                           /* as in struct attention */
+    const int32_t *rows;                           /* as in struct attention_operands */
     size_t rows_per_sample;
     const int32_t *router; /* [B] */
     const float *weights;  /* [B]; NULL: 1 */

@@ -1,5 +1,6 @@
 #include "adapters/files/adapter_file.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static status save(const struct adapters *adapters, const char *blocks, const st
     for (const struct option *row = adapter_options; row->name != NULL; row++) {
         if (row->stated == STATED_NEVER)
             continue;
+        assert(count < ADAPTER_STATED);
         option_print(row, s, values[count], sizeof values[count]);
         if (row->stated == STATED_ALWAYS || strcmp(values[count], row->fallback) != 0) {
             own[count] = (struct safetensors_metadata){row->name, values[count]};

@@ -42,11 +42,6 @@ static const struct option options[] = {
     OPTION_NUMBER(REAL, "prefix_dropout", 0, 0.9, "0.1", "dropout within the deltas"),
     {0}};
 
-static size_t whole(const struct method_run *run, const char *key)
-{
-    return (size_t)options_integer(run->options, key);
-}
-
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -58,13 +53,13 @@ static status open(struct method_run *run, struct error *error)
     const struct clip_dimensions *n = &model->clip->dimensions;
     const size_t widths[TOWERS] = {n->image_width, n->text_width};
     struct prefix_settings s = {.tasks = run->data->task_count,
-                                .rank = whole(run, "prefix_rank"),
+                                .rank = method_whole(run, "prefix_rank"),
                                 .positions = {clip_image_positions(n), n->context},
                                 .dropout = (float)options_real(run->options, "prefix_dropout")};
     for (int t = 0; t < TOWERS; t++) {
-        s.length[t] = smaller(whole(run, "prefix_length"), widths[t]);
-        s.blocks[t] = smaller(whole(run, "prefix_blocks"), model->clip->towers[t].count);
-        s.heads[t] = gated_heads(whole(run, "prefix_heads"), s.length[t], widths[t]);
+        s.length[t] = smaller(method_whole(run, "prefix_length"), widths[t]);
+        s.blocks[t] = smaller(method_whole(run, "prefix_blocks"), model->clip->towers[t].count);
+        s.heads[t] = gated_heads(method_whole(run, "prefix_heads"), s.length[t], widths[t]);
         s.rank = smaller(s.rank, widths[t]) / 4 * 4;
     }
     return prefixes_create(&model->prefixes, model->backend, run->memory, n, &s,

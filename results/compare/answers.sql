@@ -300,12 +300,12 @@ WITH told AS (
            iif(detect = 1, 'point', 'points') AS detect_points, title || coalesce(' on ' || dataset_name, '') || ': ' AS measure,
            coalesce(p_holm <= 0.05, false) AS shown, coalesce(p <= 0.05, false) AS alone, coalesce(least * family > 0.05, false) AS limited,
            coalesce(sd > 1e-9, false) AS spread, -- with less, rounding alone makes Student's p 0, or nearly
-           iif(p >= 1e-4, shortest(round(p * 1e4) / 1e4), format('%.1e', p)) AS said_p,
-           iif(p_holm >= 1e-4, shortest(round(p_holm * 1e4) / 1e4), format('%.1e', p_holm)) AS said_holm,
-           iif(p_seeds >= 1e-4, shortest(round(p_seeds * 1e4) / 1e4), format('%.1e', p_seeds)) AS said_seeds,
-           iif(p_t >= 1e-4, shortest(round(p_t * 1e4) / 1e4), format('%.1e', p_t)) AS said_t,
-           iif(p_equal >= 1e-4, shortest(round(p_equal * 1e4) / 1e4), format('%.1e', p_equal)) AS said_equal,
-           iif(equal_holm >= 1e-4, shortest(round(equal_holm * 1e4) / 1e4), format('%.1e', equal_holm)) AS said_equal_holm
+           coalesce(iif(p < 1e-4, format('%.1e', p), shortest(round(p * 1e4) / 1e4)), 'unknown') AS said_p,
+           coalesce(iif(p_holm < 1e-4, format('%.1e', p_holm), shortest(round(p_holm * 1e4) / 1e4)), 'unknown') AS said_holm,
+           coalesce(iif(p_seeds < 1e-4, format('%.1e', p_seeds), shortest(round(p_seeds * 1e4) / 1e4)), 'unknown') AS said_seeds,
+           coalesce(iif(p_t < 1e-4, format('%.1e', p_t), shortest(round(p_t * 1e4) / 1e4)), 'unknown') AS said_t,
+           coalesce(iif(p_equal < 1e-4, format('%.1e', p_equal), shortest(round(p_equal * 1e4) / 1e4)), 'unknown') AS said_equal,
+           coalesce(iif(equal_holm < 1e-4, format('%.1e', equal_holm), shortest(round(equal_holm * 1e4) / 1e4)), 'unknown') AS said_equal_holm
     FROM request
     JOIN answer
 )

@@ -55,7 +55,6 @@ struct conversion {
     json_t *modules;    /* names of those with a delta */
 };
 
-/* The halves of a delta: a [rank, in], b [rank, out]. */
 static void free_conversion(struct conversion *c)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -66,6 +65,7 @@ static void free_conversion(struct conversion *c)
     json_decref(c->modules);
 }
 
+/* The halves of a delta: a [rank, in], b [rank, out]. */
 struct pair {
     size_t rank, in, out; /* 0: there is none */
     float *a, *b;
