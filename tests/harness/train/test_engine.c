@@ -418,7 +418,7 @@ RUN_TEST(descriptions_are_other_texts, ENGINE, NULL)
     must_refuse(small_run_train(run, 0, NULL), ERROR_FORMAT, "method.descriptions", "beside classes of this run",
                 "data.class_names");
     scratch_write_text(&run->scratch, "described.json", "[1,");
-    must_refuse(small_run_try(run, 1, WORDS(ENGINE, word)), ERROR_FORMAT, "method.descriptions", "line 1", "JSON");
+    must_refuse(small_run_try(run, 1, WORDS(ENGINE, word)), ERROR_FORMAT, "method.descriptions", "json:1:3", "JSON");
     scratch_write_text(&run->scratch, "described.json", "[1]");
     must_refuse(small_run_try(run, 1, WORDS(ENGINE, word)), ERROR_FORMAT, "another value");
 }
