@@ -121,7 +121,8 @@ static status open_with_routers(const struct saved_adapters *saved, struct model
 {
     const struct adapter_metadata *metadata = &saved->metadata;
     OWNED int *all = xmalloc(array_size(count + metadata->task_count + 1, sizeof *all));
-    memcpy(all, routers, count * sizeof *routers);
+    if (count > 0)
+        memcpy(all, routers, count * sizeof *routers);
     for (size_t k = 0; k < metadata->task_count; k++)
         all[count + k] = metadata->tasks[k].trained ? adapter_metadata_router(metadata, k) : ROUTER_NONE;
     return adapters_open(&model->adapters, model->backend, &model->memory, &model->clip->dimensions, saved->file, all,
