@@ -23,8 +23,8 @@ struct verification {
      * NULL: all. */
     const char *(*cells)(const char *method);
     /* suite_said(suite_text, program_version) of the checks: {"hash": settings_hash, "settings": {"run.threads": "2", …}} as
-     * JSON, or {"refused": why} for a text that is none; nothing where another version of the program wrote it
-     * (states of it between two releases are one version). NULL: settings
+     * JSON, without the hash where another state of the program wrote the text: then keys that both know are compared. {"refused":
+     * why} for a text that is none, or nothing where it is of another version (states between two releases are one). NULL: settings
      * and hashes are not compared with it. */
     database_function *suite_said;
     /* Answered; zero-initialised is empty. */

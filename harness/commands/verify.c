@@ -45,7 +45,7 @@ static json_t *settings_of(const struct suite *suite)
     return settings;
 }
 
-/* A text that this program would write otherwise is of another state of it. */
+/* A text that this program would write otherwise is of another state of it, whose keys, and so the hash, may be others. */
 static void suite_said(void *context, const char *text, const char *program_version, struct text *answer)
 {
     SCOPED(suite_destroy_at) struct suite *suite = NULL;
@@ -53,8 +53,8 @@ static void suite_said(void *context, const char *text, const char *program_vers
     SCOPED(text_free) struct text why = {0};
     struct error cause;
     if (suite_parse(&suite, text, strlen(text), "suite_text", settings_sections, NULL, 0, &cause) == OK) {
-        if (strcmp(suite_text(suite), text) == 0)
-            said = json_pack("{s:s, s:o}", "hash", suite_settings_hash(suite), "settings", settings_of(suite));
+        const char *hash = strcmp(suite_text(suite), text) == 0 ? suite_settings_hash(suite) : NULL;
+        said = json_pack("{s:s*, s:o}", "hash", hash, "settings", settings_of(suite));
     } else if (strcmp(program_version, MTIL_VERSION) == 0) {
         text_add_visible(&why, cause.message);
         said = json_pack("{s:s}", "refused", why.data);

@@ -125,23 +125,26 @@ WHERE sessions.started < runs.started OR sessions.started > finished OR julianda
 -- title: settings are what the suite's text says, and settings_hash is theirs
 SELECT 'settings' AS what, run, key AS "where", said.value AS expected, coalesce(settings.value, 'none') AS found
 FROM told
+JOIN suites USING (first)
 CROSS JOIN said USING (first)
 LEFT JOIN settings USING (run, key)
-WHERE CASE typeof(settings.value) WHEN 'null' THEN 0
+WHERE (hash IS NOT NULL OR settings.run IS NOT NULL)
+  AND CASE typeof(settings.value) WHEN 'null' THEN 0
                                   WHEN 'real' THEN settings.value = CAST(said.value AS REAL)
                                   ELSE CAST(settings.value AS TEXT) = said.value END IS FALSE
 UNION ALL
 SELECT 'settings', run, key, 'none, as in suite_text', settings.value
 FROM told
+JOIN suites USING (first)
 CROSS JOIN settings USING (run)
 LEFT JOIN said USING (first, key)
-WHERE first IN (SELECT first FROM said) AND said.first IS NULL
+WHERE hash IS NOT NULL AND said.first IS NULL
 UNION ALL
-SELECT 'identity', run, 'settings_hash', json_extract(said, '$.hash'), settings_hash
+SELECT 'identity', run, 'settings_hash', hash, settings_hash
 FROM told
 JOIN suites USING (first)
 JOIN runs USING (run)
-WHERE json_extract(said, '$.hash') <> settings_hash
+WHERE hash <> settings_hash
 UNION ALL
 SELECT 'settings', run, 'suite_text', 'a suite', json_extract(said, '$.refused')
 FROM told

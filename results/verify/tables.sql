@@ -4,8 +4,10 @@ SELECT run, min(run) OVER (PARTITION BY suite_text, program_version) AS first
 FROM looked_at JOIN runs USING (run)
 WHERE EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run);
 
+-- Without a hash the text is of another state of the program, which may have had other keys.
 CREATE TEMP TABLE suites AS
-SELECT first, suite_said(suite_text, program_version) AS said FROM told JOIN runs USING (run) WHERE run = first;
+SELECT first, said, json_extract(said, '$.hash') AS hash
+FROM (SELECT first, suite_said(suite_text, program_version) AS said FROM told JOIN runs USING (run) WHERE run = first);
 
 CREATE TEMP TABLE said (first INTEGER, key TEXT, value TEXT, PRIMARY KEY (first, key)) WITHOUT ROWID;
 INSERT INTO said SELECT first, key, value FROM suites JOIN json_each(said, '$.settings');
