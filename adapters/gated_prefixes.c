@@ -192,7 +192,6 @@ static status forward(void *state, const struct block_context *context, const st
     struct arena_mark mark = arena_mark(context->arena);
     struct gated_pass g;
     float *seen = layer->tower == TOWER_IMAGE ? layer->prefixes->seen : NULL;
-    (void)block;
     TRY(pass(layer, context, values, &g, error));
     if (seen != NULL)
         seen += layer->block * values->attended.shape[0] * g.scores.columns;
@@ -265,7 +264,6 @@ static status backward(void *state, const struct block_context *context, const s
     const struct prefix_layer *layer = state;
     struct arena_mark mark = arena_mark(context->arena);
     struct gated_pass g, d;
-    (void)block;
     TRY(pass(layer, context, values, &g, error));
     TRY(take(&d.scores, context, TENSOR_F32, g.scores.rows, g.scores.columns, "gradient of scores", error));
     TRY(take(&d.residual, context, TENSOR_F32, g.residual.rows, g.residual.columns, "gradient of deltas", error));
@@ -341,7 +339,7 @@ static double *widen(const float *values, size_t n)
 static status decompose(struct decomposed *d, struct threads *pool, struct error *error)
 {
     size_t width = d->width, square = width * width;
-    double *whole = widen(d->weight, 3 * square), *product = xmalloc(array_size(square, sizeof *product));
+    OWNED double *whole = widen(d->weight, 3 * square), *product = xmalloc(array_size(square, sizeof *product));
     linear_multiply(
         pool, &(struct linear_product){
                   .rows = width, .columns = width, .inner = width, .a = whole, .b = whole + square, .out = product});
@@ -351,11 +349,8 @@ static status decompose(struct decomposed *d, struct threads *pool, struct error
             sum += whole[2 * square + r * width + c] * whole[2 * square + r * width + c];
         d->norm += sqrt(sum) / (double)width;
     }
-    status result = svd_create(&d->scores, product, width, width, error);
-    NEXT(result, svd_create(&d->values, whole + 2 * square, width, width, error));
-    free(whole);
-    free(product);
-    return result;
+    TRY(svd_create(&d->scores, product, width, width, error));
+    return svd_create(&d->values, whole + 2 * square, width, width, error);
 }
 
 /* rows [count, width]: the first columns of U, times the factor */
@@ -371,12 +366,10 @@ static status fill(const struct prefix_layer *layer, enum gated_tensor which, si
 {
     const struct parameter *p = tensor_of(layer, which);
     size_t n = p->size / p->shape[0];
-    float *values = xmalloc(array_size(n, sizeof *values));
+    OWNED float *values = xmalloc(array_size(n, sizeof *values));
     for (size_t i = 0; i < n; i++)
         values[i] = value;
-    status result = write(layer, which, task, values, error);
-    free(values);
-    return result;
+    return write(layer, which, task, values, error);
 }
 
 static status initialize_layer(const struct prefix_layer *layer, const struct decomposed *d, size_t task, uint64_t seed,
@@ -386,40 +379,40 @@ static status initialize_layer(const struct prefix_layer *layer, const struct de
     bool image = layer->tower == TOWER_IMAGE;
     size_t width = d->width, scores = scores_of(s, layer->tower), up = width * s->rank;
     struct rng rng = rng_make(seed, RNG_INIT, GATE_NUMBERS, (uint32_t)layer->index);
-    float *rows = xmalloc(array_size(width, (scores + s->rank) * sizeof *rows));
+    OWNED float *rows = xmalloc(array_size(width, (scores + s->rank) * sizeof *rows));
     take_columns(&d->scores, width, scores, 1, rows);
-    status result = write(layer, GATED_SCORES, task, rows, error);
+    TRY(write(layer, GATED_SCORES, task, rows, error));
     take_columns(&d->values, width, s->length[layer->tower], d->norm, rows);
-    NEXT(result, write(layer, GATED_VALUES, task, rows, error));
+    TRY(write(layer, GATED_VALUES, task, rows, error));
     for (size_t i = 0; i < s->rank * width; i++)
         rows[i] = (float)d->values.vt[i];
-    NEXT(result, write(layer, GATED_DOWN, task, rows, error));
+    TRY(write(layer, GATED_DOWN, task, rows, error));
     for (size_t i = 0; i < up; i++)
         rows[i] = 0.02f * rng_normal(&rng, i);
-    NEXT(result, write(layer, GATED_UP, task, rows, error));
-    free(rows);
-    NEXT(result, fill(layer, GATED_UP_BIAS, task, 0, error));
-    NEXT(result, fill(layer, GATED_BIAS, task, image ? -4.0f : -2.0f, error));
-    NEXT(result, fill(layer, GATED_HEADS, task, 1, error));
-    if (image)
-        NEXT(result, fill(layer, GATED_VARIANCE, task, 1, error));
-    return result;
+    TRY(write(layer, GATED_UP, task, rows, error));
+    TRY(fill(layer, GATED_UP_BIAS, task, 0, error));
+    TRY(fill(layer, GATED_BIAS, task, image ? -4.0f : -2.0f, error));
+    TRY(fill(layer, GATED_HEADS, task, 1, error));
+    return image ? fill(layer, GATED_VARIANCE, task, 1, error) : OK;
+}
+
+static void decomposed_free(struct decomposed *d)
+{
+    free(d->weight);
+    svd_free(&d->scores);
+    svd_free(&d->values);
 }
 
 static status initialize_block(struct prefixes *p, const struct clip *clip, enum tower tower, size_t block, size_t task,
                                struct threads *pool, uint64_t seed, struct error *error)
 {
-    struct decomposed d = {.width = clip->towers[tower].width};
+    SCOPED(decomposed_free) struct decomposed d = {.width = clip->towers[tower].width};
     size_t values = array_size(3 * d.width, d.width);
     d.weight = xmalloc(array_size(values, sizeof *d.weight));
-    status result = p->backend->ops->download(
-        p->backend, d.weight, clip->towers[tower].blocks[block].in_proj.weight.value, values * sizeof *d.weight, error);
-    NEXT(result, decompose(&d, pool, error));
-    NEXT(result, initialize_layer(&p->towers[tower].layers[block], &d, task, seed, error));
-    free(d.weight);
-    svd_free(&d.scores);
-    svd_free(&d.values);
-    return result;
+    TRY(p->backend->ops->download(p->backend, d.weight, clip->towers[tower].blocks[block].in_proj.weight.value,
+                                  values * sizeof *d.weight, error));
+    TRY(decompose(&d, pool, error));
+    return initialize_layer(&p->towers[tower].layers[block], &d, task, seed, error);
 }
 
 status gated_prefixes_initialize(struct prefixes *p, const struct clip *clip, size_t task, struct threads *pool,
@@ -455,19 +448,18 @@ status gated_prefixes_describe(struct prefixes *p, size_t task, const double *su
                                struct error *error)
 {
     size_t scores = scores_of(&p->settings, TOWER_IMAGE);
-    float *means = xmalloc(array_size(scores, 2 * sizeof *means)), *variances = means + scores;
-    status result = OK;
-    for (size_t b = 0; result == OK && b < p->settings.blocks[TOWER_IMAGE]; b++) {
+    OWNED float *means = xmalloc(array_size(scores, 2 * sizeof *means));
+    float *variances = means + scores;
+    for (size_t b = 0; b < p->settings.blocks[TOWER_IMAGE]; b++) {
         for (size_t k = 0; k < scores; k++) {
             double mean = sums[b * scores + k] / (double)n;
             means[k] = (float)mean;
             variances[k] = (float)fmax(0, squares[b * scores + k] / (double)n - mean * mean);
         }
-        result = write(&p->towers[TOWER_IMAGE].layers[b], GATED_MEAN, task, means, error);
-        NEXT(result, write(&p->towers[TOWER_IMAGE].layers[b], GATED_VARIANCE, task, variances, error));
+        TRY(write(&p->towers[TOWER_IMAGE].layers[b], GATED_MEAN, task, means, error));
+        TRY(write(&p->towers[TOWER_IMAGE].layers[b], GATED_VARIANCE, task, variances, error));
     }
-    free(means);
-    return result;
+    return OK;
 }
 
 /* --- Files --- */

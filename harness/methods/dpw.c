@@ -141,35 +141,28 @@ static double fineness_of(const struct frozen_rows *rows, const float *texts, do
 
 double dpw_fineness(const struct frozen_rows *rows, const float *texts)
 {
-    size_t classes = rows->classes - rows->first, *counts = xcalloc(classes, sizeof *counts);
-    double *sums = xcalloc(array_size(classes + 1, rows->width), sizeof *sums),
-           fineness = fineness_of(rows, texts, sums, counts);
-    free(sums);
-    free(counts);
-    return fineness;
+    size_t classes = rows->classes - rows->first;
+    OWNED size_t *counts = xcalloc(classes, sizeof *counts);
+    OWNED double *sums = xcalloc(array_size(classes + 1, rows->width), sizeof *sums);
+    return fineness_of(rows, texts, sums, counts);
 }
 
 static status find_fineness(struct method_run *run, const struct task *task, double *fineness, struct error *error)
 {
-    struct frozen_rows rows;
-    float *texts = NULL;
-    status result = frozen_rows_read(&rows, run, task, error);
-    NEXT(result, class_features_host(run->model, task, &texts, error));
-    if (result == OK)
-        *fineness = dpw_fineness(&rows, texts);
-    free(texts);
-    frozen_rows_free(&rows);
-    return result;
+    SCOPED(frozen_rows_free) struct frozen_rows rows = {0};
+    OWNED float *texts = NULL;
+    TRY(frozen_rows_read(&rows, run, task, error));
+    TRY(class_features_host(run->model, task, &texts, error));
+    *fineness = dpw_fineness(&rows, texts);
+    return OK;
 }
 
 static status start(struct method_run *run, size_t task, struct error *error)
 {
     struct model *model = run->model;
-    struct threads *pool;
+    SCOPED(threads_destroy_at) struct threads *pool = NULL;
     TRY(threads_create(&pool, model->settings.threads, error));
-    status result = gated_prefixes_initialize(model->prefixes, model->clip, task, pool, model->seed, error);
-    threads_destroy(pool);
-    return result;
+    return gated_prefixes_initialize(model->prefixes, model->clip, task, pool, model->seed, error);
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
@@ -216,8 +209,6 @@ static status add_scores(void *context, size_t first, size_t count, const void *
 {
     const struct moments *m = context;
     const float *seen = results;
-    (void)first;
-    (void)error;
     for (size_t b = 0; b < m->blocks; b++)
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < m->scores; k++) {

@@ -21,7 +21,6 @@ static struct matrix results_of(const struct gated_prefix_operands *o, const voi
 static void check(const struct gated_prefix_operands *o)
 {
     assert(o->length > 0 && o->length <= PREFIX_LENGTH && o->width % o->heads == 0);
-    (void)o;
 }
 
 /* A piece of a head's columns, and where it begins in a row. */
