@@ -184,7 +184,8 @@ ORDER BY one.question, one.metric, one.dataset;
 
 -- Holm's correction over the questions and metrics asked for: of p, of p with one sign for each seed, of p of equality. Datasets
 -- are a family of their own. What is secondary is tested when everything primary is supported, so that its p is at least the
--- largest of those (serial gatekeeping: Westfall and Krishen 2001). Equality has no tiers: one metric may be better and another equal.
+-- largest of those (serial gatekeeping: Westfall and Krishen 2001), or 1 where no primary metric is defined.
+-- Equality has no tiers: one metric may be better and another equal.
 CREATE TEMP TABLE corrected AS
 SELECT place, kind, of_datasets, tier, family, max(min(1.0, (family + 1 - rank) * p)) OVER (PARTITION BY kind, of_datasets, tier ORDER BY rank) AS holm
 FROM (SELECT *, count(*) OVER same AS family, row_number() OVER (same ORDER BY p, place) AS rank
@@ -214,8 +215,8 @@ SELECT tested.rowid AS place, question, metric, dataset, tested.tier AS tier, of
        iif(margin > 0, max(-reach * (ceiling - floor), difference - half_90), NULL) AS low90,
        iif(margin > 0, min(reach * (ceiling - floor), difference + half_90), NULL) AS high90, tasks_low, tasks_high, above, below,
        median, effect, tested.p AS p, drawn, max(least_p(bits), iif(drawn, 1e-5, 0)) AS least, p_seeds,
-       max(of_p.holm, iif(tested.tier, gate.p, 0)) AS p_holm, of_seeds.holm AS seeds_holm, p_equal, of_equal.holm AS equal_holm, of_equal.family AS equal_family,
-       p_wilcoxon, p_t, r,
+       max(of_p.holm, iif(tested.tier, coalesce(gate.p, 1.0), 0)) AS p_holm, of_seeds.holm AS seeds_holm, p_equal,
+       of_equal.holm AS equal_holm, of_equal.family AS equal_family, p_wilcoxon, p_t, r,
        CAST(least_seeds(of_p.family, max(contexts, 1), unpaired) AS INTEGER) AS seeds_able,
        iif(detect > 0, CAST(seeds_needed(detect / sd, cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_needed,
        iif(detect > 0, CAST(seeds_needed(detect / sd_low(sd, df), cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_low,
