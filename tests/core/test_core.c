@@ -263,6 +263,22 @@ TEST(options_fill_the_members_that_rows_name)
     options_destroy(options);
 }
 
+TEST(printed_members_are_what_rows_read)
+{
+    static const struct {
+        const char *name, *text;
+    } cases[] = {{"every", "7"},    {"rate", "0.10000000000000001"}, {"moments", "average"},
+                 {"quiet", "true"}, {"share", "0.333333343"},        {"sums", "mean"},
+                 {"name", "a"}};
+    const struct members members = {
+        .every = 7, .rate = 0.1, .moments = AVERAGE, .quiet = true, .share = 1.0f / 3, .averaged = true, .name = "a"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[32];
+        option_print(options_find(table, cases[i].name), &members, text, sizeof text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 TEST(options_identify_a_run_or_not)
 {
     static const struct {
