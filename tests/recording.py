@@ -23,6 +23,20 @@ def draw(*shape, scale):
     return ((word.double() / 2**16 - 0.5) * scale).float().view(shape)
 
 
+def attend(q, k, v, mask=None, dropout=0.0, causal=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    return (scores if mask is None else scores + mask).softmax(-1) @ v
+
+
+def complete_torch():
+    """What public code of attention calls and PyTorch 1.13 does not have."""
+    functional = torch.nn.functional
+    if not hasattr(functional, "scaled_dot_product_attention"):
+        functional.scaled_dot_product_attention = attend
+    if not hasattr(functional, "_canonical_mask"):
+        functional._canonical_mask = lambda mask, **ignored: mask
+
+
 def write(path, source, tensors):
     """A safetensors file of f32."""
     header, data = {"__metadata__": {"source": source}}, b""

@@ -15,21 +15,14 @@ import types
 import torch
 
 sys.path.append(str(pathlib.Path(__file__).parents[1]))
+import recording
 from recording import draw, write
 
 WIDTH, HEADS, POSITIONS, BATCH, TASKS, LENGTH = 128, 2, 7, 3, 3, 4
 ROUTERS, WEIGHTS = [1, 0, 1], [0.25, 1.0, 0.75]
 
 
-def attend(q, k, v, mask=None, dropout=0.0, causal=False):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    return (scores if mask is None else scores + mask).softmax(-1) @ v
-
-
-if not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
-    torch.nn.functional.scaled_dot_product_attention = attend
-if not hasattr(torch.nn.functional, "_canonical_mask"):
-    torch.nn.functional._canonical_mask = lambda mask, **ignored: mask
+recording.complete_torch()
 
 
 def public_block(folder):

@@ -26,16 +26,7 @@ WEIGHTS = {"kept": [0.9, 0.85], "dropped": [0.75, 0.5]}
 FINENESS, ATTENTION_HEADS = [0.01, 0.2, 0.3, 0.5, 1.0, 1.9, 2.6], 12
 CLASSES, IMAGES, FEATURES = 5, 40, 16
 
-
-def attend(q, k, v, mask=None, dropout=0.0, causal=False):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    return (scores if mask is None else scores + mask).softmax(-1) @ v
-
-
-if not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
-    torch.nn.functional.scaled_dot_product_attention = attend
-if not hasattr(torch.nn.functional, "_canonical_mask"):
-    torch.nn.functional._canonical_mask = lambda mask, **ignored: mask
+recording.complete_torch()
 torch.float16 = torch.float32
 torch.Tensor.cuda = lambda self, *ignored, **named: self
 
