@@ -21,6 +21,7 @@
  * is 1, and at an accuracy of 0 heads are at the limit. Texts are the means of all templates. The variant with fewer parameters
  * is not included.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,13 +39,22 @@ static const struct option options[] = {
                   "blocks of each tower that have them, from the first on; more than there are: all"),
     OPTION_NUMBER(INTEGER, "prefix_heads", 1, 256, "32",
                   "heads of a task, at most; fewer where a tower's width does not suffice"),
-    OPTION_NUMBER(INTEGER, "prefix_rank", 4, 1024, "64", "rank of a task's deltas, in fours; at most a tower's width"),
+    OPTION_NUMBER(INTEGER, "prefix_rank", 4, 1024, "64",
+                  "rank of a task's deltas, a multiple of 4; at most a tower's width"),
     OPTION_NUMBER(REAL, "prefix_dropout", 0, 0.9, "0.1", "dropout within the deltas"),
     {0}};
 
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+static status check(const struct settings *settings, struct error *error)
+{
+    int64_t rank = options_integer(settings->method_options, "prefix_rank");
+    return rank % 4 == 0 ? OK
+                         : error_set(error, ERROR_ARGUMENT,
+                                     "suite: method.prefix_rank must be a multiple of 4, found %" PRId64, rank);
 }
 
 static status open(struct method_run *run, struct error *error)
@@ -263,6 +273,7 @@ const struct method method_dpw = {
     .options = options,
     .sections = {"selector"},
     .trains = GROUP_PREFIXES,
+    .check = check,
     .open = open,
     .begin_task = begin_task,
     .end_task = end_task};
