@@ -91,7 +91,7 @@ size_t predictor_batch(const struct predictor *predictor);  /* images per call o
 const char *predictor_device(const struct predictor *predictor);
 
 /* With prefixes that a selector weighs, class prompts have the mean weight of all images with the same prefixes, as
- * in the evaluation of a test set (methods/diki.c). All images must then pass through calls of this function before
+ * in the evaluation of a test set (methods/prefixes/diki.c). All images must then pass through calls of this function before
  * the first is answered. */
 bool predictor_sees_first(const struct predictor *predictor);
 status predictor_see(struct predictor *predictor, const uint8_t *pixels, size_t n, struct error *error);

@@ -84,7 +84,7 @@ struct model {
     struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
     struct deltas *deltas;     /* likewise */
     struct prefixes *prefixes; /* likewise */
-    struct clip *peer;         /* an image tower that is trained beside, and its layer (methods/dml.c); NULL: none */
+    struct clip *peer;         /* an image tower that is trained beside, and its layer; NULL: none */
     struct linear_head *peer_head;
     struct tokenizer *tokenizer;
     float dropout;                                /* of the image tower in training; the method sets it */

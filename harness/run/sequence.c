@@ -1,133 +1,17 @@
 #include "harness/run/session.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/file.h"
 #include "core/scope.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/data.h"
 #include "harness/selectors/selector.h"
-#include "results/store/live.h"
-
-/* A folder that was replaced is no longer locked, and the resume file would get into a foreign folder. */
-static status check_folder(const struct session *s, struct error *error)
-{
-    struct stat own;
-    if (fstat(s->folder_lock, &own) == 0 && file_check_same(s->folder, &own, NULL) == OK)
-        return OK;
-    return error_set(error, ERROR_IO,
-                     "%s: was deleted, renamed or replaced while the run used it; restore it and give the same "
-                     "command again",
-                     s->folder);
-}
-
-/* A resume file that could not be written because its folder is gone: says the latter. */
-static status explain_write(const struct session *s, status written, struct error *error)
-{
-    return written == ERROR_IO && check_folder(s, error) != OK ? ERROR_IO : written;
-}
-
-/* Longer runs go on from it. */
-static status save_state(const struct session *s, const struct checkpoint_place *place, struct error *error)
-{
-    const struct settings *settings = &s->run->model.settings;
-    if (settings->checkpoints != CHECKPOINTS_STATES || settings->method->own != NULL || place->task == 0 ||
-        place->iteration > 0)
-        return OK;
-    OWNED char *path = run_state_file(s->folder, place->task - 1);
-    return checkpoint_save(s->run, s->selector, path,
-                           &(struct checkpoint_place){.task = place->task, .rows = place->rows, .lasts = true}, error);
-}
-
-/* The rows first, then the files with their digest. */
-static status commit_place(struct session *s, struct checkpoint_place *place, struct error *error)
-{
-    size_t task = place->task;
-    TRY(check_folder(s, error));
-    TRY(image_watch_check(&s->images, place->iteration > 0 ? task : task - (task > 0), error));
-    TRY(store_commit(s->sequence->store, error));
-    return store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)task, (int64_t)place->iteration, &place->rows,
-                             error);
-}
-
-/* The resume file is written while the run goes on: rows without it are computed again. */
-status session_save_place(struct session *s, size_t task, size_t iteration, struct error *error)
-{
-    struct checkpoint_place place = {.task = task, .iteration = iteration};
-    double start = clock_seconds();
-    TRY(commit_place(s, &place, error));
-    status written = save_state(s, &place, error); /* first: behind a resume file nobody would write it */
-    NEXT(written, checkpoint_writer_save(&s->writer, s->run, s->selector, s->resume, &place, error));
-    TRY(explain_write(s, written, error));
-    s->saved = clock_seconds();
-    s->took.files += s->saved - start;
-    store_begin(s->sequence->store);
-    return OK;
-}
-
-status session_keep_state(struct session *s, size_t task, struct error *error)
-{
-    struct checkpoint_place place = {.task = task};
-    double start = clock_seconds();
-    TRY(commit_place(s, &place, error));
-    TRY(explain_write(s, save_state(s, &place, error), error));
-    s->took.files += clock_seconds() - start;
-    store_begin(s->sequence->store);
-    return OK;
-}
-
-status session_check_file(struct session *s, struct error *error)
-{
-    return explain_write(s, checkpoint_writer_check(&s->writer, error), error);
-}
-
-/* The database prevents a run from being written twice; this lock keeps runs of two databases out of one folder. */
-static status lock_folder(struct session *s, struct error *error)
-{
-    s->folder_lock = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->folder_lock < 0)
-        return error_errno(error, errno, "%s: cannot open the run's folder", s->folder);
-    if (flock(s->folder_lock, LOCK_EX | LOCK_NB) == 0)
-        return OK;
-    s->stays_stopped = errno == EWOULDBLOCK;
-    if (s->stays_stopped)
-        return error_set(
-            error, ERROR_BUSY,
-            "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", s->folder);
-    log_warn(s->run->model.log,
-             "%s: cannot be locked (%s); see that no other database has a run of this suite and seed there", s->folder,
-             strerror(errno));
-    return OK; /* go on on a file system without locks */
-}
-
-/* Below run.folder, where the run began: its name may come from earlier inputs or another name of the suite. */
-static status choose_folder(struct session *s, struct error *error)
-{
-    const char *below = s->run->model.settings.folder;
-    SCOPED(run_row_free) struct run_row row = {0};
-    TRY(store_read_run(s->sequence->store, s->recorder.id, &row, error));
-    const char *place = row.folder != NULL ? run_files_place(row.folder, row.seed) : NULL;
-    s->folder = place != NULL ? path_format("%s/%s", below, place) : run_folder(s->run);
-    s->resume = run_resume_file(s->folder);
-    OWNED char *began = run_resume_file(row.folder != NULL ? row.folder : s->folder);
-    bool left = s->stays_stopped = file_exists(began) && !file_exists(s->resume);
-    if (left)
-        error_set(error, ERROR_ARGUMENT,
-                  "run.folder: run %" PRId64 " of %s is to go on in %s, but its resume file is %s; move that there, "
-                  "name its folder in run.folder, or delete the file to start from the beginning",
-                  s->recorder.id, store_path(s->sequence->store), s->folder, began);
-    return left ? ERROR_ARGUMENT : OK;
-}
 
 /* Before whatever looks at the adapters. */
 static status choose_blocks(struct session *s, struct error *error)
@@ -143,11 +27,7 @@ static status choose_blocks(struct session *s, struct error *error)
 static status open_session(struct session *s, struct error *error)
 {
     const struct settings *settings = &s->run->model.settings;
-    TRY(choose_folder(s, error));
-    TRY(directory_create(s->folder, error));
-    s->run->model.folder = s->folder;
-    TRY(lock_folder(s, error));
-    TRY(store_run_move(s->sequence->store, s->recorder.id, s->folder, error));
+    TRY(session_open_folder(s, error));
     TRY(choose_blocks(s, error));
     if (settings_select(settings) && settings->selector.kind->route == ROUTE_BY_ERRORS)
         TRY(selector_create(&s->selector, &s->run->model, &s->run->data, error));
@@ -189,31 +69,6 @@ static status run_tasks(struct session *s, struct checkpoint_place place, struct
     return OK;
 }
 
-/* A resume file has a digest of the rows in the database; an older copy of the database, or another one, has fewer. More
- * rows are fine: what came after the file is computed again. */
-static status check_rows(struct session *s, const struct checkpoint_place *place, struct error *error)
-{
-    int64_t rows;
-    TRY(store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)place->task, (int64_t)place->iteration, &rows,
-                          error));
-    s->stays_stopped = rows != place->rows;
-    if (!s->stays_stopped)
-        return OK;
-    return error_set(
-        error, ERROR_FORMAT,
-        "%s: the rows of %zu finished tasks and %zu iterations in %s are not those with which it was written: it "
-        "belongs to a run in another database, or to a newer copy of this one, or somebody changed the rows; name "
-        "that database, or delete the file to start from the beginning",
-        s->resume, place->task, place->iteration, store_path(s->sequence->store));
-}
-
-/* The resume file first: if it names the current inputs, it is used whatever the database says. */
-static status save_changed_inputs(struct session *s, const struct checkpoint_place *place, struct error *error)
-{
-    TRY(checkpoint_save(s->run, s->selector, s->resume, place, error));
-    return record_changed_inputs(&s->recorder, &s->inputs, error);
-}
-
 /* Operations that are not counted (0) have no value. */
 static struct value operations_value(double operations)
 {
@@ -235,20 +90,7 @@ static status record_operations(struct session *s, struct error *error)
 static status resume(struct session *s, struct checkpoint_place *place, struct error *error)
 {
     bool resumed;
-    TRY(checkpoint_load(s->run, s->selector, s->resume, place, &resumed, error));
-    if (resumed)
-        TRY(check_rows(s, place, error));
-    if (s->continuation.images_changed)
-        TRY(save_changed_inputs(s, place, error));
-    TRY(store_run_rewind(s->sequence->store, s->recorder.id, resumed ? (int64_t)place->task : -1,
-                         resumed ? (int64_t)place->iteration : 0, error));
-    if (resumed)
-        log_info(s->run->model.log, "resuming task %zu of %zu after %zu iterations, from %s", place->task + 1,
-                 s->run->data.task_count, place->iteration, s->resume);
-    else if (s->begun)
-        log_warn(s->run->model.log,
-                 "run %" PRId64 " of %s was begun before, but there is no %s: it begins anew, without the rows it had",
-                 s->recorder.id, store_path(s->sequence->store), s->resume);
+    TRY(session_go_back(s, place, &resumed, error));
     workload_count(s->run, place->task, place->iteration, &s->work);
     TRY(record_tasks(&s->recorder, error));
     bool extends = !resumed && s->extension.run != 0;
@@ -276,18 +118,6 @@ static status finish(struct session *s, struct error *error)
     return store_commit(s->sequence->store, error);
 }
 
-/* Whatever the end, a resume file that was begun is complete or has failed. */
-static status end_files(struct session *s, status result, struct error *error)
-{
-    double start = clock_seconds();
-    bool first = result == OK || result == ERROR_STOPPED; /* the first failure is the one to report */
-    status written = checkpoint_writer_finish(&s->writer, first ? error : NULL);
-    if (first)
-        written = explain_write(s, written, error);
-    s->took.files += clock_seconds() - start;
-    return first && written != OK ? written : result;
-}
-
 static status end_run(struct session *s, status result, struct error *error)
 {
     struct store *store = s->sequence->store;
@@ -304,32 +134,6 @@ static status end_run(struct session *s, status result, struct error *error)
         return recorded;
     }
     return unlink(s->resume) == 0 || errno == ENOENT ? OK : error_errno(error, errno, "%s: cannot remove", s->resume);
-}
-
-static void tidy_finished(struct session *s)
-{
-    struct error ignored;
-    if (choose_folder(s, &ignored) == OK)
-        checkpoint_remove_finished(s->run, s->resume);
-}
-
-/* Reports to watchers of the database (results/store/live.h). */
-static void report_to_watchers(void *context, const struct progress_news *news)
-{
-    const struct session *s = context;
-    const struct progress_state *state = news->state;
-    size_t current = s->task != NULL ? s->task->index + 1 : 0; /* also while images are decoded or encoded for it */
-    struct live live = {.task = (int64_t)(state->task > 0 ? state->task : current),
-                        .tasks = (int64_t)s->run->data.task_count,
-                        .activity = state->activity,
-                        .subject = state->subject != NULL ? state->subject : "",
-                        .step = (int64_t)state->step,
-                        .steps = (int64_t)state->steps,
-                        .loss = isfinite(state->loss) ? state->loss : 0,
-                        .images_per_second = news->images_per_second,
-                        .seconds_left = news->seconds_left,
-                        .done = news->done};
-    live_write(s->sequence->store, s->recorder.id, &live);
 }
 
 /* A run that is finished already needs no shorter one. */
@@ -375,14 +179,14 @@ static status claim(struct session *s, struct error *error)
     s->sequence->finished_before = !start.created && start.past == RUN_FINISHED;
     if (!s->sequence->finished_before)
         return OK;
-    tidy_finished(s);
+    session_tidy_finished(s);
     return store_run_end(s->sequence->store, start.run, RUN_FINISHED, NULL, error);
 }
 
 static status begin(struct session *s, struct checkpoint_place *place, struct error *error)
 {
     s->run->model.stop = s->sequence->stop;
-    progress_listen(s->sequence->progress, report_to_watchers, s);
+    progress_listen(s->sequence->progress, session_report_live, s);
     cache_progress_begin(s->run->data.cache, &s->decoding);
     TRY(record_session(&s->recorder, error));
     TRY(open_session(s, error));
@@ -392,7 +196,7 @@ static status begin(struct session *s, struct checkpoint_place *place, struct er
 static status end(struct session *s, status result, struct error *error)
 {
     NEXT(result, finish(s, error));
-    result = end_files(s, result, error);
+    result = session_finish_files(s, result, error);
     cache_progress_end(s->run->data.cache);
     progress_listen(s->sequence->progress, NULL, NULL);
     log_debug(s->run->model.log,

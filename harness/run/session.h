@@ -1,10 +1,10 @@
 /* Inside a sequence: its state, and the parts that other files have: training.c trains a task, evaluation.c tests the model, own.c
- * runs a method that trains and answers by itself, timings.c records what they took. */
+ * runs a method that trains and answers by itself, timings.c records what they took, and resume/ goes back to where a stop was. */
 #pragma once
 
-#include "harness/run/checkpoint.h"
-#include "harness/run/extension.h"
 #include "harness/run/identity/image_watch.h"
+#include "harness/run/resume/checkpoint.h"
+#include "harness/run/resume/extension.h"
 #include "harness/run/sequence.h"
 #include "harness/terminal/progress.h"
 
@@ -43,7 +43,7 @@ struct session {
 status session_record_time(struct session *s, int64_t task, int64_t iteration, const char *phase, double since,
                            int64_t iterations, int64_t images, struct error *error);
 
-/* --- sequence.c --- */
+/* --- resume/points.c --- */
 
 /* Commits the rows, and writes the resume file of this place, while the run goes on. */
 status session_save_place(struct session *s, size_t task, size_t iteration, struct error *error);
@@ -53,6 +53,28 @@ status session_keep_state(struct session *s, size_t task, struct error *error);
 
 /* The failure of a resume file that is written while the run goes on; never waits. */
 status session_check_file(struct session *s, struct error *error);
+
+/* Waits for the resume file. result, how the run ended, unless only that file failed. */
+status session_finish_files(struct session *s, status result, struct error *error);
+
+/* What the run had when its resume file was written, in memory and in the database; resumed is false when there is none. */
+status session_go_back(struct session *s, struct checkpoint_place *place, bool *resumed, struct error *error);
+
+/* Removes what a kill at the end of a finished run has left. */
+void session_tidy_finished(struct session *s);
+
+/* --- resume/folder.c --- */
+
+/* Names the folder and the resume file. ERROR_ARGUMENT when the run is to go on elsewhere than its resume file lies. */
+status session_find_folder(struct session *s, struct error *error);
+/* Creates and locks it; ERROR_BUSY when another run uses it. */
+status session_open_folder(struct session *s, struct error *error);
+/* ERROR_IO when the folder was replaced meanwhile. */
+status session_check_folder(const struct session *s, struct error *error);
+
+/* --- record/live.c --- */
+
+void session_report_live(void *context, const struct progress_news *news);
 
 /* --- training.c --- */
 
@@ -67,7 +89,7 @@ status session_train_selector(struct session *s, size_t task, struct error *erro
 /* After a task, of the tasks from `from` on. */
 status session_evaluate_and_save(struct session *s, size_t task, size_t from, struct error *error);
 
-/* --- extension.c --- */
+/* --- resume/extension.c --- */
 
 /* Tests the further tasks with each state of the run that is extended, and leaves the last one; the rows of that run are there. */
 status session_extend(struct session *s, struct checkpoint_place *place, struct error *error);

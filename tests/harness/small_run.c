@@ -9,7 +9,7 @@
 #include "core/file.h"
 #include "core/file_writer.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/checkpoint.h"
+#include "harness/run/resume/checkpoint.h"
 #include "harness/scenario/data.h"
 #include "tests/models/initialize.h"
 

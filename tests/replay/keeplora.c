@@ -1,5 +1,5 @@
 /* fixtures/rivals/keeplora: the subspace that must not change, and the low-rank start of each task, task by task. */
-#include "harness/methods/keep_lora.h"
+#include "harness/methods/low_rank/keep_lora.h"
 #include "tests/replay/replay.h"
 
 #define PRODUCTS 1e-6

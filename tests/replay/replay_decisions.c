@@ -19,7 +19,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/mini/mini.h"
-#include "harness/run/checkpoint.h"
+#include "harness/run/resume/checkpoint.h"
 #include "harness/run/run.h"
 #include "harness/train/trainer.h"
 #include "tests/datasets/scratch.h"

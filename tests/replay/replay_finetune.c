@@ -9,7 +9,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "harness/methods/methods.h"
-#include "harness/run/checkpoint.h"
+#include "harness/run/resume/checkpoint.h"
 #include "harness/run/run.h"
 #include "harness/train/batches.h"
 #include "harness/train/replicas.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/record/continuation.h"
+#include "harness/run/resume/continuation.h"
 
 struct recorder {
     struct store *store;

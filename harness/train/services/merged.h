@@ -2,7 +2,7 @@
  * merges them into τ; θ_0 + scale · τ is evaluated and saved. θ are the values of all trained groups (model/model.h),
  * tensor after tensor, on the host: a GPU need not hold models that wait.
  *
- *     static const struct merge_rule rule = {.sums = 1, .add = add, .delta = merged_sum};       // methods/mag_max.c
+ *     static const struct merge_rule rule = {.sums = 1, .add = add, .delta = merged_sum};       // methods/merged/mag_max.c
  *     .state_size = sizeof(struct merged), .open = open_largest, MERGED_HOOKS
  *
  * The functions with the arguments of a hook are hooks of methods whose state begins with a struct merged.

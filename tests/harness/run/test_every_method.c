@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "harness/methods/methods.h"
-#include "harness/run/checkpoint.h"
+#include "harness/run/resume/checkpoint.h"
 #include "harness/train/image_pass.h"
 #include "results/query.h"
 #include "results/store/repeat.h"

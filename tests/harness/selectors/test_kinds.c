@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/run/checkpoint.h"
+#include "harness/run/resume/checkpoint.h"
 #include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selector.h"
 #include "harness/train/image_pass.h"

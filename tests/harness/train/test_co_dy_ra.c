@@ -1,5 +1,5 @@
 /* CoDyRA: its arithmetic against recorded numbers (record_co_dy_ra.py), the ranks that a task is left with, and stops. */
-#include "harness/methods/co_dy_ra.h"
+#include "harness/methods/low_rank/co_dy_ra.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness/methods/dpw.h"
+#include "harness/methods/prefixes/dpw.h"
 #include "tests/harness/train/outcome.h"
 #include "tests/harness/train/plain.h"
 #include "tests/models/files/tensor_set.h"

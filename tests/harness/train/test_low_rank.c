@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "harness/methods/keep_lora.h"
+#include "harness/methods/low_rank/keep_lora.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
 #include "tests/harness/train/outcome.h"

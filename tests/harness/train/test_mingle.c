@@ -1,5 +1,5 @@
 /* MINGLE: its arithmetic against recorded numbers (record_mingle.py), what its gates learn, and stops. */
-#include "harness/methods/mingle.h"
+#include "harness/methods/low_rank/mingle.h"
 
 #include "harness/methods/methods.h"
 #include "tests/harness/train/outcome.h"

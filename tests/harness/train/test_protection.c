@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/methods/guided.h"
+#include "harness/methods/weights/guided.h"
 #include "harness/train/batches.h"
 #include "harness/train/exemplars.h"
 #include "harness/train/image_pass.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/methods/guided.h"
-#include "harness/methods/start.h"
+#include "harness/methods/weights/guided.h"
+#include "harness/methods/weights/start.h"
 #include "tests/models/small.h"
 
 /* More texts than are encoded at a time have the features that each has alone. */

@@ -1,4 +1,4 @@
-#include "harness/run/checkpoint.h"
+#include "harness/run/resume/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

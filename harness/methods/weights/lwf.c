@@ -6,7 +6,7 @@
  * in the evaluation transform. ZSCL's code runs one extra iteration, as training.reference_iterations does.
  */
 #include "core/scope.h"
-#include "harness/methods/guided.h"
+#include "harness/methods/weights/guided.h"
 
 static const struct option options[] = {GUIDED_OPTIONS, {0}};
 

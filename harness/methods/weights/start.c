@@ -1,4 +1,4 @@
-#include "harness/methods/start.h"
+#include "harness/methods/weights/start.h"
 
 #include <stdio.h>
 

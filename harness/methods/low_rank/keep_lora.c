@@ -15,7 +15,7 @@
  * direction left outside U are 0, where the code's may lie in U; its learning rate follows OneCycleLR.
  *
  * A task has two sets of rows: the start with −B, which is merged, and those that are trained. */
-#include "harness/methods/keep_lora.h"
+#include "harness/methods/low_rank/keep_lora.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
  *
  * The penalty is added in before_update, where the gradients are summed over the GPUs and still the cross-entropy's alone.
  */
-#include "harness/methods/start.h"
+#include "harness/methods/weights/start.h"
 #include "harness/model/model.h"
 
 static const struct option options[] = {

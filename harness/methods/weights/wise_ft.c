@@ -3,7 +3,7 @@
  *     θ ← alpha · θ + (1 − alpha) · θ_start
  *
  * θ_start are the weights at the start of the task, themselves mixed; the original weights for the first task. */
-#include "harness/methods/start.h"
+#include "harness/methods/weights/start.h"
 
 static const struct option options[] = {
     OPTION_NUMBER(REAL, "alpha", 0, 1, "0.8", "share of the weights after the task in the mean of before and after"),

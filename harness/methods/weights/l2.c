@@ -5,7 +5,7 @@
  * over all weights of both towers. θ_start are the weights at the start of the task; the paper, which has one task,
  * pulls to the pre-trained weights and writes l2 / 2. ZSCL's code adds the same term, and its strength is the default
  * here. */
-#include "harness/methods/start.h"
+#include "harness/methods/weights/start.h"
 #include "harness/train/replicas.h"
 #include "harness/train/trainer.h"
 

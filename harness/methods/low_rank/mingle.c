@@ -15,7 +15,7 @@
  * that an answer depends on its batch; here each token has its own. There the gates' teacher is the fine-tuned model; here it is the
  * expert after its separation. Its line that would also take the diagonal from what an expert shares with the earlier ones changes a
  * copy, and is not followed. */
-#include "harness/methods/mingle.h"
+#include "harness/methods/low_rank/mingle.h"
 
 #include <math.h>
 #include <stdlib.h>

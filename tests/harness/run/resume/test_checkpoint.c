@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/run/checkpoint.h"
+#include "harness/run/resume/checkpoint.h"
 #include "harness/train/serializer.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/small_run.h"

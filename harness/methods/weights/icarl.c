@@ -14,7 +14,7 @@
 
 #include "core/alloc.h"
 #include "core/scope.h"
-#include "harness/methods/guided.h"
+#include "harness/methods/weights/guided.h"
 #include "harness/model/model.h"
 #include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"

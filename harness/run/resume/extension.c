@@ -1,4 +1,4 @@
-#include "harness/run/extension.h"
+#include "harness/run/resume/extension.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
  * then has a level, and the last ones are not reached. What of the code is not followed: an importance between κ and 2 κ becomes 0
  * at once, since its lines see each other's results; a second loss of prompts against the images of the batch, where this has the
  * images' cross-entropy, as the other methods of a table; β₂ = 0.9999 in AdamW. */
-#include "harness/methods/co_dy_ra.h"
+#include "harness/methods/low_rank/co_dy_ra.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  * task continues from the raw weights. The public code runs, and averages after, one extra iteration, as with
  * training.reference_iterations, and its mean rounds the untrained logit_scale.
  */
-#include "harness/methods/guided.h"
-#include "harness/methods/start.h"
+#include "harness/methods/weights/guided.h"
+#include "harness/methods/weights/start.h"
 #include "harness/train/replicas.h"
 #include "harness/train/services/references.h"
 

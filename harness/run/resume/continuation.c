@@ -1,4 +1,4 @@
-#include "harness/run/record/continuation.h"
+#include "harness/run/resume/continuation.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

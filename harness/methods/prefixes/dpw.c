@@ -27,8 +27,8 @@
 
 #include "adapters/gated_prefixes.h"
 #include "core/alloc.h"
-#include "harness/methods/dpw.h"
 #include "harness/methods/methods.h"
+#include "harness/methods/prefixes/dpw.h"
 #include "harness/model/class_features.h"
 #include "harness/model/routed_encoding.h"
 #include "models/files/clip_file.h"

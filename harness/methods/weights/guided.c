@@ -1,4 +1,4 @@
-#include "harness/methods/guided.h"
+#include "harness/methods/weights/guided.h"
 
 #include "harness/model/model.h"
 #include "harness/train/replicas.h"
