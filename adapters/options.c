@@ -235,7 +235,7 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
     if (adapter->kind == &expert_ffn && plan->combiner == &combine_ties)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: combine.name is ties, which keeps the values that are farthest from zero, but experts "
-                         "of adapter.kind ffn start from the model's MLP, most of which would be lost at a merge; "
+                         "of adapter.kind ffn start from the model's MLP, and a merge would lose most of it; "
                          "choose another combiner: mtil list combiners");
     if (plan->combiner->pairs && sources != 2)
         return error_set(error, ERROR_ARGUMENT,

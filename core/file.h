@@ -72,7 +72,7 @@ bool path_is_leftover(const char *path);
  * such as a failing disk. */
 bool file_exists(const char *path);
 bool file_is_directory(const char *path);
-/* The same for a path of which nothing is known: a path that cannot be examined is an error. */
+/* The same for any path: one that cannot be examined is an error. */
 status file_find_directory(bool *directory, const char *path, struct error *error);
 status file_size(const char *path, uint64_t *size, struct error *error);
 status directory_create(const char *path, struct error *error); /* and its parents, synced; OK if it exists */

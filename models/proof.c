@@ -423,7 +423,7 @@ static status write_values(const struct side *s, const struct taken *t, const fl
 {
     for (size_t i = 0; i < t->n && t->type == TENSOR_BF16; i++)
         halves[i] = (uint16_t)(bits_of(values[i]) >> 16);
-    if (t->type == TENSOR_F32) /* the experts' weights are parameters, of which a backend may keep copies */
+    if (t->type == TENSOR_F32) /* the experts' weights are parameters: a backend may keep copies */
         s->backend->renew(s->backend, t->memory, t->n);
     return s->ops->upload(s->backend, t->memory, t->type == TENSOR_BF16 ? (const void *)halves : values,
                           t->n * tensor_type_size(t->type), error);

@@ -386,7 +386,7 @@ static void add_nothing(const struct table *table, const struct column *columns,
 {
 }
 
-/* Without add_cell: JSON, and text, of which a row may take several lines. */
+/* Without add_cell: JSON, and text, where a row may take several lines. */
 static const struct form {
     void (*add_cell)(struct text *text, const struct shown *cell);
     add_line *begin, *below_head, *above_block;

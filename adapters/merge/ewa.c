@@ -73,7 +73,7 @@ static status check(const struct merge_call *call, struct error *error)
         return OK;
     return error_set(
         error, ERROR_ARGUMENT,
-        "merge.ramp: %s with merge.until: %g averages no experts in %zu iterations, of which %zu are an epoch; "
+        "merge.ramp: %s with merge.until: %g averages no experts in %zu iterations (an epoch has %zu); "
         "train for longer, or set merge.ramp=linear",
         options_text(call->options, "ramp"), until, call->iterations, call->epoch_length);
 }

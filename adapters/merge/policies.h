@@ -84,5 +84,5 @@ MERGE_COMBINERS(DECLARE)
 void ties_trim(const float *values, size_t n, double density, float *trimmed);
 
 /* The mean of the trimmed values of one entry that have the sign of their sum; 0 where the sum is 0. positive, negative:
- * the sums of those above and below 0, of which there are positives and negatives. */
+ * the sums of those above and below 0, whose numbers are positives and negatives. */
 float ties_elect(double positive, size_t positives, double negative, size_t negatives);

@@ -25,7 +25,7 @@ static const struct option options[] = {
     {0},
 };
 
-/* What the command line asks, and of which database. */
+/* What the command line asks, and the database that it asks. */
 struct request {
     const char *what;
     const char *database; /* NULL: only the published numbers */

@@ -79,7 +79,7 @@ static void report_untested(const struct model *model, const struct task *task)
     count_empty(task->dataset, SPLIT_TEST, &untested, &first);
     if (untested > 0)
         log_info(model->log,
-                 "%s under %s: classes without a test image, of which accuracy says nothing: %zu of %zu, the first is "
+                 "%s under %s: accuracy says nothing of classes without a test image: %zu of %zu, the first is "
                  "\"%s\"",
                  task->settings.name, task->settings.root, untested, dataset_classes(task->dataset),
                  dataset_class_name(task->dataset, first));

@@ -85,7 +85,7 @@ static const struct option class_order_options[] = {
                   "number of tasks of equal size, or larger by one class where they do not divide; with "
                   "data.increment, if not given, as many as that makes of the classes"),
     OPTION(LIST, "increment", "0",
-           "classes of each of the parts, of which the last has what is left; a list has the size of each part, "
+           "classes of each part, the last of which has what is left; a list has the size of each part, "
            "and all classes in sum; 0: parts of equal size",
            .when = "increment=* and increment!=0"),
     {0}};

@@ -380,8 +380,8 @@ static status take(struct tensor *tensor, struct backend *backend, struct arena 
     return backend->ops->zero(backend, tensor->data, tensor_bytes(tensor), error);
 }
 
-/* [1024, 768] by a frozen weight [3072, 768], of which bf16 has a packed copy; as the bench `step` does, on a GPU with more rows,
- * too few of which leave most of it idle. */
+/* [1024, 768] by a frozen weight [3072, 768], with a packed copy in bf16; as the bench `step` does, on a GPU with more rows, since
+ * few leave most of it idle. */
 static status measure_products(struct backend *backend, struct arena *arena, double *rate, struct error *error)
 {
     enum { M = 1024, MORE = 12608, N = 3072, K = 768 };

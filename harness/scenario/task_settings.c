@@ -246,7 +246,7 @@ static status read_order(const struct options *data, const char *dataset, size_t
     return OK;
 }
 
-/* The classes of part k: item k of increment, of which a single one stands for all; 0: parts are of equal size. */
+/* The classes of part k: item k of increment; a single one stands for all; 0: parts are of equal size. */
 static size_t size_of_part(const struct options *data, size_t k)
 {
     size_t listed = options_list_size(data, "increment");

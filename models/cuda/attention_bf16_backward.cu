@@ -312,7 +312,7 @@ static __device__ inline void begin_piece(const struct heads *h, const struct di
     }
 }
 
-/* What has come: the keys with the first queries. */
+/* The copies that have arrived: the keys with the first queries. */
 template <int ROOM>
 static __device__ inline void limit(const struct division *d, unsigned int first, unsigned int query)
 {

@@ -1,5 +1,5 @@
-/* Stacked experts, of which each sample has chosen some: a block takes 64 rows of a sample through all of them. The hidden
- * units of a sample's choices lie side by side, K · m columns, of which a pass computes up to 128. Then W₂ of all choices is
+/* Stacked experts; each sample has chosen some, and a block takes 64 rows of a sample through all of them. The hidden
+ * units of a sample's choices lie side by side, K · m columns, and a pass computes up to 128 of them. Then W₂ of all choices is
  * one matrix below them: its product adds the gated outputs up. */
 #include "models/cuda/experts.cuh"
 

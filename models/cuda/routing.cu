@@ -1,4 +1,4 @@
-/* Noisy top-k: two launches forward, of which the second sorts slots (dispatch.cu), and one backward. */
+/* Noisy top-k: two launches forward, the second to sort slots (dispatch.cu), and one backward. */
 #include "models/cuda/kernel.cuh"
 #include "models/routing.h"
 

@@ -27,7 +27,7 @@ struct vocabulary {
     int32_t start, end;
     uint32_t bytes[256], last_bytes[256]; /* symbols of a byte inside and at the end of a word */
     int32_t *ids;                         /* by symbol */
-    struct vocabulary_pair *pairs;        /* [capacity], of which pair_count are used */
+    struct vocabulary_pair *pairs;        /* [capacity]; pair_count are used */
     size_t capacity, pair_count;
 };
 

@@ -60,7 +60,7 @@ JOIN configuration USING (configuration)
 JOIN sample ON sample.grp = configuration.grp AND sample.metric = met.metric AND sample.dataset = met.dataset
 WHERE unpaired;
 
--- Questions of which contexts are details.
+-- Questions whose contexts are details.
 CREATE TEMP TABLE several AS
 SELECT question FROM term GROUP BY question HAVING min(context) < max(context);
 

@@ -47,7 +47,7 @@ tested AS (
     JOIN images(moments.run, moments.task, moments.after_task)
     WHERE truth IS NOT NULL
     GROUP BY moments.run, moments.task, moment, truth
-), labels AS ( -- classes may have stored labels and no image of which anything is kept
+), labels AS ( -- a class may have stored labels though nothing of its images is kept
     SELECT run, task, class FROM tested JOIN task_classes USING (run, task)
     UNION
     SELECT run, task, truth FROM counted

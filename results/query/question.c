@@ -309,7 +309,7 @@ static void add(struct questions *questions, const struct question *question)
     questions->question[at] = *question;
 }
 
-/* A folder has both kinds, of which those of a page have a place there. */
+/* A folder has both kinds; those of a page have a place there. */
 static status add_folder(struct questions *questions, const char *folder, bool page, struct error *error)
 {
     SCOPED(directory_free) struct directory directory = {0};

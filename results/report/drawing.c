@@ -10,7 +10,7 @@
 #define TOP 22.0
 #define ROW 47.0        /* of an interval, its name and its value */
 #define TICK_APART 28.0 /* labels of the horizontal axis */
-#define NEAR 1.5        /* between curves of which one hides the other */
+#define NEAR 1.5        /* between curves that hide one another */
 
 enum { TICKS = 8 };
 

@@ -14,7 +14,7 @@ WITH observed AS (
     SELECT 'balance loss', number, task, iteration, balance_loss FROM drawn CROSS JOIN steps USING (run)
     UNION ALL
     SELECT 'accuracy', number, task, iteration, 100 * accuracy FROM drawn CROSS JOIN steps USING (run)
-), sized AS ( -- iterations that make a point, of which a line has 150 at most
+), sized AS ( -- iterations that make a point; a line has 150 points at most
     SELECT number, max(1, (max(iteration) + 149) / 150) AS size FROM observed GROUP BY number
 ), points AS MATERIALIZED (
     SELECT what, number, task, (iteration - 1) / size AS point, avg(iteration) AS iteration, avg(value) AS y
@@ -141,7 +141,7 @@ ORDER BY key
 -- caption: Means over finished seeds, with 95% intervals (Student). Configurations that differ in this setting alone are one line.
 -- x: {key}
 -- y: Last, %
-WITH keys AS MATERIALIZED ( -- settings of which all values are numbers, and several
+WITH keys AS MATERIALIZED ( -- settings with several values, all of them numbers
     SELECT key, row_number() OVER (ORDER BY key) AS number
     FROM differing
     WHERE key NOT LIKE 'run.%'

@@ -292,7 +292,7 @@ CREATE TABLE timings (
 ) STRICT;
 CREATE INDEX timings_of_run ON timings (run, task, iteration);
 
--- Of the phases of timings, those of which there is something to say.
+-- What a phase of timings used besides its time, where that is known.
 CREATE TABLE resources (
     run INTEGER NOT NULL REFERENCES runs,
     task INTEGER NOT NULL CHECK (task >= -1),

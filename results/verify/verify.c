@@ -19,7 +19,7 @@ struct verifying {
     struct verification *verification;
 };
 
-/* --- Functions of the checks, of two texts of which some need only the first --- */
+/* --- Functions of the checks, of two texts; some need only the first --- */
 
 static void cells_of(void *context, const char *method, const char *unused, struct text *answer)
 {

@@ -322,7 +322,7 @@ const struct command command_convert_rmoe = {
     .arguments = "DENSE OUT [IMAGES…]",
     .summary = "replace MLPs of a vision transformer by experts that are copies of them",
     .details =
-        "DENSE is a ViT's safetensors file with timm's or Hugging Face's names, or a CLIP, of which the image\n"
+        "DENSE is a ViT's safetensors file with timm's or Hugging Face's names, or a CLIP, whose image\n"
         "tower is used (mini: the small one that ships). Each expert is a copy of its block's MLP with noise;\n"
         "routers are new. OUT is a classifier's weights like those of mtil classify. Then the features of the\n"
         "dense model and of the mixture are compared on IMAGES (files, folders, @LIST), or on random images, and\n"

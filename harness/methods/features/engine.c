@@ -225,7 +225,7 @@ static void allocate(struct method_run *run, const struct task *task, struct les
     }
 }
 
-/* The description of a class beside a random other one, or the next one of which there are any. */
+/* The description of a class beside a random other one, or the next one that has any. */
 static const float *describe_pair(const struct state *s, size_t class, size_t all, const struct rng *rng, size_t i)
 {
     size_t other = rng_below(rng, i, (uint32_t)all);

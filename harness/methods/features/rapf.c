@@ -14,7 +14,7 @@
  * code runs the towers in half precision, here they are in single, and W is in double on the host. Its number of earlier classes in
  * a step is a constant for each dataset, here `classes`. Its images are in the evaluation transform there, too. It has classes that
  * were learned and no others; here zero-shot CLIP answers for an image whose most similar text is a class that was not learned,
- * as in simple_cil.c. A class of one image, of which that code makes NaN, has the covariance 1e-4; one of none is not drawn.
+ * as in simple_cil.c. A class of one image has the covariance 1e-4, where that code makes NaN; one of none is not drawn.
  */
 #include <math.h>
 #include <stdlib.h>

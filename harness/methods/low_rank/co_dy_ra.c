@@ -111,7 +111,7 @@ const struct method method_co_dy_ra = {
     .name = "co_dy_ra",
     .source = "CoDyRA, ICLR 2026",
     .formula =
-        "W + scale · (Σ_{i<t} B_i A_i + B_t diag(m) A_t), of which task t trains B_t, A_t and m; after the first "
+        "W + scale · (Σ_{i<t} B_i A_i + B_t diag(m) A_t), task t trains B_t, A_t and m; after the first "
         "dense_share of its iterations each update is followed by m ← sign(m) · max(|m| − κ, 0), κ rising to "
         "sparsity; loss = cross-entropy",
     .options = options,

@@ -1,5 +1,5 @@
 /* KeepLoRA (Luo et al., "KeepLoRA: Continual Learning with Residual Gradient Adaptation", ICLR 2026, arXiv 2601.19659): low-rank
- * deltas of which A is fixed, in directions of the task's gradient that neither the pre-trained weight nor the inputs of earlier
+ * deltas with a fixed A, in directions of the task's gradient that neither the pre-trained weight nor the inputs of earlier
  * tasks use. Per matrix:
  *
  *     before the first task   U = the weight's first left singular vectors, of a share weight_share_* of its energy
@@ -191,7 +191,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 const struct method method_keep_lora = {
     .name = "keep_lora",
     .source = "Luo et al., ICLR 2026",
-    .formula = "W + scale · Σ_{i≤t} (B_i − start of B_i) A_i, of which task t trains B_t; A_t, start of B_t: the first "
+    .formula = "W + scale · Σ_{i≤t} (B_i − start of B_i) A_i, task t trains B_t; A_t, start of B_t: the first "
                "vectors of the task's gradient outside U; U: those of the weight up to weight_share_image or "
                "weight_share_text and of each task's inputs up to feature_share; loss = cross-entropy",
     .options = options,

@@ -72,7 +72,7 @@ const struct method method_o_lora = {
     .name = "o_lora",
     .source = "Wang et al., EMNLP 2023 Findings",
     .formula =
-        "W + scale · Σ_{i≤t} B_i A_i, of which task t trains B_t A_t; loss = cross-entropy + lambda · Σ_{i<t} Σ |A_t "
+        "W + scale · Σ_{i≤t} B_i A_i, task t trains B_t A_t; loss = cross-entropy + lambda · Σ_{i<t} Σ |A_t "
         "A_iᵀ|",
     .options = options,
     .trains = GROUP_DELTAS,

@@ -1,5 +1,5 @@
 /* SEED (Rypeść et al., "Divide and not forget: Ensemble of selectively trained experts in Continual Learning", ICLR 2024, arXiv
- * 2401.10191): `experts` image towers, of which every task trains one. An expert has a Gaussian N(μ, Σ) of its features for each class
+ * 2401.10191): `experts` image towers, and every task trains one. An expert has a Gaussian N(μ, Σ) of its features for each class
  * that came since its first task (services/gaussians.h), of the training images and the same mirrored.
  *
  *     task t < experts    expert t, which starts as expert 0 after its first task;  loss = CE

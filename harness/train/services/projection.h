@@ -37,7 +37,7 @@ struct projection_texts {
 };
 
 struct projection_batch {
-    size_t n, labelled;       /* rows, of which the first have a label */
+    size_t n, labelled;       /* rows; the first ones have a label */
     double *x;                /* [n, width] */
     int32_t *labels, *others; /* [n]; others: of the rows behind, the class that theirs is told from */
     double *work;             /* n · (4 width + classes + 1) values */

@@ -80,7 +80,7 @@ RUN_TEST(experts_that_are_never_averaged_are_refused, NULL)
             must(opened);
         else
             must_refuse(opened, ERROR_ARGUMENT, "third: merge.ramp: epoch", "averages no experts",
-                        "of which 3 are an epoch", "merge.ramp=linear");
+                        "an epoch has 3", "merge.ramp=linear");
     }
 }
 
