@@ -46,9 +46,9 @@ demo: dependencies build
 
 test: TESTS = --label-exclude '$(LONG)'
 test test-all: dependencies build-tests
-	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($$(nproc) + 2)) $(TESTS)
-	@$(if $(TESTS),echo "Left out: $$(ctest --test-dir $(BUILD) -N -L '$(LONG)' | sed -n 's/^Total Tests: //p') tests labelled slow or \
-	cuda_on_host; make test-all runs them.")
+	@$(if $(TESTS),left=$$(ctest --test-dir $(BUILD) -N -L '$(LONG)' | sed -n 's/^Total Tests: //p');) \
+		ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($$(nproc) + 2)) $(TESTS) \
+		$(if $(TESTS),&& echo "Left out: $$left tests labelled slow or cuda_on_host; make test-all runs them.")
 
 # 77: skipped, it said why.
 test-cluster: dependencies build

@@ -12,7 +12,7 @@ struct sequence {
     struct store *store;
     struct progress *progress;
     const struct stop *stop;
-    bool extends;            /* it goes on from a finished run of its first tasks (extension.h) */
+    bool extends;            /* it goes on from a finished run of its first tasks (resume/extension.h) */
     double opening_seconds;  /* of the run, for the note on where the time went */
     int64_t id;              /* out: its row in the database */
     bool finished_before;    /* out: nothing had to be done */

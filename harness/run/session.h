@@ -67,7 +67,7 @@ void session_tidy_finished(struct session *s);
 
 /* Names the folder and the resume file. ERROR_ARGUMENT when the run is to go on elsewhere than its resume file lies. */
 status session_find_folder(struct session *s, struct error *error);
-/* Creates and locks it; ERROR_BUSY when another run uses it. */
+/* Finds, creates and locks it, and records where it is. ERROR_BUSY when another run uses it. */
 status session_open_folder(struct session *s, struct error *error);
 /* ERROR_IO when the folder was replaced meanwhile. */
 status session_check_folder(const struct session *s, struct error *error);

@@ -184,7 +184,7 @@ WHERE :baseline IS NOT NULL AND NOT EXISTS (SELECT 1 FROM bases)
 )
 SELECT '×: means over the seeds that a configuration and ' || group_concat(DISTINCT label) || ' both have, of time and memory on one '
        || 'machine; operations are counted from dimensions'
-       || (SELECT iif(runs > 0, '. Left out: times and memory of ' || runs || ' of the runs, whose machine is unknown or not one', '')
+       || (SELECT iif(runs > 0, '. Left out: times and memory of runs on unknown or several machines: ' || runs, '')
            FROM unclear)
 FROM own
 JOIN bases USING (number)

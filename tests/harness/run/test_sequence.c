@@ -1,4 +1,4 @@
-/* A run from its first iteration to its last test, with stops; what other files and rows do to one is in resumed.txt. */
+/* A run from its first iteration to its last test, with stops; what other files and rows do to one is in resume/resumed.txt. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
