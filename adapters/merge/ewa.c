@@ -71,11 +71,10 @@ static status check(const struct merge_call *call, struct error *error)
     last.iteration = (size_t)(until * (double)call->iterations);
     if (call->iterations == 0 || options_real(call->options, "rate") == 0 || (last.iteration > 0 && rate_of(&last) > 0))
         return OK;
-    return error_set(
-        error, ERROR_ARGUMENT,
-        "merge.ramp: %s with merge.until: %g averages no experts in %zu iterations (an epoch has %zu); "
-        "train for longer, or set merge.ramp=linear",
-        options_text(call->options, "ramp"), until, call->iterations, call->epoch_length);
+    return error_set(error, ERROR_ARGUMENT,
+                     "merge.ramp: %s with merge.until: %g averages no experts in %zu iterations (an epoch has %zu); "
+                     "train for longer, or set merge.ramp=linear",
+                     options_text(call->options, "ramp"), until, call->iterations, call->epoch_length);
 }
 
 static status after_step(struct adapters *adapters, const struct merge_call *call, struct error *error)

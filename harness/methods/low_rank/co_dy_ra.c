@@ -110,10 +110,9 @@ static status end_task(struct method_run *run, const struct task *task, struct e
 const struct method method_co_dy_ra = {
     .name = "co_dy_ra",
     .source = "CoDyRA, ICLR 2026",
-    .formula =
-        "W + scale · (Σ_{i<t} B_i A_i + B_t diag(m) A_t), task t trains B_t, A_t and m; after the first "
-        "dense_share of its iterations each update is followed by m ← sign(m) · max(|m| − κ, 0), κ rising to "
-        "sparsity; loss = cross-entropy",
+    .formula = "W + scale · (Σ_{i<t} B_i A_i + B_t diag(m) A_t), task t trains B_t, A_t and m; after the first "
+               "dense_share of its iterations each update is followed by m ← sign(m) · max(|m| − κ, 0), κ rising to "
+               "sparsity; loss = cross-entropy",
     .options = options,
     .gate = &gate_importance,
     .trains = GROUP_DELTAS,

@@ -94,9 +94,8 @@ static status keep(struct method_run *run, const struct serializer *serializer, 
 const struct method method_inf_lora = {
     .name = "inf_lora",
     .source = "Liang & Li, CVPR 2024",
-    .formula =
-        "W + scale · Σ_{i≤t} B_i A_i, task t trains B_t; A_t: the first singular vectors of the covariance "
-        "of the layer's inputs outside the space of earlier tasks' inputs, / √3; loss = cross-entropy",
+    .formula = "W + scale · Σ_{i≤t} B_i A_i, task t trains B_t; A_t: the first singular vectors of the covariance "
+               "of the layer's inputs outside the space of earlier tasks' inputs, / √3; loss = cross-entropy",
     .options = options,
     .counts_tasks = true, /* the share goes from first to last over all of them */
     .state_size = sizeof(struct designed),

@@ -71,9 +71,8 @@ static status before_update(struct method_run *run, const struct task *task, siz
 const struct method method_o_lora = {
     .name = "o_lora",
     .source = "Wang et al., EMNLP 2023 Findings",
-    .formula =
-        "W + scale · Σ_{i≤t} B_i A_i, task t trains B_t A_t; loss = cross-entropy + lambda · Σ_{i<t} Σ |A_t "
-        "A_iᵀ|",
+    .formula = "W + scale · Σ_{i≤t} B_i A_i, task t trains B_t A_t; loss = cross-entropy + lambda · Σ_{i<t} Σ |A_t "
+               "A_iᵀ|",
     .options = options,
     .trains = GROUP_DELTAS,
     .begin_task = begin_task,

@@ -79,8 +79,8 @@ RUN_TEST(experts_that_are_never_averaged_are_refused, NULL)
         if (i >= REFUSED)
             must(opened);
         else
-            must_refuse(opened, ERROR_ARGUMENT, "third: merge.ramp: epoch", "averages no experts",
-                        "an epoch has 3", "merge.ramp=linear");
+            must_refuse(opened, ERROR_ARGUMENT, "third: merge.ramp: epoch", "averages no experts", "an epoch has 3",
+                        "merge.ramp=linear");
     }
 }
 
