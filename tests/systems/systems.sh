@@ -5,7 +5,7 @@
 # bookworm-arm64: the program built on Debian 12 for 64-bit Arm, and its matrix products, emulated. wheel: a wheel, made, and installed
 # on Debian 11 and 13. All systems at once.
 #   systems.sh SOURCE_FOLDER [CODENAME …]        bookworm, trixie, bookworm-arm64 and wheel; sid on request
-# MTIL_TESTED_ON: the system whose tests need not be passed once more. What a system cannot be asked is said and skipped. Each has a
+# MTIL_TESTED_ON: the system whose tests need not be passed. What a system cannot be asked is said and skipped. Each has a
 # log, whose end is shown where a step fails. The exit status is 77 where there is no system at all, and that of a failure else.
 set -u
 source=$(realpath "$1")
@@ -171,7 +171,7 @@ system() {
     step "$codename" "make demo" inside "$root" newcomer "cd mtil && make demo FLAGS=-DMTIL_WERROR=ON" || return 1
     averages "$root" "$codename" || return 1
     if [ "$codename" = "${MTIL_TESTED_ON:-}" ]; then
-        printf '%s: make test: left out, this machine has that system and has passed it\n' "$codename"
+        printf '%s: make test: left out, as MTIL_TESTED_ON asks\n' "$codename"
     else
         step "$codename" "make test" inside "$root" newcomer \
             "cd mtil && MTIL_TEST_EVERY=${MTIL_TEST_EVERY:-1} make test FLAGS=-DMTIL_WERROR=ON" || return 1
